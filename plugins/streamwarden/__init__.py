@@ -1,0 +1,1 @@
+"""Streamwarden acts here."""
