@@ -1,0 +1,59 @@
+"""The jars of the demo fleet, with their versions: the broker's, the Streams application's, and the Jolokia agent.
+
+`python -m demo.jars` fetches them (and Spark's) and shows progress; `--lock` resolves anew and rewrites the lock files.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from rich.console import Console
+
+from spark_apps.jars import SPARK_KAFKA, JarSet, ensure, write_locks
+from streamwarden.errors import StreamwardenError
+
+KAFKA = "4.3.1"
+LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+LOCK = Path(__file__).with_name("jars.lock")
+
+BROKER = JarSet("broker", (f"org.apache.kafka:kafka_2.13:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
+STREAMS = JarSet("streams", (f"org.apache.kafka:kafka-streams:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
+JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), transitive=False, lock=LOCK)
+ALL = (BROKER, STREAMS, JOLOKIA, SPARK_KAFKA)
+
+
+def ensure_all(say: Callable[[str], None]) -> None:
+    """Fetches what is missing, all sets at once (resolving waits for the network, not for a core)."""
+    with ThreadPoolExecutor(len(ALL)) as pool:
+        started = time.monotonic()
+        running = {pool.submit(ensure, jars): jars for jars in ALL}
+        for done in as_completed(running):
+            found = done.result()
+            size_mib = sum(path.stat().st_size for path in found) / 2**20
+            say(f"jars {running[done].name}: {len(found)} files, {size_mib:.0f} MiB, {time.monotonic() - started:.1f} s")
+
+
+def classpath(jars: JarSet) -> str:
+    """The set as an argument of `java -cp`."""
+    return ":".join(str(path) for path in ensure(jars))
+
+
+def main() -> int:
+    console = Console()
+    try:
+        if "--lock" in sys.argv[1:]:
+            write_locks(*ALL)
+        with console.status("fetching jars from Maven Central…"):
+            ensure_all(console.print)
+    except StreamwardenError as error:
+        console.print(f"[red]{error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
