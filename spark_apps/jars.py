@@ -101,7 +101,7 @@ def _is_there(folder: Path, locked: dict[str, str]) -> bool:
 def _only_one(folder: Path) -> Iterator[None]:
     """Two sessions that start at once must not fetch into each other."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_suffix(".lock"), "w") as handle:
+    with folder.with_suffix(".lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -144,7 +144,9 @@ def _ivy_file(jars: JarSet) -> str:
     lines = []
     for module in jars.modules:
         group, artifact, version, *classifier = module.split(":")
-        chosen = f'<artifact name="{artifact}" type="jar" ext="jar" m:classifier="{classifier[0]}"/>' if classifier else ""
+        chosen = (
+            f'<artifact name="{artifact}" type="jar" ext="jar" m:classifier="{classifier[0]}"/>' if classifier else ""
+        )
         lines.append(
             f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="{wanted}" '
             f'transitive="{str(jars.transitive).lower()}">{chosen}</dependency>'

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from rich.console import Console
+from streamwarden.errors import StreamwardenError
 
 from spark_apps.jars import SPARK_KAFKA, JarSet, ensure, write_locks
-from streamwarden.errors import StreamwardenError
 
 KAFKA = "4.3.1"
 LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
@@ -34,7 +34,8 @@ def ensure_all(say: Callable[[str], None]) -> None:
         for done in as_completed(running):
             found = done.result()
             size_mib = sum(path.stat().st_size for path in found) / 2**20
-            say(f"jars {running[done].name}: {len(found)} files, {size_mib:.0f} MiB, {time.monotonic() - started:.1f} s")
+            took = time.monotonic() - started
+            say(f"jars {running[done].name}: {len(found)} files, {size_mib:.0f} MiB, {took:.1f} s")
 
 
 def classpath(jars: JarSet) -> str:

@@ -1,0 +1,212 @@
+"""Real Kafka brokers (KRaft) for the demo and for tests, with a Jolokia agent each.
+
+`with Broker(folder) as broker` gives broker.bootstrap_servers, broker.pid and broker.jolokia_url;
+`with Cluster(folder, size=3) as cluster` gives cluster.bootstrap_servers and cluster.brokers[0].kill().
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from streamwarden.errors import StreamwardenError
+
+from demo.jars import BROKER, JOLOKIA, classpath
+from demo.process import JVM_OPTIONS, Jvm, Process, free_port
+from spark_apps.jars import ensure, java
+
+CLUSTER_ID = "c3RyZWFtd2FyZGVuLWRlbQ"
+READY_SECONDS = 60
+
+
+class Broker:
+    """One node, broker and controller at once. Port 0 takes a free one; the folder is reused when it holds data."""
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int = 0,
+        jolokia_port: int = 0,
+        *,
+        heap: str = "256m",
+        settings: Mapping[str, str] | None = None,
+        node_id: int = 1,
+        controller_port: int = 0,
+        voters: str = "",
+    ) -> None:
+        self.folder = folder.absolute()
+        self.node_id = node_id
+        self.port = port or free_port()
+        self.jolokia_url = f"http://127.0.0.1:{jolokia_port or free_port()}/jolokia"
+        self.controller_port = controller_port or free_port()
+        self.bootstrap_servers = f"127.0.0.1:{self.port}"
+        self._heap = heap
+        self._voters = voters or f"{node_id}@127.0.0.1:{self.controller_port}"
+        self._settings = self._defaults() | dict(settings or {})
+        self._process: Process | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def log_folder(self) -> Path:
+        """Where the topics' segments lie."""
+        return self.folder / "data"
+
+    def start(self) -> Self:
+        """Starts and waits until the broker answers."""
+        self.launch()
+        wait_until_answering(self.bootstrap_servers, [self])
+        return self
+
+    def launch(self) -> None:
+        """Starts without waiting."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = self.folder / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+        if not (self.log_folder / "meta.properties").exists():
+            self._format(config)
+        jolokia_port = int(self.jolokia_url.split(":")[2].split("/")[0])
+        self._process = Jvm(
+            f"broker-{self.node_id}",
+            ["kafka.Kafka", str(config)],
+            self.folder,
+            classpath=classpath(BROKER),
+            agent=ensure(JOLOKIA)[0],
+            jolokia_port=jolokia_port,
+            options=[f"-Xmx{self._heap}", f"-Xms{self._heap}"],
+        ).start()
+
+    def check(self) -> None:
+        """Raises when the process is gone."""
+        self._running().check()
+
+    def terminate(self) -> None:
+        """Asks it to stop, without waiting."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def stop(self, grace_seconds: float = 8) -> None:
+        if self._process is not None:
+            self._process.stop(grace_seconds)
+
+    def kill(self) -> None:
+        """A crash, for tests: no controlled shutdown."""
+        psutil.Process(self.pid).send_signal(signal.SIGKILL)
+        self.stop()
+
+    def _running(self) -> Process:
+        if self._process is None:
+            raise StreamwardenError(f"broker {self.node_id} in {self.folder} was not started")
+        return self._process
+
+    def _format(self, config: Path) -> None:
+        shutil.rmtree(self.log_folder, ignore_errors=True)
+        command = [java(), *JVM_OPTIONS, "-cp", classpath(BROKER), "kafka.tools.StorageTool"]
+        command += ["format", "-t", CLUSTER_ID, "-c", str(config)]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode:
+            raise StreamwardenError(f"Kafka's storage tool refused {config}: {run.stderr.strip().splitlines()[-1]}")
+
+    def _defaults(self) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": self._voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.log_folder),
+            "auto.create.topics.enable": "false",
+            "group.initial.rebalance.delay.ms": "0",
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+            "offsets.topic.num.partitions": "8",
+            "transaction.state.log.num.partitions": "2",
+            # The default sets 128 MiB of the heap aside for compaction.
+            "log.cleaner.dedupe.buffer.size": str(4 * 2**20),
+            **{
+                key: str(min(self._voters.count("@"), 3))
+                for key in (
+                    "default.replication.factor",
+                    "offsets.topic.replication.factor",
+                    "transaction.state.log.replication.factor",
+                    "share.coordinator.state.topic.replication.factor",
+                )
+            },
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+        }
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class Cluster:
+    """Several brokers on free ports, one controller quorum."""
+
+    def __init__(self, folder: Path, size: int = 3, settings: Mapping[str, str] | None = None) -> None:
+        controllers = {node: free_port() for node in range(1, size + 1)}
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+        self.brokers = [
+            Broker(folder / f"broker-{node}", settings=settings, node_id=node, controller_port=port, voters=voters)
+            for node, port in controllers.items()
+        ]
+        self.bootstrap_servers = ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    def __enter__(self) -> Self:
+        try:
+            for broker in self.brokers:
+                broker.launch()
+            wait_until_answering(self.bootstrap_servers, self.brokers)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        # The last members of a quorum can't leave in order any more: all are asked at once and not waited for long.
+        for broker in self.brokers:
+            broker.terminate()
+        for broker in self.brokers:
+            broker.stop(grace_seconds=3)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def wait_until_answering(bootstrap_servers: str, brokers: Sequence[Broker]) -> None:
+    """Returns once the cluster lists all these brokers."""
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        for broker in brokers:
+            broker.check()
+        # A client that saw the cluster half up keeps its opinion for long: a fresh one each time.
+        admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        try:
+            if len(admin.list_topics(timeout=1).brokers) == len(brokers):
+                return
+        except KafkaException:
+            pass
+        time.sleep(0.2)
+    raise StreamwardenError(f"Kafka at {bootstrap_servers} didn't answer within {READY_SECONDS} s")

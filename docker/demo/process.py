@@ -1,0 +1,143 @@
+"""Child processes of the demo fleet: a log and a pid file each, stopped in order, never left behind; their ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+from streamwarden.errors import StreamwardenError
+
+from spark_apps.jars import java
+
+# Cheap JVMs: one compiler, one collector thread, nothing mapped twice.
+JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xshare:auto", "-Dlog4j2.level=WARN")
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def claim_port(port: int, what: str, variable: str) -> int:
+    """The port itself, when it is free; else one clear line that says who needs it and how to move it."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            raise StreamwardenError(
+                f"port {port} ({what}) is taken by another process: stop it or set {variable} to a free port"
+            ) from None
+    return port or free_port()
+
+
+class Process:
+    """One child in a session of its own, so that Ctrl-C in the terminal reaches the supervisor only."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.command = list(command)
+        self.folder = folder
+        self.log = folder / f"{name}.log"
+        self.pid_file = folder / f"{name}.pid"
+        self._env = {**os.environ, **(env or {})}
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        end_leftover(self.pid_file)
+        with self.log.open("wb") as log:
+            self._child = subprocess.Popen(
+                self.command,
+                cwd=self.folder,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid_file.write_text(f"{self.pid} {psutil.Process(self.pid).create_time()}\n")
+        return self
+
+    @property
+    def pid(self) -> int:
+        if self._child is None:
+            raise StreamwardenError(f"{self.name} was not started")
+        return self._child.pid
+
+    def check(self) -> None:
+        """Raises with the log's last line when the process is gone."""
+        code = self._child.poll() if self._child else None
+        if code is not None:
+            lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+            telling = next(
+                (line for line in lines if re.search("Exception|[Ee]rror", line)), (lines or ["no output"])[-1]
+            )
+            raise StreamwardenError(f"{self.name} ended with code {code}: {telling.strip()} (whole log: {self.log})")
+
+    def terminate(self) -> None:
+        if self._child is not None:
+            self._child.terminate()
+
+    def stop(self, grace_seconds: float = 8) -> None:
+        """SIGTERM, and SIGKILL for who doesn't listen."""
+        if self._child is not None:
+            self._child.terminate()
+            try:
+                self._child.wait(grace_seconds)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+        self.pid_file.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class Jvm(Process):
+    """A Java process with a Jolokia agent on 127.0.0.1."""
+
+    def __init__(
+        self,
+        name: str,
+        main: Sequence[str],
+        folder: Path,
+        *,
+        classpath: str,
+        agent: Path,
+        jolokia_port: int,
+        options: Sequence[str] = (),
+    ) -> None:
+        self.jolokia_url = f"http://127.0.0.1:{jolokia_port}/jolokia"
+        jolokia = f"-javaagent:{agent}=host=127.0.0.1,port={jolokia_port},discoveryEnabled=false"
+        super().__init__(name, [java(), *JVM_OPTIONS, *options, jolokia, "-cp", classpath, *main], folder)
+
+
+def end_leftover(pid_file: Path) -> None:
+    """Ends the process that an earlier, killed supervisor left behind; a reused pid is told apart by its start time."""
+    try:
+        pid, created = pid_file.read_text().split()
+        leftover = psutil.Process(int(pid))
+        if leftover.create_time() == float(created):
+            leftover.send_signal(signal.SIGTERM)
+            leftover.wait(10)
+    except psutil.TimeoutExpired:
+        leftover.kill()
+    except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
+        pass
+    pid_file.unlink(missing_ok=True)
