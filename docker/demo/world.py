@@ -615,7 +615,7 @@ class World:
         return name in EBS_METRICS
 
     def read(self, account: str, region: str, metric: Metric, first: int, count: int) -> tuple[str, Minutes] | None:
-        """Unit and figures of `count` minutes from Unix minute `first` (NaN: no point); None: there is no such metric."""
+        """Unit and figures of `count` minutes from Unix minute `first` (NaN: no point); None: no such metric."""
         with self._lock:
             found = self._source(account, region, metric)
             if found is None:
