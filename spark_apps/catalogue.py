@@ -1,0 +1,74 @@
+"""All Spark apps: what each reads and writes. Imports no pyspark, so that DAG files can draw the graph from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SparkApp:
+    """One app: the module `spark_apps.apps.<name>`."""
+
+    name: str
+    title: str
+    reads: tuple[str, ...]
+    """Sources, and warehouse tables of earlier hours."""
+    writes: tuple[str, ...]
+    """Warehouse tables, `schema.table`."""
+
+
+APPS: dict[str, SparkApp] = {
+    app.name: app
+    for app in (
+        SparkApp(
+            "ebs_volumes",
+            "EC2 instances and EBS volumes: inventory, load, credit buckets, limits",
+            reads=("ec2", "cloudwatch"),
+            writes=(
+                "inventory.instance_hourly",
+                "inventory.volume_hourly",
+                "metrics.instance_sample",
+                "metrics.instance_hourly",
+                "metrics.volume_sample",
+                "metrics.volume_hourly",
+            ),
+        ),
+        SparkApp(
+            "brokers",
+            "Brokers over JMX: rates, latencies, replication, per-topic bytes",
+            reads=("jolokia", "metrics.broker_sample"),
+            writes=("metrics.broker_sample", "metrics.broker_hourly", "metrics.topic_hourly"),
+        ),
+        SparkApp(
+            "jvm_apps",
+            "JVM applications over JMX: heap, off-heap, RocksDB, stream threads",
+            reads=("jolokia", "metrics.jvm_app_sample"),
+            writes=("metrics.jvm_app_sample", "metrics.jvm_app_hourly", "metrics.state_store_memory_hourly"),
+        ),
+        SparkApp(
+            "consumer_groups",
+            "Topics, partitions, groups, commits and lag",
+            reads=("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits"),
+            writes=(
+                "inventory.topic_hourly",
+                "inventory.consumer_group_hourly",
+                "inventory.consumer_member_hourly",
+                "metrics.partition_hourly",
+                "metrics.consumer_partition_hourly",
+                "metrics.consumer_group_hourly",
+            ),
+        ),
+        SparkApp(
+            "state_stores",
+            "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
+            reads=("kafka_topics", "changelog_values"),
+            writes=(
+                "metrics.state_store_hourly",
+                "metrics.state_store_path_hourly",
+                "metrics.state_store_change_hourly",
+            ),
+        ),
+    )
+}
+
+WRITER_OF: dict[str, str] = {table: app.name for app in APPS.values() for table in app.writes}

@@ -1,0 +1,106 @@
+"""The only target of spark-submit: `submit.py APP --hour 2026-11-21T05:00`. Extract, transform, load.
+
+A failure is one line on stderr and exit code 1.
+
+Importable too: `run_app` is what `streamwarden run` calls for every app within one session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from datetime import UTC, datetime
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.storagelevel import StorageLevel
+from streamwarden.config import WAREHOUSE_ENV, Config, load_config
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import parse_hour
+from streamwarden.warehouse import engine, warehouse_url
+
+from spark_apps.catalogue import APPS
+from spark_apps.load import record_failure, replace_hour
+from spark_apps.session import start_session
+
+_COVERAGE_SCHEMA = "source string, resource string, status string, reason string"
+
+
+def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> dict[str, int]:
+    """Runs one app for one hour; returns rows by table. A failure is recorded in detect.load and raised again."""
+    started_at = datetime.now(UTC)
+    warehouse = engine(os.environ[WAREHOUSE_ENV])
+    module = importlib.import_module(f"spark_apps.apps.{name}")
+    sources: dict[str, DataFrame] = {}
+    try:
+        # Persisted: a source is asked once, however many tables are made from it.
+        sources = {
+            source: frame.persist(StorageLevel.MEMORY_AND_DISK)
+            for source, frame in module.extract(spark, hour, config).items()
+        }
+        frames = module.transform(sources, hour, config)
+        return replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources), started_at)
+    except Exception as error:
+        record_failure(warehouse, name, hour, one_line(error), started_at)
+        raise
+    finally:
+        for frame in sources.values():
+            frame.unpersist()
+
+
+def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
+    """What was asked and whether it answered: source, resource, status, reason, from the frames that carry `gap`."""
+    parts = [
+        frame.groupBy("resource")
+        .agg(f.max("gap").alias("gap"))
+        .select(
+            f.lit(source).alias("source"),
+            "resource",
+            f.when(f.col("gap").isNull(), "answered").otherwise(f.substring_index("gap", ":", 1)).alias("status"),
+            f.trim(f.expr("substr(gap, instr(gap, ':') + 1)")).alias("reason"),
+        )
+        for source, frame in sources.items()
+        if "gap" in frame.columns
+    ]
+    return reduce(DataFrame.unionByName, parts) if parts else spark.createDataFrame([], _COVERAGE_SCHEMA)
+
+
+def one_line(error: BaseException) -> str:
+    """The reason of a failure, without the stack: the last line that a person can use."""
+    if isinstance(error, PySparkException):
+        lines = [
+            line.strip() for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")
+        ]
+        python = [line for line in lines if "Error" in line or "Exception" in line]
+        return (python or lines or [type(error).__name__])[-1][:500]
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+
+
+def main() -> int:
+    """Entry point of spark-submit."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("app", choices=sorted(APPS))
+    parser.add_argument("--hour", required=True, help="start of the hour, UTC, e.g. 2026-11-21T05:00")
+    arguments = parser.parse_args()
+    try:
+        config, hour = load_config(), parse_hour(arguments.hour)
+        os.environ[WAREHOUSE_ENV] = warehouse_url(config)  # before the JVM starts: the tasks' Python inherits it
+        rows = run_app(start_session(arguments.app), arguments.app, hour, config)
+    except StreamwardenError as error:
+        print(f"streamwarden {arguments.app}: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        print(f"streamwarden {arguments.app}: {one_line(error)}", file=sys.stderr)
+        if os.environ.get("STREAMWARDEN_DEBUG"):
+            raise
+        return 1
+    print(f"{arguments.app} {hour:%Y-%m-%dT%H:%MZ}: " + ", ".join(f"{table} {n}" for table, n in rows.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
