@@ -20,6 +20,9 @@ from spark_apps.jars import java
 # Cheap JVMs: one compiler, one collector thread, nothing mapped twice.
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xshare:auto", "-Dlog4j2.level=WARN")
 
+ERROR = re.compile(r"Exception|\w*Error\b")
+PACKAGES = Path(__file__).parent.parent  # where children find `demo`, wherever they run
+
 
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on now."""
@@ -50,7 +53,7 @@ class Process:
         self.folder = folder
         self.log = folder / f"{name}.log"
         self.pid_file = folder / f"{name}.pid"
-        self._env = {**os.environ, **(env or {})}
+        self._env = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{os.environ.get('PYTHONPATH', '')}", **(env or {})}
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -80,9 +83,7 @@ class Process:
         code = self._child.poll() if self._child else None
         if code is not None:
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-            telling = next(
-                (line for line in lines if re.search("Exception|[Ee]rror", line)), (lines or ["no output"])[-1]
-            )
+            telling = next((line for line in lines if ERROR.search(line)), (lines or ["no output"])[-1])
             raise StreamwardenError(f"{self.name} ended with code {code}: {telling.strip()} (whole log: {self.log})")
 
     def terminate(self) -> None:
