@@ -1,0 +1,81 @@
+"""Fixtures for all tests: a real PostgreSQL (an embedded server, a fresh migrated database each time) and one Spark."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import WAREHOUSE_ENV
+from streamwarden.migrate import migrate
+from streamwarden.warehouse import embedded_url, engine
+
+TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
+
+
+@pytest.fixture(scope="session")
+def migrated_template() -> str:
+    """URL of a database that has every migration and view and no rows."""
+    url = embedded_url(TEST_SERVER, f"t{uuid.uuid4().hex[:12]}")
+    migrate(engine(url))
+    engine(url).dispose()
+    return url
+
+
+@contextmanager
+def fresh_warehouse(template_url: str) -> Iterator[str]:
+    """URL of a copy of the template, dropped at the end."""
+    template, name = str(sa.make_url(template_url).database), f"t{uuid.uuid4().hex[:12]}"
+    admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f'create database "{name}" template "{template}"')
+    url = template_url.replace(template, name)
+    try:
+        yield url
+    finally:
+        engine(url).dispose()
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f'drop database if exists "{name}" with (force)')
+
+
+@pytest.fixture
+def warehouse_url(migrated_template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A migrated, empty warehouse of this test's own; `$STREAMWARDEN_WAREHOUSE_URL` names it."""
+    with fresh_warehouse(migrated_template) as url:
+        monkeypatch.setenv(WAREHOUSE_ENV, url)
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_warehouse(migrated_template: str) -> Iterator[sa.Engine]:
+    """Engine on a migrated, empty warehouse that the tests of a module share (and leave as they found it)."""
+    with fresh_warehouse(migrated_template) as url:
+        yield engine(url)
+
+
+@pytest.fixture
+def warehouse(warehouse_url: str) -> sa.Engine:
+    """Engine on `warehouse_url`."""
+    return engine(warehouse_url)
+
+
+@pytest.fixture(scope="session")
+def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the tests that ask for it
+    """One local Spark session with our data sources and the Kafka connector."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from spark_apps.session import start_session
+
+    session = start_session("tests", master="local[2]")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def project_root() -> Path:
+    """Root of the checkout."""
+    return PROJECT_ROOT

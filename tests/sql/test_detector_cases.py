@@ -1,0 +1,108 @@
+"""Every detector against its own cases (tests/sql/detectors/<subject>/<id>.yaml), each in a rolled-back transaction."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from streamwarden.config import Config
+from streamwarden.detectors import Detector, load_detectors
+from streamwarden.detectors.evaluate import run
+
+CASES = Path(__file__).parent / "detectors"
+HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
+NEUTRAL = {
+    "integer": 0,
+    "bigint": 0,
+    "double precision": 0.0,
+    "text": "-",
+    "jsonb": "{}",
+    "boolean": False,
+}
+DETECTORS = load_detectors()
+
+
+def _cases() -> list[Any]:
+    files = [(detector, CASES / detector.subject / f"{detector.id}.yaml") for detector in DETECTORS.values()]
+    return [
+        pytest.param(detector, case, id=f"{detector.id}: {case['name']}")
+        for detector, file in files
+        if file.exists()
+        for case in yaml.safe_load(file.read_text())
+    ]
+
+
+@pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
+def test_each_detector_has_an_alarm_an_ok_and_a_skip(detector: Detector) -> None:
+    file = CASES / detector.subject / f"{detector.id}.yaml"
+    assert file.exists(), f"{detector.id} has no cases: write {file}"
+    cases = yaml.safe_load(file.read_text())
+    assert {row["status"] for case in cases for row in case["expect"]} == {"alarm", "ok", "skip"}
+
+
+def test_no_cases_without_a_detector() -> None:
+    files = {f"{file.parent.name}/{file.stem}" for file in CASES.glob("*/*.yaml")}
+    assert files <= {f"{detector.subject}/{detector.id}" for detector in DETECTORS.values()}
+
+
+@pytest.mark.parametrize(("detector", "case"), _cases())
+def test_case(module_warehouse: sa.Engine, detector: Detector, case: dict[str, Any]) -> None:
+    unknown = set(case) - {"name", "given", "params", "hour", "expect"}
+    assert not unknown, f"unknown keys in the case: {unknown}"
+    hour = case.get("hour", HOUR)
+    params = detector.params_in_force(Config()) | case.get("params", {})
+    with module_warehouse.connect() as connection, connection.begin() as transaction:
+        for day in (hour - timedelta(days=1), hour, hour + timedelta(days=1)):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
+        for table, rows in case["given"].items():
+            for row in rows or []:
+                _insert(connection, table, {"hour": hour, **row})
+        got = {row["resource"]: row for row in run(connection, detector, hour, params)}
+        transaction.rollback()
+    expected = {row["resource"]: row for row in case["expect"]}
+    assert set(got) == set(expected), f"resources: {sorted(got)}"
+    for resource, row in expected.items():
+        for column, value in row.items():
+            _check(got[resource], column, value)
+
+
+def _check(row: sa.RowMapping, column: str, value: Any) -> None:
+    if column == "reason~":
+        assert re.search(value, row["reason"]), f"{row['resource']}: reason is {row['reason']!r}"
+    elif isinstance(value, float):
+        assert row[column] is not None, f"{row['resource']}: {column} is null; reason: {row['reason']}"
+        assert float(row[column]) == pytest.approx(value, rel=1e-3), f"{row['resource']}: {column}"
+    else:
+        assert row[column] == value, f"{row['resource']}: {column} is {row[column]!r}; reason: {row['reason']}"
+
+
+def _insert(connection: sa.Connection, table: str, row: dict[str, Any]) -> None:
+    """Inserts a row; columns that must have a value and aren't named get a neutral one."""
+    schema, relation = table.split(".")
+    columns = connection.execute(
+        sa.text("""
+            select column_name, data_type, is_nullable, column_default from information_schema.columns
+            where table_schema = :schema and table_name = :relation and is_identity = 'NO'"""),
+        {"schema": schema, "relation": relation},
+    ).all()
+    kinds = {name: kind for name, kind, _, _ in columns}
+    assert kinds, f"no table {table}"
+    if "hour" not in kinds:
+        row.pop("hour")
+    assert set(row) <= set(kinds), f"{table} has no column {set(row) - set(kinds)}"
+    for name, kind, nullable, default in columns:
+        if name not in row and nullable == "NO" and default is None:
+            row[name] = NEUTRAL.get(kind, HOUR)
+    values = {
+        name: json.dumps(value) if kinds[name] == "jsonb" and not isinstance(value, str | None) else value
+        for name, value in row.items()
+    }
+    names = ", ".join(f'"{name}"' for name in values)
+    binds = ", ".join(f"cast(:{name} as {kinds[name]})" for name in values)
+    connection.execute(sa.text(f"insert into {table} ({names}) values ({binds})"), values)
