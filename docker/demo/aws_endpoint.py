@@ -7,11 +7,7 @@ partial data. What it doesn't know (metric math, trimmed statistics) it refuses;
 """
 
 import argparse
-import base64
-import binascii
-import fnmatch
 import hashlib
-import json
 import math
 import re
 import secrets
@@ -22,24 +18,28 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
+from demo.aws_cloudwatch import get_metric_data, list_metrics
+from demo.aws_ec2 import describe_instance_types, describe_instances, describe_regions, describe_volumes
+from demo.aws_wire import (
+    AUTHORIZATION,
+    SERVICES,
+    AwsError,
+    Call,
+    Caller,
+    answer,
+    error,
+    parse,
+    signature_is_right,
+    validation_error,
+)  # fmt: skip
+from demo.world import Metric, World, demo_world
 
-from demo.aws_wire import AUTHORIZATION, SERVICES, AwsError, Call, answer, error, parse, signature_is_right
-from demo.world import INSTANCE_TYPES, Instance, Metric, Volume, World, demo_world
-
-MAX_QUERIES, MAX_POINTS = 500, 100_800
-METRIC_ID = re.compile(r"[a-z][a-zA-Z0-9_]*")
-PERCENTILE = re.compile(r"p(100|\d{1,2}(\.\d{1,10})?)")
-HIGH_RESOLUTION = (1, 5, 10, 20, 30)
-# age of StartTime in days → the finest period that still has points
-RETENTION = ((15, 60), (63, 300), (455, 3600))
 MAX_CLOCK_SKEW_SECONDS = 300
-EC2_TERMINATED_VISIBLE = timedelta(hours=1)
 
 Kind = Literal[
     "throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial", "forbidden"
@@ -109,15 +109,6 @@ class Identity(NamedTuple):
     secret_key: str
     token: str | None = None
     expires_at: float = math.inf
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who calls, and which region they signed for."""
-
-    account: str
-    region: str
-    arn: str
 
 
 class TokenBucket:
@@ -243,8 +234,6 @@ def throttled(service: str) -> AwsError:
     return AwsError("Throttling", "Rate exceeded")
 
 
-# ---- signature -----------------------------------------------------------------------------------------------------
-
 INVALID_KEY = {
     "ec2": ("AuthFailure", "AWS was not able to validate the provided access credentials", 401),
     "monitoring": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
@@ -275,479 +264,6 @@ def authenticate(endpoint: AwsEndpoint, found: re.Match[str], path: str, headers
     return Caller(identity.account, found["region"], identity.arn)
 
 
-# ---- CloudWatch ----------------------------------------------------------------------------------------------------
-
-
-def get_metric_data(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """GetMetricData: one page of at most MaxDatapoints points; a metric may go on in the next."""
-    _check_metric_data(params)
-    digest = _digest(caller, params)
-    queries = [query for query in params["MetricDataQueries"] if query.get("ReturnData", True)]
-    position, skip, now = 0, 0, endpoint.world.now().timestamp()
-    if "NextToken" in params:
-        # `now` comes from the first page, so that no page holds points which an earlier one could not see
-        position, skip, now = _open_token(params["NextToken"], digest, "InvalidNextToken")
-    left = params.get("MaxDatapoints", MAX_POINTS)
-    newest_first = params.get("ScanBy", "TimestampDescending") == "TimestampDescending"
-    grids = {period: _grid(params, period, now) for period in {query["MetricStat"]["Period"] for query in queries}}
-    results = []
-    while position < len(queries) and left:
-        query = queries[position]
-        times, values, status = _points(endpoint, caller, query, grids[query["MetricStat"]["Period"]], now)
-        if newest_first:
-            times, values = times[::-1], values[::-1]
-        end = min(len(values), skip + left)
-        cut = end < len(values)
-        left -= end - skip
-        results.append(_result(query, times[skip:end], values[skip:end], "PartialData" if cut else status))
-        position, skip = (position, end) if cut else (position + 1, 0)
-    page: dict[str, Any] = {"MetricDataResults": results, "Messages": []}
-    if position < len(queries):
-        page["NextToken"] = _token([position, skip, now], digest)
-    return page
-
-
-def _check_metric_data(params: dict[str, Any]) -> None:
-    queries = params["MetricDataQueries"]
-    if len(queries) > MAX_QUERIES:
-        raise _validation(f"The collection MetricDataQueries must not have a size greater than {MAX_QUERIES}.")
-    if not queries:
-        raise _validation("The parameter MetricDataQueries is required.")
-    if params["StartTime"] == params["EndTime"]:
-        raise _validation("The parameter StartTime must not equal parameter EndTime.")
-    if params["StartTime"] > params["EndTime"]:
-        raise _validation("The parameter StartTime must be less than the parameter EndTime.")
-    if not 1 <= params.get("MaxDatapoints", MAX_POINTS) <= MAX_POINTS:
-        raise _validation(f"The value for parameter MaxDatapoints must be between 1 and {MAX_POINTS}.")
-    seen: set[str] = set()
-    for query in queries:
-        _check_query(query)
-        if query["Id"] in seen:
-            raise _validation(f"The values for parameter id in MetricDataQueries are not unique: {query['Id']}")
-        seen.add(query["Id"])
-
-
-def _check_query(query: dict[str, Any]) -> None:
-    if not METRIC_ID.fullmatch(query["Id"]):
-        raise _validation(
-            f"The value {query['Id']} for parameter MetricDataQueries.member.Id is not matching the expected pattern "
-            "^[a-z][a-zA-Z0-9_]*$"
-        )
-    if ("Expression" in query) == ("MetricStat" in query):
-        raise _validation("Either Expression or MetricStat must be set in a MetricDataQuery, but not both.")
-    if "Expression" in query:
-        raise _validation("This stand-in for CloudWatch knows no metric math and no Metrics Insights.")
-    stat, period = query["MetricStat"]["Stat"], query["MetricStat"]["Period"]
-    if period % 60 and period not in HIGH_RESOLUTION:
-        raise _validation(f"Period {period} of {query['Id']} must be 1, 5, 10, 20, 30 or a multiple of 60.")
-    if stat not in STATISTICS and not PERCENTILE.fullmatch(stat):
-        raise _validation(f"The value {stat} for parameter MetricDataQueries.member.MetricStat.Stat is not supported.")
-
-
-def _validation(message: str) -> AwsError:
-    return AwsError("ValidationError", message)
-
-
-class Grid(NamedTuple):
-    """The periods of a request: their start times, and the minutes that fill them; none where nothing is retained."""
-
-    times: list[int]
-    first_minute: int
-    minutes_each: int
-
-
-def _grid(params: dict[str, Any], period: int, now: float) -> Grid:
-    """Periods that start in [StartTime, EndTime), aligned to the clock; none if finer than what is still retained."""
-    age_days = (now - params["StartTime"]) / 86_400
-    finest = next((finest for days, finest in RETENTION if age_days <= days), None)
-    if finest is None or period % finest:
-        return Grid([], 0, 1)
-    start = math.floor(params["StartTime"] / finest) * finest
-    first = math.ceil(start / period) * period
-    return Grid(list(range(first, math.ceil(params["EndTime"]), period)), first // 60, period // 60)
-
-
-STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "Average": partial(np.nanmean, axis=1),
-    "Sum": partial(np.nansum, axis=1),
-    "Minimum": partial(np.nanmin, axis=1),
-    "Maximum": partial(np.nanmax, axis=1),
-    "SampleCount": lambda samples: np.count_nonzero(~np.isnan(samples), axis=1).astype(float),
-}
-
-
-def _points(
-    endpoint: AwsEndpoint, caller: Caller, query: dict[str, Any], grid: Grid, now: float
-) -> tuple[list[int], list[float], str]:
-    """Times, values and status of one metric, oldest first."""
-    stat = query["MetricStat"]
-    dimensions = frozenset((each["Name"], each["Value"]) for each in stat["Metric"].get("Dimensions", ()))
-    metric = Metric(stat["Metric"].get("Namespace", ""), stat["Metric"].get("MetricName", ""), dimensions)
-    fault = endpoint.faults.take_for(metric, "internal_error", "partial", "forbidden")
-    if query.get("AccountId", caller.account) != caller.account or (fault and fault.kind == "forbidden"):
-        return [], [], "Forbidden"
-    if fault and fault.kind == "internal_error":
-        return [], [], "InternalError"
-    count = len(grid.times) * grid.minutes_each
-    # Nothing is made for minutes to come; the rest of their periods stays empty.
-    known = min(count, int(now // 60) - grid.first_minute)
-    found = endpoint.world.read(caller.account, caller.region, metric, grid.first_minute, known) if known > 0 else None
-    if found is None or stat.get("Unit", found[0]) != found[0]:
-        return [], [], "Complete"
-    samples = np.full(count, np.nan)
-    samples[:known] = _settled(found, grid.first_minute, now, endpoint.settle_delay_seconds)
-    samples = samples.reshape(-1, grid.minutes_each)
-    filled = ~np.isnan(samples).all(axis=1)
-    values = _statistic(stat["Stat"], samples[filled]).tolist()
-    times = [at for at, has in zip(grid.times, filled.tolist(), strict=True) if has]
-    if fault:  # partial: the newest half is not there yet
-        return times[: len(times) // 2], values[: len(values) // 2], "PartialData"
-    return times, values, "Complete"
-
-
-def _settled(found: tuple[str, np.ndarray], first_minute: int, now: float, delay_seconds: float) -> np.ndarray:
-    """Hides what is younger than half the delay, and counts only half of what is younger than the delay."""
-    unit, figures = found
-    if not delay_seconds:
-        return figures
-    age = now - (first_minute + 1 + np.arange(len(figures))) * 60
-    late = np.where((age < delay_seconds) & (unit in ("Count", "Bytes", "Seconds")), figures / 2, figures)
-    return np.where(age < delay_seconds / 2, np.nan, late)
-
-
-def _statistic(stat: str, samples: np.ndarray) -> np.ndarray:
-    if not len(samples):
-        return np.empty(0)
-    if stat in STATISTICS:
-        return STATISTICS[stat](samples)
-    return np.nanpercentile(samples, float(stat[1:]), axis=1)
-
-
-MESSAGES = {
-    "InternalError": {"Code": "InternalError", "Value": "An internal error occurred. Retry the request."},
-    "Forbidden": {"Code": "Forbidden", "Value": "The caller may not read this account's metrics."},
-}
-
-
-def _result(query: dict[str, Any], times: list[int], values: list[float], status: str) -> dict[str, Any]:
-    label = query.get("Label") or query["MetricStat"]["Metric"].get("MetricName", "")
-    result = {"Id": query["Id"], "Label": label, "Timestamps": times, "Values": values, "StatusCode": status}
-    return result | {"Messages": [MESSAGES[status]]} if status in MESSAGES else result
-
-
-def list_metrics(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """ListMetrics: 500 a page; a dimension without a value matches any."""
-    digest = _digest(caller, params)
-    skip = _open_token(params["NextToken"], digest, "InvalidNextToken")[0] if "NextToken" in params else 0
-    wanted = [(each["Name"], each.get("Value")) for each in params.get("Dimensions", ())]
-    found = [
-        {
-            "Namespace": metric.namespace,
-            "MetricName": metric.name,
-            "Dimensions": [{"Name": name, "Value": value} for name, value in sorted(metric.dimensions)],
-        }
-        for metric in endpoint.world.metrics(caller.account, caller.region)
-        if metric.namespace == params.get("Namespace", metric.namespace)
-        and metric.name == params.get("MetricName", metric.name)
-        and all(any(n == name and value in (None, v) for n, v in metric.dimensions) for name, value in wanted)
-    ]
-    page: dict[str, Any] = {"Metrics": found[skip : skip + 500]}
-    if len(found) > skip + 500:
-        page["NextToken"] = _token([skip + 500], digest)
-    return page
-
-
-def _digest(caller: Caller, params: dict[str, Any]) -> str:
-    """What a token belongs to: the caller and the request without the token and the page size."""
-    rest = {name: value for name, value in params.items() if name not in ("NextToken", "MaxResults", "MaxDatapoints")}
-    return hashlib.sha256(json.dumps([caller.account, caller.region, rest], sort_keys=True).encode()).hexdigest()
-
-
-def _token(state: list[Any], digest: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([digest, state]).encode()).decode()
-
-
-def _open_token(token: str, digest: str, code: str) -> list[Any]:
-    try:
-        belongs_to, state = json.loads(base64.urlsafe_b64decode(token))
-    except (ValueError, TypeError, binascii.Error):
-        belongs_to, state = None, []
-    if belongs_to != digest:
-        raise AwsError(code, "The NextToken is not valid for this request.")
-    return state
-
-
-# ---- EC2 -----------------------------------------------------------------------------------------------------------
-
-Filters = dict[str, Callable[[Any], list[str]]]
-
-
-def _zone(region: str) -> str:
-    return f"{region}a"
-
-
-def _tags(tags: dict[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]
-
-
-def _attached(volume: Volume, now: datetime) -> bool:
-    return volume.instance_id is not None and (volume.detached_at is None or now < volume.detached_at)
-
-
-def _volume(volume: Volume, now: datetime) -> dict[str, Any]:
-    attached = _attached(volume, now)
-    limits = volume.limits
-    attachment = {
-        "VolumeId": volume.volume_id,
-        "InstanceId": volume.instance_id,
-        "Device": volume.device,
-        "State": "attached",
-        "AttachTime": volume.created_at,
-        "DeleteOnTermination": False,
-    }
-    return {
-        "VolumeId": volume.volume_id,
-        "VolumeType": volume.volume_type,
-        "Size": volume.size_gib,
-        # EC2 gives the baseline of gp2 as Iops, and neither figure for disks that are judged by throughput
-        "Iops": None if volume.hdd or volume.volume_type == "standard" else int(limits.base_iops),
-        "Throughput": int(limits.base_bytes // 1024**2) if volume.volume_type == "gp3" else None,
-        "State": "in-use" if attached else "available",
-        "CreateTime": volume.created_at,
-        "AvailabilityZone": _zone(volume.region),
-        "Encrypted": True,
-        "MultiAttachEnabled": False,
-        "SnapshotId": "",
-        "Attachments": [attachment] if attached else [],
-        "Tags": _tags(volume.tags),
-    }
-
-
-def _of_attachment(name: str) -> Callable[[dict[str, Any]], list[str]]:
-    return lambda volume: [str(attachment[name]) for attachment in volume["Attachments"]]
-
-
-VOLUME_FILTERS: Filters = {
-    "attachment.instance-id": _of_attachment("InstanceId"),
-    "attachment.device": _of_attachment("Device"),
-    "attachment.status": _of_attachment("State"),
-    "availability-zone": lambda volume: [volume["AvailabilityZone"]],
-    "size": lambda volume: [str(volume["Size"])],
-    "status": lambda volume: [volume["State"]],
-    "volume-id": lambda volume: [volume["VolumeId"]],
-    "volume-type": lambda volume: [volume["VolumeType"]],
-}
-
-
-def describe_volumes(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """DescribeVolumes: the volumes that exist now."""
-    now = endpoint.world.now()
-    volumes = {
-        volume.volume_id: _volume(volume, now)
-        for volume in list(endpoint.world.volumes.values())
-        if (volume.account, volume.region) == (caller.account, caller.region)
-        and volume.created_at <= now < (volume.deleted_at or datetime.max.replace(tzinfo=UTC))
-    }
-    wanted = params.get("VolumeIds")
-    for volume_id in wanted or ():
-        if not re.fullmatch(r"vol-[0-9a-f]{8,17}", volume_id):
-            raise _bad_value(f"Value ({volume_id}) for parameter volumes is invalid. Expected: 'vol-...'.")
-        if volume_id not in volumes:
-            raise AwsError("InvalidVolume.NotFound", f"The volume '{volume_id}' does not exist.")
-    if wanted and "MaxResults" in params:
-        raise _bad_pair("volumesSet")
-    chosen = _filtered([volumes[i] for i in dict.fromkeys(wanted or sorted(volumes))], params, VOLUME_FILTERS)
-    return _page(caller, params, "Volumes", chosen, (5, 1000))
-
-
-def _instance(instance: Instance, volumes: list[Volume], now: datetime) -> dict[str, Any]:
-    running = instance.terminated_at is None or now < instance.terminated_at
-    return {
-        "InstanceId": instance.instance_id,
-        "InstanceType": instance.instance_type,
-        "ImageId": instance.image_id,
-        "State": {"Code": 16, "Name": "running"} if running else {"Code": 48, "Name": "terminated"},
-        "LaunchTime": instance.launched_at,
-        "PrivateIpAddress": instance.private_ip if running else None,
-        "Placement": {"AvailabilityZone": _zone(instance.region), "Tenancy": "default"},
-        "Monitoring": {"State": "enabled" if instance.detailed_monitoring else "disabled"},
-        "Architecture": "x86_64",
-        "Hypervisor": "xen",  # the API says so of Nitro instances too
-        "EbsOptimized": True,
-        "BlockDeviceMappings": [
-            {
-                "DeviceName": volume.device,
-                "Ebs": {"VolumeId": volume.volume_id, "Status": "attached", "AttachTime": volume.created_at},
-            }
-            for volume in volumes
-            if volume.instance_id == instance.instance_id and _attached(volume, now)
-        ],
-        "Tags": _tags(instance.tags),
-    }
-
-
-INSTANCE_FILTERS: Filters = {
-    "availability-zone": lambda instance: [instance["Placement"]["AvailabilityZone"]],
-    "block-device-mapping.volume-id": lambda i: [each["Ebs"]["VolumeId"] for each in i["BlockDeviceMappings"]],
-    "image-id": lambda instance: [instance["ImageId"]],
-    "instance-id": lambda instance: [instance["InstanceId"]],
-    "instance-state-name": lambda instance: [instance["State"]["Name"]],
-    "instance-type": lambda instance: [instance["InstanceType"]],
-    "private-ip-address": lambda instance: [instance["PrivateIpAddress"] or ""],
-}
-
-
-def describe_instances(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """DescribeInstances: a reservation for each instance; terminated ones stay visible for an hour."""
-    now = endpoint.world.now()
-    volumes = list(endpoint.world.volumes.values())
-    instances = {
-        instance.instance_id: _instance(instance, volumes, now)
-        for instance in list(endpoint.world.instances.values())
-        if (instance.account, instance.region) == (caller.account, caller.region)
-        and instance.launched_at <= now
-        and (instance.terminated_at is None or now < instance.terminated_at + EC2_TERMINATED_VISIBLE)
-    }
-    wanted = params.get("InstanceIds")
-    for instance_id in wanted or ():
-        if not re.fullmatch(r"i-[0-9a-f]{8,17}", instance_id):
-            raise AwsError("InvalidInstanceID.Malformed", f'Invalid id: "{instance_id}"')
-        if instance_id not in instances:
-            raise AwsError("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
-    if wanted and "MaxResults" in params:
-        raise _bad_pair("instancesSet")
-    chosen = _filtered([instances[i] for i in dict.fromkeys(wanted or sorted(instances))], params, INSTANCE_FILTERS)
-    page = _page(caller, params, "Instances", chosen, (5, 1000))
-    reservations = [
-        {
-            "ReservationId": f"r-{instance['InstanceId'][2:]}",
-            "OwnerId": caller.account,
-            "Groups": [],
-            "Instances": [instance],
-        }
-        for instance in page.pop("Instances")
-    ]
-    return {"Reservations": reservations, **page}
-
-
-def _instance_type(name: str) -> dict[str, Any]:
-    kind = INSTANCE_TYPES[name]
-    return {
-        "InstanceType": name,
-        "CurrentGeneration": kind.nitro,
-        "BareMetal": False,
-        "Hypervisor": "nitro" if kind.nitro else "xen",
-        "VCpuInfo": {"DefaultVCpus": kind.vcpus},
-        "MemoryInfo": {"SizeInMiB": int(kind.memory_gib * 1024)},
-        "EbsInfo": {
-            "EbsOptimizedSupport": "default",
-            "EncryptionSupport": "supported",
-            "EbsOptimizedInfo": {
-                "BaselineBandwidthInMbps": kind.base_mbps,
-                "BaselineThroughputInMBps": kind.base_mbps / 8,
-                "BaselineIops": kind.base_iops,
-                "MaximumBandwidthInMbps": kind.max_mbps,
-                "MaximumThroughputInMBps": kind.max_mbps / 8,
-                "MaximumIops": kind.max_iops,
-            },
-            "NvmeSupport": "required" if kind.nitro else "unsupported",
-        },
-    }
-
-
-INSTANCE_TYPE_FILTERS: Filters = {
-    "instance-type": lambda kind: [kind["InstanceType"]],
-    "hypervisor": lambda kind: [kind["Hypervisor"]],
-    "current-generation": lambda kind: [str(kind["CurrentGeneration"]).lower()],
-}
-
-
-def describe_instance_types(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """DescribeInstanceTypes: pages of 100 at most, also when no size is asked for."""
-    wanted = params.get("InstanceTypes")
-    unknown = [name for name in wanted or () if name not in INSTANCE_TYPES]
-    if unknown:
-        raise AwsError(
-            "InvalidInstanceType", f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
-        )
-    if wanted and "MaxResults" in params:
-        raise _bad_pair("instanceTypes")
-    if len(wanted or ()) > 100:
-        raise _bad_value("The maximum number of instance types in one request is 100.")
-    names = wanted or sorted(INSTANCE_TYPES)
-    chosen = _filtered([_instance_type(name) for name in names], params, INSTANCE_TYPE_FILTERS, tagged=False)
-    return _page(caller, {"MaxResults": 100, **params}, "InstanceTypes", chosen, (5, 100))
-
-
-def _bad_value(message: str) -> AwsError:
-    return AwsError("InvalidParameterValue", message)
-
-
-def _bad_pair(ids: str) -> AwsError:
-    return AwsError("InvalidParameterCombination", f"The parameter {ids} cannot be used with the parameter maxResults")
-
-
-def _filtered(
-    items: list[dict[str, Any]], params: dict[str, Any], known: Filters, *, tagged: bool = True
-) -> list[dict[str, Any]]:
-    """What meets every filter: any of its values, with * and ? as wildcards."""
-    if params.get("DryRun"):
-        raise AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
-    for each in params.get("Filters", ()):
-        name, values = each.get("Name", ""), each.get("Values", [])
-        if not (name in known or (tagged and (name == "tag-key" or name.startswith("tag:")))):
-            raise _bad_value(f"The filter '{name}' is invalid")
-        facts = known.get(name) or partial(_tag_facts, name)
-        items = [
-            item
-            for item in items
-            if any(fnmatch.fnmatchcase(fact, _pattern(value)) for fact in facts(item) for value in values)
-        ]
-    return items
-
-
-def _pattern(value: str) -> str:
-    return value.replace("[", "[[]")  # EC2 has no character classes
-
-
-def _tag_facts(name: str, item: dict[str, Any]) -> list[str]:
-    if name == "tag-key":
-        return [tag["Key"] for tag in item["Tags"]]
-    return [tag["Value"] for tag in item["Tags"] if tag["Key"] == name.removeprefix("tag:")]
-
-
-def _page(
-    caller: Caller, params: dict[str, Any], name: str, items: list[dict[str, Any]], bounds: tuple[int, int]
-) -> dict[str, Any]:
-    size = params.get("MaxResults", len(items))
-    if "MaxResults" in params and not bounds[0] <= size <= bounds[1]:
-        raise _bad_value(
-            f"Value ( {size} ) for parameter maxResults is invalid. "
-            f"Expecting a value between {bounds[0]} and {bounds[1]}."
-        )
-    digest = _digest(caller, params)
-    start = _open_token(params["NextToken"], digest, "InvalidParameterValue")[0] if "NextToken" in params else 0
-    page: dict[str, Any] = {name: items[start : start + size]}
-    if start + size < len(items):
-        page["NextToken"] = _token([start + size], digest)
-    return page
-
-
-def describe_regions(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """DescribeRegions: those in which the account has anything, and the caller's own."""
-    owned = [*endpoint.world.instances.values(), *endpoint.world.volumes.values()]
-    regions = {each.region for each in owned if each.account == caller.account} | {caller.region}
-    return {
-        "Regions": [
-            {"RegionName": name, "Endpoint": f"ec2.{name}.amazonaws.com", "OptInStatus": "opt-in-not-required"}
-            for name in sorted(regions)
-        ]
-    }
-
-
-# ---- STS -----------------------------------------------------------------------------------------------------------
-
-
 def get_caller_identity(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
     """GetCallerIdentity."""
     return {"UserId": "AIDAEXAMPLE", "Account": caller.account, "Arn": caller.arn}
@@ -758,7 +274,9 @@ def assume_role(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -
     arn, session = params["RoleArn"], params["RoleSessionName"]
     seconds = params.get("DurationSeconds", 3600)
     if not 900 <= seconds <= 43_200:
-        raise _validation(f"1 validation error detected: Value '{seconds}' at 'durationSeconds' is out of 900..43200")
+        raise validation_error(
+            f"1 validation error detected: Value '{seconds}' at 'durationSeconds' is out of 900..43200"
+        )
     found = re.fullmatch(r"arn:aws:iam::(\d{12}):role/([\w+=,.@/-]+)", arn)
     trusted = found and found[1] in endpoint.world.accounts and (arn in endpoint.roles or found[2] == "streamwarden")
     if not found or not trusted or endpoint.roles.get(arn) not in (None, params.get("ExternalId")):
@@ -786,8 +304,6 @@ HANDLERS: dict[tuple[str, str], Callable[[AwsEndpoint, Caller, dict[str, Any]], 
     ("sts", "GetCallerIdentity"): get_caller_identity,
     ("sts", "AssumeRole"): assume_role,
 }
-
-# ---- HTTP ----------------------------------------------------------------------------------------------------------
 
 
 class _Server(ThreadingHTTPServer):

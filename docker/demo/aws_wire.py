@@ -3,6 +3,8 @@
 Shapes come from botocore's own service models, so names, required members, enumerations and bounds are AWS's.
 """
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -42,6 +44,15 @@ class Call:
     action: str
     params: dict[str, Any]
     is_json: bool
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, and which region they signed for."""
+
+    account: str
+    region: str
+    arn: str
 
 
 @cache
@@ -135,33 +146,33 @@ JSON_TYPES = {
 }  # fmt: skip
 
 
-def _check(service: str, shape: Shape, value: Any, path: str = "") -> None:
+def _check(service: str, shape: Shape, value: Any, path: tuple[str, ...] = ()) -> None:
     """Type, required members, unknown members, enumerations, bounds; the paths read as CloudWatch writes them."""
     kind = shape.type_name
     if not isinstance(value, JSON_TYPES[kind]) or (kind in ("integer", "long") and isinstance(value, bool)):
-        raise AwsError("SerializationException", f"{path or 'The request'} must be of type {kind}.")
+        raise AwsError("SerializationException", f"{_dotted(path) or 'The request'} must be of type {kind}.")
     if kind == "structure":
         _check_structure(service, shape, value, path)
     elif kind == "list":
         for position, item in enumerate(value, 1):
-            _check(service, shape.member, item, f"{path}.{position}.member")
+            _check(service, shape.member, item, (*path, str(position), "member"))
     elif service != "ec2":  # EC2 words and judges its own bounds
         _check_bounds(shape, value, path)
 
 
-def _check_structure(service: str, shape: StructureShape, value: dict[str, Any], path: str) -> None:
+def _check_structure(service: str, shape: StructureShape, value: dict[str, Any], path: tuple[str, ...]) -> None:
     for name in shape.required_members:
         if name not in value:
             if service == "ec2":
                 raise AwsError("MissingParameter", f"The request must contain the parameter {name}")
-            raise _invalid("null", _member_path(path, name), "Member must not be null")
+            raise _invalid("null", (*path, name), "Member must not be null")
     for name, each in value.items():
         if name not in shape.members:
-            raise AwsError("SerializationException", f"{_member_path(path, name)} is not a member of {shape.name}.")
-        _check(service, shape.members[name], each, _member_path(path, name))
+            raise AwsError("SerializationException", f"{_dotted((*path, name))} is not a member of {shape.name}.")
+        _check(service, shape.members[name], each, (*path, name))
 
 
-def _check_bounds(shape: Shape, value: Any, path: str) -> None:
+def _check_bounds(shape: Shape, value: Any, path: tuple[str, ...]) -> None:
     allowed = shape.metadata.get("enum")
     if allowed and value not in allowed:
         raise _invalid(repr(value), path, f"Member must satisfy enum value set: [{', '.join(allowed)}]")
@@ -176,14 +187,13 @@ def _check_bounds(shape: Shape, value: Any, path: str) -> None:
         raise _invalid(repr(value), path, f"Member must satisfy regular expression pattern: {pattern}")
 
 
-def _member_path(path: str, name: str) -> str:
-    return _join(path, name[0].lower() + name[1:])
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(name[0].lower() + name[1:] for name in path)
 
 
-def _invalid(value: str, path: str, constraint: str) -> AwsError:
-    return AwsError(
-        "ValidationError",
-        f"1 validation error detected: Value {value} at '{path}' failed to satisfy constraint: {constraint}",
+def _invalid(value: str, path: tuple[str, ...], constraint: str) -> AwsError:
+    return validation_error(
+        f"1 validation error detected: Value {value} at '{_dotted(path)}' failed to satisfy constraint: {constraint}"
     )
 
 
@@ -253,3 +263,30 @@ def signature_is_right(
     signer = SigV4Auth(Credentials(found["key"], secret_key), found["service"], found["region"])
     to_sign = signer.string_to_sign(request, signer.canonical_request(request))
     return signer.signature(to_sign, request) == found["signature"]
+
+
+def validation_error(message: str) -> AwsError:
+    return AwsError("ValidationError", message)
+
+
+def next_token(caller: Caller, params: dict[str, Any], state: list[Any]) -> str:
+    """A token for where the next page begins; it is good for this caller and this request alone."""
+    return base64.urlsafe_b64encode(json.dumps([_digest(caller, params), state]).encode()).decode()
+
+
+def resume(caller: Caller, params: dict[str, Any], code: str) -> list[Any] | None:
+    """What the request's NextToken says; None without one, and the service's error if it belongs elsewhere."""
+    if "NextToken" not in params:
+        return None
+    try:
+        digest, state = json.loads(base64.urlsafe_b64decode(params["NextToken"]))
+    except (ValueError, TypeError):
+        digest, state = None, None
+    if digest != _digest(caller, params):
+        raise AwsError(code, "The NextToken is not valid for this request.")
+    return state
+
+
+def _digest(caller: Caller, params: dict[str, Any]) -> str:
+    rest = {name: value for name, value in params.items() if name not in ("NextToken", "MaxResults", "MaxDatapoints")}
+    return hashlib.sha256(json.dumps([caller.account, caller.region, rest], sort_keys=True).encode()).hexdigest()

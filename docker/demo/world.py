@@ -22,6 +22,7 @@ DAY_MINUTES = 1440
 FOREVER = datetime.max.replace(tzinfo=UTC)
 CACHED_DAYS = 4000  # days of a unit kept in memory: about 70 KB for each of its volumes
 SSD_PIECE_KIB, HDD_PIECE_KIB = 256, 1024
+NOISE_SIGMAS = 5.0  # noise is clipped there, so that a load has a known peak
 GP2_CREDITS = 5_400_000.0
 INSTANCE_BURST_SECONDS = 1800.0  # small instances may run at their EBS maximum for 30 minutes a day
 
@@ -130,7 +131,8 @@ class LoadModel:
         rhythm = 1 + self.daily_swing * np.cos((minute - 14 * 60) * (2 * math.pi / DAY_MINUTES))
         if (day + 3) % 7 >= 5:  # day 0 of Unix time was a Thursday
             rhythm = rhythm * self.weekend_factor
-        noise = np.random.Generator(np.random.SFC64((*seed, day))).standard_normal((2, DAY_MINUTES), dtype=np.float32)
+        random = np.random.Generator(np.random.SFC64((*seed, day)))
+        noise = random.standard_normal((2, DAY_MINUTES), dtype=np.float32).clip(-NOISE_SIGMAS, NOISE_SIGMAS)
         read, write = np.array([[self.read_iops], [self.write_iops]]) * rhythm * np.exp(self.noise * noise)
         if self.spike_every_minutes:
             read[(day * DAY_MINUTES + minute) % self.spike_every_minutes == 0] += self.spike_iops
@@ -138,6 +140,15 @@ class LoadModel:
             inside = _within(day, surge.start, surge.end)
             read[inside] += surge.read_iops
             write[inside] += surge.write_iops
+        return read, write
+
+    def peak(self, day: int) -> tuple[float, float]:
+        """Read and write IOPS that no minute of the day exceeds."""
+        most = (1 + self.daily_swing) * max(1, self.weekend_factor) * math.exp(self.noise * NOISE_SIGMAS)
+        read, write = self.read_iops * most + self.spike_iops, self.write_iops * most
+        for surge in self.surges:
+            if surge.start.timestamp() < (day + 1) * 86_400 and surge.end.timestamp() > day * 86_400:
+                read, write = read + surge.read_iops, write + surge.write_iops
         return read, write
 
 
@@ -198,6 +209,13 @@ class Volume:
     def hdd(self) -> bool:
         return self.volume_type in ("st1", "sc1")
 
+    def pieces(self, read_iops: Any, write_iops: Any) -> Any:
+        """What EBS counts: large I/O is split, so one operation may be several."""
+        piece_kib = HDD_PIECE_KIB if self.hdd else SSD_PIECE_KIB
+        return read_iops * math.ceil(self.load.read_kib / piece_kib) + write_iops * math.ceil(
+            self.load.write_kib / piece_kib
+        )
+
     @property
     def latency_seconds(self) -> float:
         return {"st1": 0.008, "sc1": 0.012, "standard": 0.010, "io1": 0.0008, "io2": 0.0003}.get(
@@ -244,7 +262,8 @@ def spend(demand: Minutes, base: float, burst: float, capacity: float, start: fl
     if start >= capacity and change.min() >= 0:
         return np.full(demand.shape, burst), np.full(demand.shape, capacity)
     left = start + np.cumsum(change)
-    if left.min() < 0 or left.max() > capacity:
+    left -= np.maximum(0, np.maximum.accumulate(left - capacity))  # what is earned on a full bucket is lost
+    if left.min() < 0:  # it is full at times and empty at others: no closed form
         steps = accumulate(change.tolist(), lambda have, step: min(capacity, max(0.0, have + step)), initial=start)
         left = np.fromiter(steps, float)[1:]
     before = np.concatenate(([start], left[:-1]))
@@ -275,16 +294,47 @@ class Unit:
             return self.cache[key]
         first = min(_day(volume.created_at) for volume in self.volumes) if self.volumes else day
         known = max((d for d in self.states if d <= day), default=min(first, day))
-        for each in range(known, day + 1):
-            figures = self._simulate(each)
+        for each in range(known, day):
+            if not self._stays_full(each):
+                self._simulate(each)
+        figures = self._simulate(day)
         self.cache[key] = figures
         if len(self.cache) > CACHED_DAYS:
             self.cache.popitem(last=False)
         return figures
 
+    def _start(self, day: int) -> list[float]:
+        """Credits at the day's start: the volumes', then the instance's two."""
+        return self.states.get(day) or [*self._made_with(), *self._instance_credits()]
+
+    def _made_with(self) -> list[float]:
+        return [volume.limits.credits * volume.initial_balance_percent / 100 for volume in self.volumes]
+
+    def _stays_full(self, day: int) -> bool:
+        """Whether no bucket can lose anything on the day: all are full, and no demand can exceed a baseline.
+
+        It spares the simulation of quiet weeks, which is most of the work for a large world.
+        """
+        state = self._start(day)
+        iops_sum = bytes_sum = 0.0
+        for volume, credits in zip(self.volumes, state, strict=False):
+            read, write = volume.load.peak(day)
+            iops, rate = volume.pieces(read, write), (read * volume.load.read_kib + write * volume.load.write_kib) * KIB
+            limits = volume.limits
+            over = iops > limits.base_iops or rate > limits.base_bytes
+            if over or credits < limits.credits or any(minute // DAY_MINUTES == day for minute in volume.measured):
+                return False
+            iops_sum, bytes_sum = iops_sum + iops, bytes_sum + rate
+        if self.instance:
+            kind = self.instance.type
+            over = iops_sum > kind.base_iops or bytes_sum > kind.base_mbps * 125e3
+            if over or tuple(state[-2:]) != self._instance_credits():
+                return False
+        self.states[day + 1] = state
+        return True
+
     def _simulate(self, day: int) -> tuple[list[Day], InstanceDay | None]:
-        full = [v.limits.credits * v.initial_balance_percent / 100 for v in self.volumes]
-        state = self.states.get(day) or [*full, *(self._instance_credits() if self.instance else (0.0, 0.0))]
+        state = self._start(day)
         nothing = np.ones(DAY_MINUTES)
         days = [self._volume(v, day, credit, nothing) for v, credit in zip(self.volumes, state, strict=False)]
         instance_day = None
@@ -295,15 +345,16 @@ class Unit:
             state = [*(d.credits_after for d in days), *instance_day.credits_after]
         else:
             state = [*(d.credits_after for d in days), 0.0, 0.0]
-        # A volume that doesn't exist yet starts with its own full bucket, whatever day its neighbours began.
-        state[: len(full)] = [
-            start if _day(volume.created_at) > day else left
-            for volume, start, left in zip(self.volumes, full, state, strict=False)
-        ]
+        # A volume that doesn't exist yet starts with its own bucket, whatever day its neighbours began.
+        for position, (volume, credits) in enumerate(zip(self.volumes, self._made_with(), strict=True)):
+            if _day(volume.created_at) > day:
+                state[position] = credits
         self.states[day + 1] = state
         return days, instance_day
 
     def _instance_credits(self) -> tuple[float, float]:
+        if self.instance is None:
+            return (0.0, 0.0)
         kind = self.instance.type
         return (
             (kind.max_iops - kind.base_iops) * INSTANCE_BURST_SECONDS,
@@ -338,8 +389,7 @@ class Unit:
         for minute, (read_bytes, write_bytes) in self._measured(volume, day):
             measured[minute] = True
             read[minute], write[minute] = read_bytes / read_size / 60, write_bytes / write_size / 60
-        piece = HDD_PIECE_KIB if volume.hdd else SSD_PIECE_KIB
-        iops = read * math.ceil(load.read_kib / piece) + write * math.ceil(load.write_kib / piece)
+        iops = volume.pieces(read, write)
         rate = read * read_size + write * write_size
         # The bucket pays for what the caps and the instance let through; stalled I/O passes nothing.
         stalled = _inside(day, volume.stalls)
@@ -382,7 +432,8 @@ class Unit:
 
 
 def _last(credits: Minutes) -> float:
-    return 0.0 if np.isnan(credits[-1]) else float(credits[-1])
+    # rounded, so that a bucket which is full compares as full
+    return 0.0 if np.isnan(credits[-1]) else round(float(credits[-1]), 3)
 
 
 def _minute(at: datetime) -> int:
@@ -727,7 +778,7 @@ def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: 
     world.add_volume(*place, broker_volume_id, "gp3", 500, 3000, 125, BROKER_INSTANCE_ID, "/dev/sdf",
                      tags("kafka-1-log", *kafka), quiet, born)  # fmt: skip
     healthy = LoadModel(read_iops=15, write_iops=20, daily_swing=0.3)
-    surge = Surge(hour - EBS_FAULT_LEAD, hour + timedelta(days=1), read_iops=500, write_iops=450)
+    surge = Surge(hour - EBS_FAULT_LEAD, FOREVER, read_iops=500, write_iops=450)
     starving = LoadModel(read_iops=15, write_iops=20, daily_swing=0.3, surges=(surge,))
     world.add_volume(*place, ORDERS_VOLUME_ID, "gp2", 10, None, None, ORDERS_INSTANCE_ID, "/dev/sdf",
                      tags("orders-1-state", *orders), starving if "ebs" in faults else healthy, born)  # fmt: skip
