@@ -86,6 +86,15 @@ class Process:
             telling = next((line for line in lines if ERROR.search(line)), (lines or ["no output"])[-1])
             raise StreamwardenError(f"{self.name} ended with code {code}: {telling.strip()} (whole log: {self.log})")
 
+    def wait(self, seconds: float) -> None:
+        """Until it has done its work; a failure or a time-out raises."""
+        try:
+            code = self._child.wait(seconds) if self._child else 0
+        except subprocess.TimeoutExpired:
+            raise StreamwardenError(f"{self.name} didn't end within {seconds:.0f} s (log: {self.log})") from None
+        if code:
+            self.check()
+
     def terminate(self) -> None:
         if self._child is not None:
             self._child.terminate()

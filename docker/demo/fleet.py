@@ -1,0 +1,366 @@
+"""The demo fleet: brings up the real parts, injects the faults asked for, writes down what was injected, stops it all.
+
+with Fleet(Path("var/demo"), parse_faults("ebs,rogue")) as fleet:
+    fleet.load()                 # two minutes of traffic, faults injected
+    fleet.hour                   # the clock hour that holds all of it
+    fleet.environment()          # what Streamwarden needs to look at this fleet
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import yaml
+from confluent_kafka.admin import AdminClient, NewTopic
+from streamwarden.config import CONFIG_ENV
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import HOUR, start_of_hour
+
+from demo.aws_endpoint import AwsEndpoint
+from demo.broker import Broker
+from demo.feed import Feed
+from demo.jars import JOLOKIA, STREAMS, classpath, ensure_all
+from demo.load import CLICKSTREAM_PARTITIONS
+from demo.process import Jvm, Process, claim_port, end_leftover
+from demo.tracker import credentials
+from demo.world import (
+    BROKER_INSTANCE_ID,
+    BROKER_VOLUME_ID,
+    DEMO_ACCOUNT,
+    DEMO_REGION,
+    EBS_FAULT_LEAD,
+    ORDERS_INSTANCE_ID,
+    ORDERS_VOLUME_ID,
+    demo_world,
+)
+from spark_apps.jars import ensure
+
+CLUSTER, APP = "demo", "orders"
+DRIFTING_TOPIC = "orders-customer-latest-changelog"
+FAULTS = ("ebs", "memory", "schema", "rogue")
+LOAD_SECONDS = 120.0
+START_SECONDS = 45.0
+JUDGE_SECONDS = 90.0
+READY_SECONDS = 40.0
+PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where the parts listen, on 127.0.0.1; 0 takes a free port."""
+
+    broker: int = 19092
+    broker_jolokia: int = 18778
+    app_jolokia: int = 18779
+    aws: int = 14566
+    tracker: int = 18917
+
+    @classmethod
+    def from_environment(cls) -> Ports:
+        """The defaults, or what `DEMO_<PART>_PORT` says."""
+        return cls(**{f.name: _port(_variable(f.name), int(str(f.default))) for f in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Injected:
+    """One line of the truth: which fault was injected, who must find it, where and why."""
+
+    fault: str
+    detector: str
+    resource: str
+    injected_at: str
+    why: str
+
+
+def parse_faults(text: str) -> frozenset[str]:
+    """`FAULTS`: a comma-separated list, `all` or `none`."""
+    names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
+    if unknown := sorted(names - {*FAULTS, "all"}):
+        raise StreamwardenError(f"FAULTS: '{unknown[0]}' is unknown; choose among {', '.join(FAULTS)}, all and none")
+    return frozenset(FAULTS) if "all" in names else frozenset(names)
+
+
+class Fleet:
+    """All parts of the demo, as a context manager. Broker and application start afresh each time; the tracker stays."""
+
+    def __init__(
+        self, folder: Path, faults: frozenset[str], ports: Ports | None = None, say: Say = lambda line: None
+    ) -> None:
+        self.folder = folder.absolute()
+        self.faults = faults
+        self.truth: list[Injected] = []
+        self.say = say
+        self._ports = ports or Ports.from_environment()
+        self._parts = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as parts:
+            self._parts = parts
+            self._start()
+            self._parts = parts.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._parts.close()
+
+    def load(self, seconds: float = LOAD_SECONDS, tick: Callable[[float], None] = lambda done: None) -> None:
+        """Lets traffic flow for so long and injects what comes half-way; `tick` gets the part that is done."""
+        started, drifted = time.monotonic(), False
+        while (passed := time.monotonic() - started) < seconds:
+            self.check()
+            if not drifted and passed > seconds / 2 and "schema" in self.faults:
+                self.break_schema()
+                drifted = True
+            tick(passed / seconds)
+            time.sleep(0.5)
+        tick(1.0)
+
+    def check(self) -> None:
+        """Raises, with the log's telling line, when a part is gone."""
+        self.broker.check()
+        for process in (self.app, self.tracker, *self.clients.values()):
+            process.check()
+
+    def break_schema(self) -> None:
+        """The shop deploys its incompatible release, and the store's changelog takes both kinds of values."""
+        os.kill(self.clients["shop"].pid, signal.SIGUSR1)
+        self._injected(
+            "schema",
+            "state_store_schema_drift",
+            DRIFTING_TOPIC,
+            "orders' `quantity` turned from integer to string, and `address.postcode` went away",
+        )
+
+    def config(self) -> dict[str, Any]:
+        """`streamwarden.yaml` for this fleet."""
+        jvm = {"cluster": CLUSTER, "protocol": "jolokia"}
+        return {
+            "aws": [{"account": DEMO_ACCOUNT, "regions": [DEMO_REGION]}],
+            "kafka": [{"name": CLUSTER, "bootstrap_servers": self.broker.bootstrap_servers}],
+            "jmx": [
+                {**jvm, "role": "broker", "url": self.broker.jolokia_url, "instance_id": BROKER_INSTANCE_ID},
+                {**jvm, "role": "app", "app": APP, "url": self.app.jolokia_url, "instance_id": ORDERS_INSTANCE_ID},
+            ],
+            # The demo's AWS has no late points, and its hour isn't over when it is judged.
+            "gathering": {"settle_minutes": 0, "show_example_values": True},
+            "tickets": {
+                "sink": "roundup",
+                "url": self.tracker_url,
+                "user": "streamwarden",
+                "password": f"${{{PASSWORD_ENV}}}",
+            },
+        }
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs to gather and judge this fleet and to file its tickets."""
+        return {
+            **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
+            CONFIG_ENV: str(self.config_file),
+            PASSWORD_ENV: self.tracker_password("streamwarden"),
+        }
+
+    def tracker_password(self, user: str) -> str:
+        return credentials(self.folder / "tracker")[user]
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "streamwarden.yaml"
+
+    @property
+    def environment_file(self) -> Path:
+        """The environment, to be sourced by a shell; for its owner's eyes only."""
+        return self.folder / "environment.sh"
+
+    @property
+    def truth_file(self) -> Path:
+        return self.folder / "truth.json"
+
+    def _start(self) -> None:
+        self._take_folder()
+        ports = {name: claim_port(port, *_owner(name)) for name, port in asdict(self._ports).items()}
+        ensure_all(lambda line: None)
+        self._wait_for_room_in_the_hour()
+        self.hour = start_of_hour(datetime.now(UTC))
+        self.started_at = datetime.now(UTC)
+        self._write_truth()
+        world = demo_world(set(self.faults), lambda: datetime.now(UTC))
+        self.aws = self._parts.enter_context(AwsEndpoint(world, port=ports["aws"]))
+        self._start_tracker(ports["tracker"])
+        self._start_broker(ports)
+        self._start_app(ports["app_jolokia"])
+        self._start_clients()
+        self._parts.enter_context(Feed(world, self.broker.pid, self.app.pid))
+        self._note_standing_faults()
+        self._write_settings()
+        self.say("fleet is up")
+
+    def _write_settings(self) -> None:
+        self.config_file.write_text(yaml.safe_dump(self.config(), sort_keys=False))
+        self.environment_file.touch(mode=0o600)
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in self.environment().items()]
+        self.environment_file.write_text("".join(lines))
+
+    def _take_folder(self) -> None:
+        """One fleet per folder; what a killed one left behind is ended and its data wiped, tickets apart."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = self._parts.enter_context((self.folder / "fleet.lock").open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StreamwardenError(f"a demo fleet is already running in {self.folder}: stop it first") from None
+        for pid_file in self.folder.rglob("*.pid"):
+            end_leftover(pid_file)
+        for part in ("broker", "app", "clients"):
+            shutil.rmtree(self.folder / part, ignore_errors=True)
+
+    def _wait_for_room_in_the_hour(self) -> None:
+        """All traffic must lie in one clock hour: near its end the next one is waited for."""
+        needed = START_SECONDS + LOAD_SECONDS + JUDGE_SECONDS
+        now = datetime.now(UTC)
+        left = (start_of_hour(now) + HOUR - now).total_seconds()
+        if left < needed:
+            self.say(
+                f"waiting {left:.0f} s for the next clock hour: the demo's traffic ({needed:.0f} s) must lie in one"
+            )
+            time.sleep(left + 0.5)
+
+    def _start_tracker(self, port: int) -> None:
+        self.tracker_url = f"http://127.0.0.1:{port}"
+        self.tracker = self._enter(
+            _python("tracker", self.folder, "demo.tracker", str(self.folder / "tracker"), str(port))
+        )
+
+    def _start_broker(self, ports: Mapping[str, int]) -> None:
+        folder = self.folder / "broker"
+        self.broker = Broker(folder, ports["broker"], ports["broker_jolokia"], heap="192m")
+        self._parts.enter_context(self.broker)
+        self.say("broker answers")
+        topics = [
+            NewTopic("orders", self._partitions),
+            NewTopic(
+                "clickstream", CLICKSTREAM_PARTITIONS, config={"segment.bytes": str(16 * 2**20), "retention.ms": "-1"}
+            ),
+        ]
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        for created in admin.create_topics(topics).values():
+            created.result(30)
+
+    @property
+    def _partitions(self) -> int:
+        """The memory fault's partitions × stores × segments are far beyond what RocksDB's defaults leave room for."""
+        return 12 if "memory" in self.faults else 4
+
+    def _start_app(self, jolokia_port: int) -> None:
+        heavy = "memory" in self.faults
+        folder = self.folder / "app"
+        source = Path(__file__).with_name("OrdersApp.java")
+        memory = "unbounded" if heavy else "bounded"
+        self.app = Jvm(
+            APP,
+            [str(source), self.broker.bootstrap_servers, str(folder / "state"), memory],
+            folder,
+            classpath=classpath(STREAMS),
+            agent=ensure(JOLOKIA)[0],
+            jolokia_port=jolokia_port,
+            # Of the instance's 4 GiB the heavy heap leaves next to nothing to RocksDB.
+            options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m"],
+        )
+        self._enter(self.app)
+
+    def _start_clients(self) -> None:
+        """The application reaches RUNNING while the cold topic is written; then come the clients."""
+        servers = self.broker.bootstrap_servers
+        self.clients: dict[str, Process] = {}
+        with self._client("cold", servers) as cold:
+            cold.wait(START_SECONDS)
+        self._wait_until_running()
+        self.say("application runs, cold data is written")
+        for role in ("shop", "billing"):
+            self.clients[role] = self._enter(self._client(role, servers))
+        if "rogue" in self.faults:
+            self.clients["rogue"] = self._enter(self._client("rogue", servers, str(self.broker.log_folder)))
+
+    def _client(self, role: str, *arguments: str) -> Process:
+        return _python(role, self.folder / "clients", "demo.load", role, *arguments)
+
+    def _wait_until_running(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        url = f"{self.app.jolokia_url}/read/kafka.streams:type=stream-metrics,client-id=*/state"
+        while time.monotonic() < deadline:
+            self.check()
+            try:
+                if '"RUNNING"' in httpx.get(url, timeout=5).text:
+                    return
+            except httpx.HTTPError:
+                pass  # the agent isn't listening yet
+            time.sleep(0.2)
+        raise StreamwardenError(
+            f"the Streams application didn't reach RUNNING in {READY_SECONDS:.0f} s: {self.app.log}"
+        )
+
+    def _enter(self, process: Process) -> Process:
+        return self._parts.enter_context(process)
+
+    def _note_standing_faults(self) -> None:
+        """Writes down the faults that are in force from the start."""
+        if "ebs" in self.faults:
+            why = "10 GiB gp2 (100 IOPS baseline) asked for some 950 IOPS for hours: its credits are spent"
+            since = self.hour - EBS_FAULT_LEAD
+            self._injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, since)
+        if "memory" in self.faults:
+            why = f"3,500 MiB of heap and {self._partitions} partitions of unbounded RocksDB stores on a 4 GiB instance"
+            self._injected("memory", "app_memory_heavy", APP, why)
+        if "rogue" in self.faults:
+            why = "a consumer without group commits reads the cold topic `clickstream` from the disk, over and over"
+            self._injected("rogue", "consumer_rogue", BROKER_VOLUME_ID, why)
+
+    def _injected(self, fault: str, detector: str, resource: str, why: str, at: datetime | None = None) -> None:
+        moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
+        self.truth.append(Injected(fault, detector, resource, moment, why))
+        self._write_truth()
+
+    def _write_truth(self) -> None:
+        self.truth_file.write_text(json.dumps([asdict(line) for line in self.truth], indent=2) + "\n")
+
+
+def _python(name: str, folder: Path, module: str, *arguments: str) -> Process:
+    return Process(name, [sys.executable, "-m", module, *arguments], folder)
+
+
+def _variable(part: str) -> str:
+    return f"DEMO_{part.upper()}_PORT"
+
+
+def _owner(part: str) -> tuple[str, str]:
+    what = {
+        "broker": "Kafka broker",
+        "broker_jolokia": "the broker's Jolokia agent",
+        "app_jolokia": "the application's Jolokia agent",
+        "aws": "AWS endpoint",
+        "tracker": "Roundup",
+    }[part]
+    return what, _variable(part)
+
+
+def _port(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    if not text.isdigit() or int(text) > 65535:
+        raise StreamwardenError(f"{variable}: '{text}' is not a port number")
+    return int(text)
