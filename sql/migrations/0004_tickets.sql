@@ -17,17 +17,19 @@ create table tickets.ticket (
   opened_hour timestamptz not null,  -- First hour in alarm (UTC)
   last_alarm_hour timestamptz not null,  -- Newest hour in alarm (UTC)
   closed_hour timestamptz,  -- Hour whose health closed it (UTC)
-  close_reason text,  -- healthy, deleted or wont_fix
+  close_reason text,  -- healthy, deleted, person or wont_fix
   previous_ticket_id bigint references tickets.ticket,  -- An older ticket of the same finding
   cause_ticket_id bigint references tickets.ticket,  -- The ticket of its cause
+  summary_ticket_id bigint references tickets.ticket,  -- The storm's one ticket that stands for it in the tracker
+  touches jsonb not null default '[]',  -- What it is about at other layers; a shared entry links two tickets
   sink text not null,  -- Tracker
   external_key text,  -- Key there; null: not yet filed
   external_url text,  -- Link there
-  body_checksum text,  -- SHA-256 of what the tracker was last told
   created_at timestamptz not null default now(),  -- When (UTC)
   updated_at timestamptz not null default now()  -- When (UTC)
 );
 create unique index ticket_one_open on tickets.ticket (fingerprint) where state = 'open';
+create index ticket_by_fingerprint on tickets.ticket (fingerprint, ticket_id);
 
 -- Changes to be told to the tracker: committed before it is called, marked done after.
 create table tickets.change (
@@ -36,6 +38,7 @@ create table tickets.change (
   action text not null check (action in ('create', 'comment', 'close', 'reopen')),  -- What to do
   hour timestamptz not null,  -- Hour that led to it (UTC)
   body text not null,  -- Text for people
+  matters text not null,  -- What is told by it: severity, what binds, kind of reason, cause; told once per ticket
   attempts integer not null default 0,  -- Times it was tried
   error text,  -- Last refusal, one line
   planned_at timestamptz not null default now(),  -- When (UTC)
@@ -43,3 +46,4 @@ create table tickets.change (
   done_at timestamptz  -- When the tracker had it (UTC); null: still to do
 );
 create index change_to_do on tickets.change (change_id) where done_at is null;
+create index change_by_ticket on tickets.change (ticket_id, change_id);
