@@ -396,8 +396,12 @@ class Unit:
         through = np.minimum(share, np.minimum(1, limits.burst_bytes / np.maximum(rate, 1e-9)))
         through = np.where(measured, 1, np.where(stalled, 0, through))
         io_credits, byte_credits = (0.0, limits.credits) if volume.hdd else (limits.credits, 0.0)
-        io_allowed, io_left = spend(iops * through, limits.base_iops, limits.burst_iops, io_credits, credits)
-        byte_allowed, byte_left = spend(rate * through, limits.base_bytes, limits.burst_bytes, byte_credits, credits)
+        # before its creation a volume neither earns nor spends
+        exists = _within(day, volume.created_at, FOREVER)
+        io_spent = np.where(exists, iops * through, limits.base_iops)
+        byte_spent = np.where(exists, rate * through, limits.base_bytes)
+        io_allowed, io_left = spend(io_spent, limits.base_iops, limits.burst_iops, io_credits, credits)
+        byte_allowed, byte_left = spend(byte_spent, limits.base_bytes, limits.burst_bytes, byte_credits, credits)
         allowed = np.minimum(io_allowed / np.maximum(iops, 1e-9), byte_allowed / np.maximum(rate, 1e-9))
         done = np.where(measured, 1, np.minimum(through, allowed))
         left = byte_left if volume.hdd else io_left
@@ -788,7 +792,7 @@ def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: 
 
 def _add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour: datetime, born: datetime) -> None:
     """Volumes that must not alarm: a low bucket that refills, one-minute spikes, no bucket at all, nobody attached."""
-    spent = Surge(hour - timedelta(hours=3), hour - timedelta(hours=2), read_iops=900, write_iops=600)
+    spent = Surge(hour - timedelta(minutes=100), hour - timedelta(minutes=35), read_iops=900, write_iops=600)
     loads = [
         (RECOVERING_VOLUME_ID, "gp2", "/dev/sdg", LoadModel(read_iops=20, write_iops=20, surges=(spent,))),
         (SPIKY_VOLUME_ID, "gp2", "/dev/sdh", LoadModel(spike_every_minutes=30, spike_iops=2400)),
