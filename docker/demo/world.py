@@ -152,7 +152,7 @@ class LoadModel:
         return read, write
 
 
-@dataclass
+@dataclass(eq=False)
 class Instance:
     """An EC2 instance with what it is measured or modelled to use."""
 
@@ -178,7 +178,7 @@ class Instance:
         return f"ami-{zlib.crc32(self.region.encode()):017x}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Volume:
     """An EBS volume, its attachment and its load."""
 
