@@ -38,7 +38,7 @@ create table tickets.change (
   action text not null check (action in ('create', 'comment', 'close', 'reopen')),  -- What to do
   hour timestamptz not null,  -- Hour that led to it (UTC)
   body text not null,  -- Text for people
-  matters text not null,  -- What is told by it: severity, what binds, kind of reason, cause; told once per ticket
+  matters text,  -- What was told about the alarm, without its figures; the same is told once per ticket
   attempts integer not null default 0,  -- Times it was tried
   error text,  -- Last refusal, one line
   planned_at timestamptz not null default now(),  -- When (UTC)
