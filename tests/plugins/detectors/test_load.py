@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from streamwarden.config import Config
 from streamwarden.detectors import load_detectors
 from streamwarden.errors import StreamwardenError

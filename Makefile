@@ -1,0 +1,44 @@
+# Every target does its own set-up on a fresh machine; a second run reuses what is there.
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export SPARK_LOCAL_IP := 127.0.0.1
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check format bench docs lock clean
+
+help: ## Show the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install everything: packages, jars, JDK and Chromium where that is allowed
+	@docker/setup.sh
+
+demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue or none)
+	@PYTHONPATH=docker $(PYTHON) -m demo
+
+test: setup ## Run every test (≤ 20 minutes), fast ones first
+	@$(PYTHON) -m pytest
+
+test-fast: setup ## Run the tests that need no JVM, browser or Airflow (< 60 s)
+	@$(PYTHON) -m pytest -m "not slow"
+
+check: setup ## Lint, types, SQL style, stale docs
+	@ruff check . && ruff format --check .
+	@mypy
+	@sqlfluff lint sql --disable-progress-bar --nofail-on-unparsable 2>/dev/null || sqlfluff lint sql
+	@streamwarden docs --check
+
+format: setup ## Format the Python code
+	@ruff check --fix . ; ruff format .
+
+bench: setup ## Measure: speed, CPU and memory against a floor in the same run
+	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
+
+docs: setup ## Generate docs/ anew
+	@streamwarden docs
+
+lock: setup ## Renew requirements.lock from pyproject.toml
+	@uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock --upgrade --quiet
+
+clean: ## Stop the embedded server and remove var/
+	@[ ! -x $(PYTHON) ] || streamwarden warehouse stop || true
+	@rm -rf var

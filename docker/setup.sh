@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Sets up everything `make demo` and `make test` need, on a fresh Debian or Ubuntu with Python 3.11+; seconds when it is
+# all there. What the system must give (a JDK, Chromium for the page tests) is installed where that is allowed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
+die() { printf '[setup] %s\n' "$*" >&2; exit 1; }
+
+python=""
+for candidate in python3 python3.13 python3.12 python3.11; do
+  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; then
+    python=$candidate
+    break
+  fi
+done
+[ -n "$python" ] || die "Python 3.11, 3.12 or 3.13 is needed; this machine has $(python3 --version 2>&1 || echo none)."
+
+missing=()
+{ command -v javac >/dev/null && java -version 2>&1 | grep -qE '"(1[7-9]|2[0-9])'; } || missing+=(default-jdk-headless)
+command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || missing+=(chromium)
+"$python" -c 'import ensurepip' 2>/dev/null || missing+=("python3-venv")
+if [ ${#missing[@]} -gt 0 ]; then
+  root=""
+  [ "$(id -u)" = 0 ] || root="sudo -n"
+  if command -v apt-get >/dev/null && { [ -z "$root" ] || sudo -n true 2>/dev/null; }; then
+    say "installing ${missing[*]} (Debian packages)"
+    $root apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  elif [ "${missing[*]}" = chromium ]; then
+    say "Chromium isn't here: the page tests will be left out. To have them: sudo apt-get install chromium"
+  else
+    die "please install: sudo apt-get install ${missing[*]}"
+  fi
+fi
+
+stamp=$(cat requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
+if [ "$(cat .venv/.setup-stamp 2>/dev/null)" != "$stamp" ]; then
+  say "installing the locked Python packages (about 1.3 GB; 1–3 minutes the first time)"
+  [ -x .venv/bin/python ] || "$python" -m venv .venv
+  uv_version=$(sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
+  [ -x .venv/bin/uv ] || .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
+  .venv/bin/uv pip sync --quiet --python "$PWD/.venv/bin/python" --require-hashes --compile-bytecode requirements.lock
+  .venv/bin/uv pip install --quiet --python "$PWD/.venv/bin/python" --no-deps --no-build-isolation --editable .
+  echo "$stamp" >.venv/.setup-stamp
+fi
+# The jars' modules look for themselves what is there already; the class archive makes every Spark start cheaper.
+PYTHONPATH=docker .venv/bin/python -m demo.jars
+.venv/bin/python -m spark_apps.jvm >/dev/null

@@ -1,0 +1,236 @@
+"""The command line: `streamwarden`. Exit codes: 0 well, 1 a problem that is told in one line, 2 wrong usage."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from streamwarden.config import CONFIG_ENV, Config, config_path, load_config
+from streamwarden.errors import StreamwardenError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+app = typer.Typer(
+    help="Watches Kafka fleets on AWS: gathers an hour, judges it, files tickets that name the cause.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+detectors_app = typer.Typer(help="The rules: list and explain them.", no_args_is_help=True)
+config_app = typer.Typer(help="The config file.", no_args_is_help=True)
+warehouse_app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
+app.add_typer(detectors_app, name="detectors")
+app.add_typer(config_app, name="config")
+app.add_typer(warehouse_app, name="warehouse")
+out = Console()
+HourOption = Annotated[
+    str | None, typer.Option(help="Start of the hour, UTC, e.g. 2026-11-21T05:00; the last full one.")
+]
+
+
+@app.callback()
+def _options(
+    config: Annotated[
+        Path | None, typer.Option(help="Config file; else $STREAMWARDEN_CONFIG or streamwarden.yaml.")
+    ] = None,
+) -> None:
+    if config:
+        os.environ[CONFIG_ENV] = str(config.resolve())
+
+
+@app.command()
+def run(
+    hour: HourOption = None,
+    apps: Annotated[list[str] | None, typer.Option("--app", help="Gather only this app (repeatable).")] = None,
+) -> None:
+    """Run an hour without Airflow: gather, judge, file tickets."""
+    from spark_apps.catalogue import APPS
+    from streamwarden.pipeline import run_hour
+
+    start = _hour(hour)
+    if unknown := set(apps or []) - set(APPS):
+        raise StreamwardenError(f"--app {min(unknown)}: no such app; there are: {', '.join(APPS)}.")
+    begun = datetime.now(UTC)
+    out.print(f"Hour {start:%Y-%m-%d %H:%M} UTC")
+
+    def progress(step: str, what: str, went_well: bool) -> None:
+        seconds = (datetime.now(UTC) - begun).total_seconds()
+        mark = "[green]done[/]" if went_well else "[red]fail[/]"
+        out.print(f"  {seconds:5.0f} s  {mark}  {step:<40} {escape(what)}", highlight=False, soft_wrap=True)
+
+    result = run_hour(_config(), start, list(apps or []), progress)
+    if not result.ok:
+        raise StreamwardenError(
+            "the hour is incomplete: see the lines marked `fail`; run it again when they are mended."
+        )
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the warehouse's schema up to date."""
+    from streamwarden.migrate import migrate as migrate_warehouse
+
+    applied = migrate_warehouse(_warehouse())
+    out.print("\n".join(f"applied {name}" for name in applied) or "The warehouse is up to date.")
+
+
+@app.command()
+def docs(
+    check: Annotated[bool, typer.Option("--check", help="Only say whether they are stale (exit code 1).")] = False,
+) -> None:
+    """Generate docs/: detectors, data dictionary, config reference."""
+    from streamwarden.docs import stale_pages, write_pages
+
+    pages = stale_pages() if check else write_pages()
+    if check and pages:
+        raise StreamwardenError(f"stale: {', '.join(pages)}. Run `streamwarden docs`.")
+    out.print("\n".join(f"wrote {page}" for page in pages) or "The docs are up to date.")
+
+
+@app.command()
+def report(
+    day: Annotated[str | None, typer.Option(help="Day (UTC), e.g. 2026-11-20; today.")] = None,
+) -> None:
+    """Write the daily report as an HTML file."""
+    from datetime import date
+
+    from streamwarden.reports import render_daily, write_report
+
+    try:
+        chosen = date.fromisoformat(day) if day else datetime.now(UTC).date()
+    except ValueError:
+        raise StreamwardenError(f"--day {day}: not a day; write it like 2026-11-20.") from None
+    config = _config()
+    out.print(f"wrote {write_report(render_daily(_warehouse(), config, chosen), config)}")
+
+
+@detectors_app.command("list")
+def list_detectors() -> None:
+    """List all detectors."""
+    from streamwarden.detectors import load_detectors
+
+    table = Table("detector", "severity", "maturity", "title", box=None, pad_edge=False)
+    for detector in load_detectors().values():
+        table.add_row(detector.id, detector.severity, detector.maturity, escape(detector.title))
+    out.print(table)
+
+
+@detectors_app.command()
+def explain(
+    detector_id: Annotated[str, typer.Argument(metavar="DETECTOR", help="Its id; `detectors list` shows them.")],
+    hour: HourOption = None,
+) -> None:
+    """Explain a detector: what it reads, its parameters, runbook and blind spots, and how to run it in psql."""
+    from streamwarden.detectors import load_detectors
+    from streamwarden.detectors.explain import psql_script
+
+    detectors = load_detectors()
+    if detector_id not in detectors:
+        raise StreamwardenError(f"{detector_id}: no such detector; there are: {', '.join(detectors)}.")
+    detector = detectors[detector_id]
+    config = load_config() if config_path().exists() else Config()
+    out.print(f"[bold]{detector.id}[/]  {escape(detector.title)}  ({detector.severity}, {detector.maturity})")
+    out.print(f"reads    {', '.join(detector.reads)}")
+    out.print(
+        f"opens    after {detector.open_after_hours} h in alarm, closes after {detector.clear_after_hours} clean h"
+    )
+    in_force = detector.params_in_force(config)
+    for name, parameter in detector.params.items():
+        out.print(f"param    {name} = {in_force[name]} {parameter.unit}: {escape(parameter.why)}", soft_wrap=True)
+    out.print(
+        f"\n[bold]What to do[/]\n{escape(detector.runbook)}\n[bold]What it can't see[/]\n{escape(detector.blind_spots)}"
+    )
+    out.print("[bold]In psql[/] (`streamwarden warehouse psql`)")
+    print(psql_script(detector, in_force, _hour(hour)))
+
+
+@config_app.command()
+def check(
+    file: Annotated[Path | None, typer.Argument(help="The file; else the one in force.")] = None,
+) -> None:
+    """Check a config file, overrides of detectors included."""
+    from streamwarden.detectors import load_detectors
+
+    config = load_config(file.resolve() if file else None)
+    enabled = load_detectors(config=config)
+    brokers = sum(endpoint.role == "broker" for endpoint in config.jmx)
+    out.print(
+        f"{file or config_path()}: good. {len(config.kafka)} Kafka clusters, {brokers} brokers and"
+        f" {len(config.jmx) - brokers} applications by JMX, {len(config.aws)} AWS accounts, {len(enabled)} detectors,"
+        f" tickets to {config.tickets.sink}.",
+        soft_wrap=True,
+    )
+
+
+@warehouse_app.command()
+def url() -> None:
+    """Print the warehouse's URL (with its password, if it has one)."""
+    from streamwarden.warehouse import warehouse_url
+
+    print(warehouse_url(_config()))
+
+
+@warehouse_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def psql(context: typer.Context) -> None:
+    """Open psql on the warehouse; further arguments go to psql."""
+    from streamwarden.warehouse import psql_program, warehouse_url
+
+    sys.exit(subprocess.call([psql_program(), warehouse_url(_config()), *context.args]))
+
+
+@warehouse_app.command()
+def stop() -> None:
+    """Stop the embedded server."""
+    from streamwarden.warehouse import stop_embedded
+
+    out.print("stopped" if stop_embedded(_config()) else "The embedded server isn't running.")
+
+
+def _config() -> Config:
+    return load_config()
+
+
+def _warehouse() -> sa.Engine:
+    from streamwarden.warehouse import open_warehouse
+
+    return open_warehouse(_config())
+
+
+def _hour(text: str | None) -> datetime:
+    from streamwarden.hours import last_full_hour, parse_hour
+
+    return parse_hour(text) if text else last_full_hour()
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Problems the user can mend are one line on stderr; a database that is away is one of them."""
+    try:
+        yield
+    except StreamwardenError as error:
+        message = str(error)
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("sqlalchemy", "psycopg"):
+            raise
+        message = f"warehouse: {str(getattr(error, 'orig', error)).strip().splitlines()[0]}"
+    else:
+        return
+    print(f"streamwarden: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def main() -> None:
+    """Entry point of the `streamwarden` command."""
+    with _one_line_errors():
+        app()

@@ -1,0 +1,164 @@
+"""Generates docs/: a page per detector, the data dictionary, the config reference; `--check` finds stale ones.
+
+Everything comes from where it is said once: detector headers, comments in migrations and views, the config model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from spark_apps.catalogue import APPS, WRITER_OF
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import Config
+from streamwarden.detectors import Detector, load_detectors
+from streamwarden.migrate import MIGRATIONS, VIEWS, comments
+
+FOLDER = PROJECT_ROOT / "docs"
+_MADE = "<!-- Made by `streamwarden docs`; edit the source it names, not this page. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """All generated pages: path below docs/ → text."""
+    detectors = load_detectors()
+    return {
+        "detectors.md": _catalogue(detectors),
+        **{f"detectors/{detector.id}.md": _detector_page(detector) for detector in detectors.values()},
+        "warehouse.md": _dictionary(),
+        "config.md": _config_reference(),
+    }
+
+
+def stale_pages() -> list[str]:
+    """Pages whose file isn't what would be generated now, and files whose page is gone."""
+    wanted = pages()
+    stale = [name for name, text in wanted.items() if not _same(FOLDER / name, text)]
+    return stale + [f"detectors/{f.name}" for f in _written_detectors() if f"detectors/{f.name}" not in wanted]
+
+
+def write_pages() -> list[str]:
+    """Writes what is stale; returns its names."""
+    stale, wanted = stale_pages(), pages()
+    for name in stale:
+        file = FOLDER / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(wanted[name]) if name in wanted else file.unlink()
+    return [f"docs/{name}" for name in stale]
+
+
+def _same(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text() == text
+
+
+def _written_detectors() -> Iterator[Path]:
+    return (FOLDER / "detectors").glob("*.md")
+
+
+def _catalogue(detectors: dict[str, Detector]) -> str:
+    lines = ["# Detectors\n\n", _MADE, "| detector | says | severity | maturity |\n|---|---|---|---|\n"]
+    lines += [
+        f"| [{d.id}](detectors/{d.id}.md) | {_cell(d.title)} | {d.severity} | {d.maturity} |\n"
+        for d in detectors.values()
+    ]
+    return "".join(lines)
+
+
+def _detector_page(detector: Detector) -> str:
+    apps = sorted({WRITER_OF[table] for table in detector.reads if table in WRITER_OF})
+    params = "".join(
+        f"| `{name}` | {p.default} | {_cell(p.unit)} | {_cell(p.why)} |\n" for name, p in detector.params.items()
+    )
+    plot = PROJECT_ROOT / "sql" / "plots" / f"{detector.id}.sql"
+    query = re.sub(r"^\s*/\*.*?\*/\s*", "", detector.sql, count=1, flags=re.DOTALL)
+    picture = FOLDER / "pictures" / f"{detector.id}.svg"
+    return "".join(
+        [
+            f"# {detector.id}\n\n",
+            _MADE,
+            f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner}.\n\n",
+            f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
+            f"- One row per {', '.join(f'`{column}`' for column in detector.identity)}.\n",
+            f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
+            f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
+            f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
+            f" gathered by {', '.join(apps) or 'no app'}.\n",
+            f"- Plot: `sql/plots/{plot.name}`.\n" if plot.exists() else "",
+            f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
+            f"\n## What to do\n\n{detector.runbook.strip()}\n",
+            f"\n## What it can't see\n\n{detector.blind_spots.strip()}\n",
+            f"\n## The rule\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
+        ]
+    )
+
+
+def _dictionary() -> str:
+    lines = ["# The warehouse: tables, views, columns\n\n", _MADE]
+    for file in [*sorted(MIGRATIONS.glob("*.sql")), *sorted(VIEWS.glob("*.sql"))]:
+        for statement in comments(file.read_text()):
+            target, text = _parts(statement)
+            if target.startswith(("table ", "view ")):
+                relation = target.split()[1]
+                written = f" Written by the app `{WRITER_OF[relation]}`." if relation in WRITER_OF else ""
+                lines.append(f"\n## {relation}\n\n{text}{written}\n\n| column | meaning |\n|---|---|\n")
+            else:
+                lines.append(f"| `{target.rsplit('.', 1)[1]}` | {_cell(text)} |\n")
+    lines.append("\n## Apps\n\n| app | gathers | reads | writes |\n|---|---|---|---|\n")
+    lines += [f"| `{a.name}` | {a.title} | {', '.join(a.reads)} | {', '.join(a.writes)} |\n" for a in APPS.values()]
+    return "".join(lines)
+
+
+def _parts(statement: str) -> tuple[str, str]:
+    found = re.match(r"comment on (.*?) is '(.*)'$", statement, re.DOTALL)
+    assert found is not None  # noqa: S101 our own output
+    return found[1].removeprefix("column "), found[2].replace("''", "'").replace("%%", "%")
+
+
+def _config_reference() -> str:
+    return "".join(
+        ["# Config reference\n\n", _MADE, "Secrets: write `${NAME}`; it is read from the environment.\n"]
+    ) + ("".join(_section("streamwarden.yaml", Config)))
+
+
+def _section(title: str, model: type[BaseModel]) -> Iterator[str]:
+    yield f"\n## {title}\n\n{(model.__doc__ or '').strip()}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
+    below: list[tuple[str, type[BaseModel]]] = []
+    for name, info in model.model_fields.items():
+        if inner := _model_within(info.annotation):
+            below.append((f"{title.removeprefix('streamwarden.yaml')}.{name}".lstrip("."), inner))
+        yield f"| `{name}` | {_cell(_kind(info.annotation))} | {_default(info)} | {_cell(info.description or '')} |\n"
+    for path, inner in below:
+        yield from _section(path, inner)
+
+
+def _model_within(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _model_within(arg))), None)
+
+
+def _kind(annotation: Any) -> str:
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin in (list, dict):
+        return f"{'list' if origin is list else 'map'} of {_kind(args[-1])}"
+    if args:
+        return " or ".join(dict.fromkeys(_kind(arg) for arg in args if arg is not type(None)))
+    if isinstance(annotation, type):
+        names = {"str": "text", "int": "integer", "float": "number", "bool": "yes/no", "Path": "path"}
+        return names.get(annotation.__name__, "section")
+    return f"`{annotation}`" if isinstance(annotation, str) else "text"
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "**needed**"
+    value = info.get_default(call_default_factory=True)
+    return "" if value is None or isinstance(value, BaseModel) or value in ([], {}) else f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").strip()
