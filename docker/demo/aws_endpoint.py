@@ -317,6 +317,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    wbufsize = -1  # buffered: headers and body leave together
 
     def __init__(self, endpoint: AwsEndpoint, *args: Any):
         self.endpoint = endpoint
@@ -333,8 +334,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             found = AUTHORIZATION.fullmatch(self.headers.get("Authorization", ""))
             if found is None:
-                code = "MissingAuthenticationToken" if "Authorization" not in self.headers else "IncompleteSignature"
-                raise AwsError(code, "The request must carry a well-formed Signature Version 4.", 403)
+                message = "The request must carry a well-formed Signature Version 4."
+                if "Authorization" in self.headers:
+                    raise AwsError("IncompleteSignature", message)
+                raise AwsError("MissingAuthenticationToken", message, 403)
             if found["service"] not in SERVICES:
                 raise AwsError("SignatureDoesNotMatch", f"Credential is scoped to {found['service']}.", 403)
             service = found["service"]
@@ -384,6 +387,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(
                 200, {**headers, "Content-Length": str(len(answered))}, answered[: len(answered) // 2], request_id
             )
+            self.wfile.flush()
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
             self.close_connection = True
@@ -392,8 +396,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), "x-amzn-RequestId": request_id, **headers}.items():
             self.send_header(name, value)
-        self._headers_buffer.append(b"\r\n" + body)  # one write: one packet, where it fits
-        self.flush_headers()
+        self.end_headers()
+        self.wfile.write(body)
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         return super().date_time_string((timestamp or time.time()) + self.endpoint.clock_skew_seconds)

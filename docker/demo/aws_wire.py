@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import Message
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -60,7 +61,7 @@ def model(service: str) -> ServiceModel:
     return botocore.session.Session().get_service_model(SERVICES[service])
 
 
-def parse(service: str, headers: Mapping[str, str], body: bytes) -> Call:
+def parse(service: str, headers: Message | Mapping[str, str], body: bytes) -> Call:
     """The action and its checked parameters; raises what the service raises for a request that is wrong."""
     target = headers.get("X-Amz-Target")
     if target is not None and service == "monitoring":

@@ -20,7 +20,7 @@ import numpy as np
 KIB, MIB, GIB, TIB = 1024, 1024**2, 1024**3, 1024**4
 DAY_MINUTES = 1440
 FOREVER = datetime.max.replace(tzinfo=UTC)
-CACHED_DAYS = 4000  # days of a unit kept in memory: about 70 KB for each of its volumes
+CACHED_VOLUME_DAYS = 4000  # about 75 KB each
 SSD_PIECE_KIB, HDD_PIECE_KIB = 256, 1024
 NOISE_SIGMAS = 5.0  # noise is clipped there, so that a load has a known peak
 GP2_CREDITS = 5_400_000.0
@@ -76,15 +76,15 @@ def volume_limits(volume_type: str, size_gib: int, iops: int | None, throughput_
     match volume_type:
         case "gp2":
             base = min(16_000.0, max(100.0, 3.0 * size_gib))
-            throughput = (128 if size_gib <= 170 else 250) * MIB
+            throughput = (128.0 if size_gib <= 170 else 250.0) * MIB
             return Limits(base, max(3000.0, base), throughput, throughput, GP2_CREDITS if base < 3000 else 0.0)
         case "gp3":
-            throughput = (throughput_mib_s or 125) * MIB
+            throughput = float(throughput_mib_s or 125) * MIB
             return Limits(iops or 3000, iops or 3000, throughput, throughput, 0.0)
         case "io1":
             rate = float(iops or 100)
-            throughput = min(500.0, rate / 4) if rate <= 32_000 else min(1000.0, rate / 64)
-            return Limits(rate, rate, throughput * MIB, throughput * MIB, 0.0)
+            throughput = (min(500.0, rate / 4) if rate <= 32_000 else min(1000.0, rate / 64)) * MIB
+            return Limits(rate, rate, throughput, throughput, 0.0)
         case "io2":
             rate = float(iops or 100)
             throughput = min(4000.0, 0.256 * rate) * MIB
@@ -251,6 +251,9 @@ class InstanceDay:
     credits_after: tuple[float, float]
 
 
+Figures = tuple[list[Day], InstanceDay | None]
+
+
 def spend(demand: Minutes, base: float, burst: float, capacity: float, start: float) -> tuple[Minutes, Minutes]:
     """The rate a credit bucket allows in each minute, and the credits left after it.
 
@@ -270,10 +273,37 @@ def spend(demand: Minutes, base: float, burst: float, capacity: float, start: fl
     return np.minimum(burst, base + before / 60), left
 
 
+class DayCache:
+    """Simulated days, the least recently used dropped first."""
+
+    def __init__(self) -> None:
+        self._days: OrderedDict[tuple[int, int], Figures] = OrderedDict()
+        self._volume_days = 0
+
+    def get(self, unit: "Unit", day: int) -> Figures | None:
+        figures = self._days.get((id(unit), day))
+        if figures:
+            self._days.move_to_end((id(unit), day))
+        return figures
+
+    def put(self, unit: "Unit", day: int, figures: Figures) -> None:
+        self._days[id(unit), day] = figures
+        self._volume_days += len(figures[0])
+        while self._volume_days > CACHED_VOLUME_DAYS and len(self._days) > 2:  # a request may cross midnight
+            self._drop(next(iter(self._days)))
+
+    def forget(self, unit: "Unit", since_day: int) -> None:
+        for key in [key for key in self._days if key[0] == id(unit) and key[1] >= since_day]:
+            self._drop(key)
+
+    def _drop(self, key: tuple[int, int]) -> None:
+        self._volume_days -= len(self._days.pop(key)[0])
+
+
 class Unit:
     """An instance with its volumes (or one volume never attached): what must be simulated together, day by day."""
 
-    def __init__(self, seed: int, instance: Instance | None, cache: OrderedDict[tuple[int, int], Any]):
+    def __init__(self, seed: int, instance: Instance | None, cache: DayCache):
         self.seed = seed
         self.instance = instance
         self.volumes: list[Volume] = []
@@ -282,25 +312,20 @@ class Unit:
 
     def forget(self, since_day: int) -> None:
         """Drops what was computed for a day and all after it: their figures or members have changed."""
-        for key in [key for key in self.cache if key[0] == id(self) and key[1] >= since_day]:
-            del self.cache[key]
+        self.cache.forget(self, since_day)
         self.states = {day: state for day, state in self.states.items() if day <= since_day}
 
-    def day(self, day: int) -> tuple[list[Day], InstanceDay | None]:
+    def day(self, day: int) -> Figures:
         """The figures of the day, simulated forwards from the last day whose state is known."""
-        key = (id(self), day)
-        if key in self.cache:
-            self.cache.move_to_end(key)
-            return self.cache[key]
+        if cached := self.cache.get(self, day):
+            return cached
         first = min(_day(volume.created_at) for volume in self.volumes) if self.volumes else day
         known = max((d for d in self.states if d <= day), default=min(first, day))
         for each in range(known, day):
             if not self._stays_full(each):
                 self._simulate(each)
         figures = self._simulate(day)
-        self.cache[key] = figures
-        if len(self.cache) > CACHED_DAYS:
-            self.cache.popitem(last=False)
+        self.cache.put(self, day, figures)
         return figures
 
     def _start(self, day: int) -> list[float]:
@@ -333,13 +358,13 @@ class Unit:
         self.states[day + 1] = state
         return True
 
-    def _simulate(self, day: int) -> tuple[list[Day], InstanceDay | None]:
+    def _simulate(self, day: int) -> Figures:
         state = self._start(day)
         nothing = np.ones(DAY_MINUTES)
         days = [self._volume(v, day, credit, nothing) for v, credit in zip(self.volumes, state, strict=False)]
         instance_day = None
         if self.instance:
-            instance_day, share = self._limit(days, state[-2:])
+            instance_day, share = self._limit(self.instance.type, days, state[-2:])
             if share.min() < 1:
                 days = [self._volume(v, day, credit, share) for v, credit in zip(self.volumes, state, strict=False)]
             state = [*(d.credits_after for d in days), *instance_day.credits_after]
@@ -361,9 +386,9 @@ class Unit:
             (kind.max_mbps - kind.base_mbps) * 125_000 * INSTANCE_BURST_SECONDS,
         )
 
-    def _limit(self, days: list[Day], state: list[float]) -> tuple[InstanceDay, Minutes]:
+    def _limit(self, kind: InstanceType, days: list[Day], state: list[float]) -> tuple[InstanceDay, Minutes]:
         """What the instance's own EBS limits leave of its volumes' I/O, as a share for each minute."""
-        kind, (io_capacity, byte_capacity) = self.instance.type, self._instance_credits()
+        io_capacity, byte_capacity = self._instance_credits()
         zero = np.zeros(DAY_MINUTES)
         iops = sum((np.nan_to_num(d.read_ops + d.write_ops) / 60 for d in days), zero)
         rate = sum((np.nan_to_num(d.read_bytes + d.write_bytes) / 60 for d in days), zero)
@@ -410,19 +435,23 @@ class Unit:
         in_flight = np.where(held > 1e-9, load.concurrency * held, 0) + served * volume.latency_seconds
         idle = 60 * (1 - load.duty * (1 - np.exp(-served / load.duty))) * (held <= 1e-9)
         missing = ~attached | _inside(day, volume.gaps)
-        figures = (
-            np.round(read * done * 60),
-            np.round(write * done * 60),
-            np.round(read * done * 60 * read_size),
-            np.round(write * done * 60 * write_size),
-            in_flight,
-            idle,
-            left / limits.credits * 100 if limits.credits else left,
-            (iops / load.duty > io_allowed) & (in_flight > 0),
-            (rate / load.duty > byte_allowed) & (in_flight > 0),
-            stalled & (in_flight > 0),
+
+        def sent(figure: Minutes, kind: type = np.float32) -> Minutes:
+            return np.where(missing, np.nan, figure).astype(kind)
+
+        return Day(
+            read_ops=sent(np.round(read * done * 60)),
+            write_ops=sent(np.round(write * done * 60)),
+            read_bytes=sent(np.round(read * done * 60 * read_size), np.float64),
+            write_bytes=sent(np.round(write * done * 60 * write_size), np.float64),
+            queue=sent(in_flight),
+            idle_seconds=sent(idle),
+            balance_percent=sent(left / limits.credits * 100 if limits.credits else left, np.float64),
+            iops_exceeded=sent((iops / load.duty > io_allowed) & (in_flight > 0)),
+            bytes_exceeded=sent((rate / load.duty > byte_allowed) & (in_flight > 0)),
+            stalled=sent(stalled & (in_flight > 0)),
+            credits_after=_last(left),
         )
-        return Day(*(np.where(missing, np.nan, figure) for figure in figures), credits_after=_last(left))
 
     def _attached(self, volume: Volume, day: int) -> np.ndarray:
         if volume.instance_id is None:
@@ -517,13 +546,14 @@ class World:
         self.instances: dict[str, Instance] = {}
         self.volumes: dict[str, Volume] = {}
         self._units: dict[str, Unit] = {}
-        self._cache: OrderedDict[tuple[int, int], Any] = OrderedDict()
+        self._cache = DayCache()
         self._lock = threading.RLock()
 
     @property
     def accounts(self) -> set[str]:
         with self._lock:
-            return {owned.account for owned in [*self.instances.values(), *self.volumes.values()]}
+            owners = {volume.account for volume in self.volumes.values()}
+            return owners | {instance.account for instance in self.instances.values()}
 
     def add_instance(
         self,
