@@ -11,7 +11,7 @@ import time
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import typer
 from rich.console import Console
@@ -20,8 +20,8 @@ from rich.progress import Progress, TimeElapsedColumn
 from streamwarden import PROJECT_ROOT
 from streamwarden.errors import StreamwardenError
 
-from demo.fleet import LOAD_SECONDS, Fleet, parse_faults
-from demo.score import Ticket, open_tickets, score
+from demo.fleet import LOAD_SECONDS, Fleet, Say, parse_faults
+from demo.score import Score, open_tickets, score
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
 console = Console(highlight=False)
@@ -73,24 +73,25 @@ def _judge_fleet(fleet: Fleet, once: bool) -> bool:
         with judge:
             _load(fleet)
             judge.run_hour(fleet.hour)
-            tickets = open_tickets(fleet.tracker_url, "streamwarden", fleet.tracker_password("streamwarden"))
-            result = score(fleet.truth, tickets, fleet.started_at)
-            _print_tickets(tickets)
-            for missed in result.missed:
-                console.print(f"[red]missed: {missed.fault} on {missed.resource} ({missed.why})", soft_wrap=True)
-            for ticket in result.false:
-                console.print(f"[red]false: {escape(ticket.title)} ({ticket.url})", soft_wrap=True)
-            console.print(str(result))
+            result = _score(fleet)
             if not once:
-                console.print(
-                    *judge.where_to_click(),
-                    *_tracker_lines(fleet),
-                    "Ctrl-C stops everything.",
-                    sep="\n",
-                    soft_wrap=True,
-                )
+                for line in (*judge.where_to_click(), _tracker_line(fleet), "Ctrl-C stops everything."):
+                    console.print(line, soft_wrap=True)
                 _stay(fleet)
     return result.is_perfect
+
+
+def _score(fleet: Fleet) -> Score:
+    tickets = open_tickets(fleet.tracker_url, "streamwarden", fleet.tracker_password("streamwarden"))
+    for ticket in sorted(tickets, key=lambda ticket: ticket.opened_at):
+        console.print(f"[bold]{escape(ticket.title)}[/]\n  {ticket.url}", soft_wrap=True)
+    result = score(fleet.truth, tickets, fleet.started_at)
+    for missed in result.missed:
+        console.print(f"[red]missed: {missed.fault} on {missed.resource} ({missed.why})", soft_wrap=True)
+    for false in result.false:
+        console.print(f"[red]false: {escape(false.title)} ({false.url})", soft_wrap=True)
+    console.print(str(result))
+    return result
 
 
 def _load(fleet: Fleet) -> None:
@@ -100,13 +101,8 @@ def _load(fleet: Fleet) -> None:
         fleet.load(LOAD_SECONDS, lambda done: progress.update(task, completed=done))
 
 
-def _print_tickets(tickets: list[Ticket]) -> None:
-    for ticket in sorted(tickets, key=lambda ticket: ticket.opened_at):
-        console.print(f"[bold]{escape(ticket.title)}[/]\n  {ticket.url}", soft_wrap=True)
-
-
-def _tracker_lines(fleet: Fleet) -> list[str]:
-    return [f"tickets: {fleet.tracker_url} (to log in as admin: password in {fleet.folder}/tracker/credentials.json)"]
+def _tracker_line(fleet: Fleet) -> str:
+    return f"tickets: {fleet.tracker_url} (to log in as admin: password in {fleet.folder}/tracker/credentials.json)"
 
 
 def _stay(fleet: Fleet) -> None:
@@ -115,7 +111,7 @@ def _stay(fleet: Fleet) -> None:
         time.sleep(1)
 
 
-def _timed_lines() -> Any:
+def _timed_lines() -> Say:
     started = time.monotonic()
     return lambda line: console.print(f"[dim]{time.monotonic() - started:5.1f} s[/] {escape(line)}", soft_wrap=True)
 

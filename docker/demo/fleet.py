@@ -54,7 +54,8 @@ DRIFTING_TOPIC = "orders-customer-latest-changelog"
 FAULTS = ("ebs", "memory", "schema", "rogue")
 LOAD_SECONDS = 120.0
 START_SECONDS = 45.0
-JUDGE_SECONDS = 90.0
+# Start, traffic and the judging (JMX is read then) must lie in one clock hour.
+ROOM_SECONDS = START_SECONDS + LOAD_SECONDS + 90.0
 READY_SECONDS = 40.0
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
 Say = Callable[[str], None]
@@ -95,17 +96,29 @@ def parse_faults(text: str) -> frozenset[str]:
     return frozenset(FAULTS) if "all" in names else frozenset(names)
 
 
+def seconds_until_room(now: datetime, room_seconds: float) -> float:
+    """0 while the clock hour still has room for so much, else what is left of it."""
+    left = (start_of_hour(now) + HOUR - now).total_seconds()
+    return 0.0 if left >= room_seconds else left
+
+
 class Fleet:
     """All parts of the demo, as a context manager. Broker and application start afresh each time; the tracker stays."""
 
     def __init__(
-        self, folder: Path, faults: frozenset[str], ports: Ports | None = None, say: Say = lambda line: None
+        self,
+        folder: Path,
+        faults: frozenset[str],
+        ports: Ports | None = None,
+        say: Say = lambda line: None,
+        room_seconds: float = ROOM_SECONDS,
     ) -> None:
         self.folder = folder.absolute()
         self.faults = faults
         self.truth: list[Injected] = []
         self.say = say
         self._ports = ports or Ports.from_environment()
+        self._room_seconds = room_seconds
         self._parts = ExitStack()
 
     def __enter__(self) -> Self:
@@ -229,15 +242,10 @@ class Fleet:
             shutil.rmtree(self.folder / part, ignore_errors=True)
 
     def _wait_for_room_in_the_hour(self) -> None:
-        """All traffic must lie in one clock hour: near its end the next one is waited for."""
-        needed = START_SECONDS + LOAD_SECONDS + JUDGE_SECONDS
-        now = datetime.now(UTC)
-        left = (start_of_hour(now) + HOUR - now).total_seconds()
-        if left < needed:
-            self.say(
-                f"waiting {left:.0f} s for the next clock hour: the demo's traffic ({needed:.0f} s) must lie in one"
-            )
-            time.sleep(left + 0.5)
+        wait_seconds = seconds_until_room(datetime.now(UTC), self._room_seconds)
+        if wait_seconds:
+            self.say(f"waiting {wait_seconds:.0f} s for the next clock hour: the demo's traffic must lie in one")
+            time.sleep(wait_seconds)
 
     def _start_tracker(self, port: int) -> None:
         self.tracker_url = f"http://127.0.0.1:{port}"

@@ -1,0 +1,64 @@
+"""Child processes and ports: nothing is left behind, and a taken port is one clear line."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from demo.process import Process, claim_port, end_leftover
+from streamwarden.errors import StreamwardenError
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+DEAF = [sys.executable, "-c", IGNORE]
+
+
+def test_a_taken_port_names_itself_its_use_and_the_way_out() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(StreamwardenError) as caught:
+            claim_port(port, "Kafka broker", "DEMO_BROKER_PORT")
+    assert str(caught.value) == (
+        f"port {port} (Kafka broker) is taken by another process: stop it or set DEMO_BROKER_PORT to a free port"
+    )
+    assert claim_port(port, "Kafka broker", "DEMO_BROKER_PORT") == port
+
+
+def test_a_process_is_gone_after_its_context_even_if_it_ignores_sigterm(tmp_path: Path) -> None:
+    process = Process("deaf", DEAF, tmp_path).start()
+    while not process.log.read_text():
+        process.check()
+    process.stop(grace_seconds=0.2)
+    assert not psutil.pid_exists(process.pid)
+    assert not process.pid_file.exists()
+
+
+def test_a_process_that_ends_shows_the_telling_line_of_its_log(tmp_path: Path) -> None:
+    crash = [sys.executable, "-c", "print('fine'); raise ValueError('no such topic')"]
+    with (
+        Process("crasher", crash, tmp_path) as process,
+        pytest.raises(StreamwardenError, match=r"crasher ended with code 1: ValueError: no such topic \(whole log"),
+    ):
+        process.wait(10)
+
+
+def test_a_killed_supervisors_child_is_ended_but_a_reused_pid_is_not(tmp_path: Path) -> None:
+    with Process("child", SLEEP, tmp_path) as child:
+        created = float(child.pid_file.read_text().split()[1])
+        other = tmp_path / "reused.pid"
+        other.write_text(f"{child.pid} {created - 5}\n")
+        end_leftover(other)
+        assert psutil.pid_exists(child.pid)
+        assert not other.exists()
+        end_leftover(child.pid_file)
+        child.stop()
+        assert not psutil.pid_exists(child.pid)
+    broken = tmp_path / "broken.pid"
+    broken.write_text("")
+    end_leftover(broken)
+    assert not broken.exists()

@@ -1,0 +1,77 @@
+"""The score: tickets in a real tracker against the truth."""
+
+from __future__ import annotations
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from demo.fleet import Injected
+from demo.process import free_port
+from demo.score import Ticket, open_tickets, score
+from demo.tracker import credentials
+from streamwarden.errors import StreamwardenError
+
+START = datetime(2026, 11, 21, 5, 10, tzinfo=UTC)
+MEMORY = Injected("memory", "app_memory_heavy", "orders", START.isoformat(), "heap")
+SCHEMA = Injected("schema", "state_store_schema_drift", "orders-customer-latest-changelog", START.isoformat(), "drift")
+
+
+def ticket(detector: str, resource: str, opened_at: datetime = START) -> Ticket:
+    return Ticket("http://127.0.0.1/issue1", "title", detector, resource, opened_at)
+
+
+def test_everything_found_and_nothing_else() -> None:
+    tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource)]
+    result = score([MEMORY, SCHEMA], tickets, START)
+    assert str(result) == "2 of 2 injected faults found, 0 false"
+    assert result.is_perfect
+
+
+def test_the_right_detector_on_the_wrong_resource_is_missed_and_false() -> None:
+    result = score([MEMORY], [ticket("app_memory_heavy", "orders-archive")], START)
+    assert str(result) == "0 of 1 injected faults found, 1 false"
+    assert not result.is_perfect
+
+
+def test_a_ticket_without_detector_is_false() -> None:
+    assert str(score([], [ticket("", "")], START)) == "0 of 0 injected faults found, 1 false"
+
+
+def test_what_an_earlier_run_left_open_counts_as_found_but_never_as_false() -> None:
+    earlier = START - timedelta(hours=1)
+    tickets = [ticket("app_memory_heavy", "orders", earlier), ticket("consumer_rogue", "vol-1", earlier)]
+    assert str(score([MEMORY], tickets, START)) == "1 of 1 injected faults found, 0 false"
+
+
+def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracker: tuple[str, Path]) -> None:
+    url, folder = tracker
+    user = ("streamwarden", credentials(folder)["streamwarden"])
+    headers = {"X-Requested-With": "rest", "Origin": url, "Referer": f"{url}/"}
+    with httpx.Client(base_url=f"{url}/rest/data", auth=user, headers=headers) as client:
+        text = "Heavy.\n\nfingerprint: ab12\ndetector: app_memory_heavy\nresource: demo/orders\n"
+        message = client.post("/msg", data={"content": text}).json()["data"]["id"]
+        issue = client.post("/issue", data={"title": "<script> é", "messages": message}).json()["data"]["id"]
+        found = [one for one in open_tickets(url, *user) if one.title == "<script> é"]
+        assert [(one.detector, one.resource) for one in found] == [("app_memory_heavy", "demo/orders")]
+        assert datetime.now(UTC) - found[0].opened_at < timedelta(minutes=1)
+        etag = client.get(f"/issue/{issue}").headers["etag"]
+        client.patch(f"/issue/{issue}", data={"status": "resolved"}, headers={"If-Match": etag}).raise_for_status()
+        assert not [one for one in open_tickets(url, *user) if one.title == "<script> é"]
+
+
+def test_the_trackers_passwords_are_for_their_owner_only(tracker: tuple[str, Path]) -> None:
+    url, folder = tracker
+    assert stat.S_IMODE((folder / "credentials.json").stat().st_mode) == 0o600
+    assert credentials(folder).keys() == {"admin", "streamwarden"}
+    assert httpx.get(f"{url}/rest/data/issue").status_code == 403
+    with pytest.raises(StreamwardenError, match=f"the tracker at {url} can't be read"):
+        open_tickets(url, "streamwarden", "wrong")
+
+
+def test_a_tracker_that_is_down_is_one_clear_line() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(StreamwardenError, match=f"^the tracker at {url} can't be read: "):
+        open_tickets(url, "streamwarden", "any")
