@@ -13,6 +13,7 @@ import re
 import secrets
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -311,7 +312,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in mid-answer is its own affair."""
+        """A client that goes away in mid-answer is its own affair; anything else is a fault of ours and is shown."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

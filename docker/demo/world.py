@@ -406,14 +406,9 @@ class Unit:
     def _volume(self, volume: Volume, day: int, credits: float, share: Minutes) -> Day:
         """One volume's day: demand, cut by throughput cap, bucket and instance share; the rest waits."""
         load, limits = volume.load, volume.limits
-        seed = (self.seed, zlib.crc32(volume.volume_id.encode()))
         attached = self._attached(volume, day)
-        read, write = load.demand(seed, day) * attached
+        read, write, measured = self._wanted(volume, day, attached)
         read_size, write_size = load.read_kib * KIB, load.write_kib * KIB
-        measured = np.zeros(DAY_MINUTES, bool)
-        for minute, (read_bytes, write_bytes) in self._measured(volume, day):
-            measured[minute] = True
-            read[minute], write[minute] = read_bytes / read_size / 60, write_bytes / write_size / 60
         iops = volume.pieces(read, write)
         rate = read * read_size + write * write_size
         # The bucket pays for what the caps and the instance let through; stalled I/O passes nothing.
@@ -458,10 +453,17 @@ class Unit:
             return np.zeros(DAY_MINUTES, bool)
         return _within(day, volume.created_at, min(volume.detached_at or FOREVER, volume.deleted_at or FOREVER))
 
-    def _measured(self, volume: Volume, day: int) -> Iterator[tuple[int, tuple[float, float]]]:
-        for minute, figures in volume.measured.items():
+    def _wanted(self, volume: Volume, day: int, attached: np.ndarray) -> tuple[Minutes, Minutes, np.ndarray]:
+        """Read and write IOPS wanted, and the minutes in which they were measured instead: those are delivered."""
+        load = volume.load
+        read, write = load.demand((self.seed, zlib.crc32(volume.volume_id.encode())), day) * attached
+        measured = np.zeros(DAY_MINUTES, bool)
+        for minute, (read_bytes, write_bytes) in volume.measured.items():
             if minute // DAY_MINUTES == day:
-                yield minute % DAY_MINUTES, figures
+                at = minute % DAY_MINUTES
+                measured[at] = True
+                read[at], write[at] = read_bytes / (load.read_kib * KIB) / 60, write_bytes / (load.write_kib * KIB) / 60
+        return read, write, measured
 
 
 def _last(credits: Minutes) -> float:
