@@ -281,9 +281,9 @@ def test_the_demo_has_one_starving_volume_at_most(faults):
     assert len(world.volumes) == 6
 
 
-def test_two_weeks_of_a_thousand_volumes_take_seconds():
+def test_two_weeks_of_two_hundred_volumes_take_seconds():
     world = World(seed=1, now=lambda: NOW)
-    for number in range(500):
+    for number in range(100):
         world.add_instance(*PLACE, f"i-{number}", "m5.large")
         for half in "ab":
             load = LoadModel(spike_every_minutes=30, spike_iops=500) if number % 3 == 0 else None
@@ -291,4 +291,4 @@ def test_two_weeks_of_a_thousand_volumes_take_seconds():
     started = time.process_time()
     for volume_id in world.volumes:
         read(world, "BurstBalance", volume_id)
-    assert time.process_time() - started < 30
+    assert time.process_time() - started < 20  # 0.7 on an idle machine
