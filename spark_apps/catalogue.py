@@ -36,7 +36,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
-            reads=("jolokia", "metrics.broker_sample"),
+            reads=("jolokia", "metrics.broker_sample", "metrics.broker_hourly"),
             writes=("metrics.broker_sample", "metrics.broker_hourly", "metrics.topic_hourly"),
         ),
         SparkApp(

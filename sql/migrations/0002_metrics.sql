@@ -148,7 +148,7 @@ create table metrics.broker_hourly (
   instance_id text,  -- EC2 instance it runs on
   process_started_at timestamptz,  -- Start of its JVM
   samples integer,  -- Times it answered in this run; null: never
-  covered_seconds double precision,  -- Seconds of the hour that the counters below cover
+  covered_seconds double precision,  -- Seconds that the counts behind the rates below cover
   bytes_in_per_second double precision,  -- Bytes produced per second
   bytes_out_per_second double precision,  -- Bytes fetched by consumers per second
   messages_in_per_second double precision,  -- Messages produced per second
@@ -276,9 +276,9 @@ create table metrics.jvm_app_hourly (
   heap_used_bytes double precision,  -- Heap in use, mean of the samples
   heap_used_after_gc_bytes double precision,  -- Heap in use after the last collection (old generation where it has one)
   non_heap_used_bytes double precision,  -- Metaspace, code cache and the like
-  direct_bytes double precision,  -- Direct and mapped buffers
+  direct_bytes double precision,  -- Direct buffers (mapped files are page cache)
   threads double precision,  -- Threads, largest sample
-  thread_stack_bytes double precision,  -- Threads times the stack size
+  thread_stack_bytes double precision,  -- Threads times the default stack size, 1 MiB
   gc_seconds double precision,  -- Time in garbage collection
   covered_seconds double precision,  -- Seconds that gc_seconds covers
   cpu_ratio double precision,  -- CPU of the process as a share of the machine, mean
@@ -289,7 +289,7 @@ create table metrics.jvm_app_hourly (
   store_instances integer,  -- State-store instances (stores × assigned partitions)
   rocksdb_measured_bytes double precision,  -- Memtables + block caches + table readers as RocksDB reports them
   rocksdb_expected_bytes double precision,  -- What they may grow to by configuration; shared caches once
-  rocksdb_shared_cache boolean,  -- Whether the stores share one block cache
+  rocksdb_shared_cache boolean,  -- Whether stores share a block cache; null: no stores, or too empty to tell
   primary key (hour, cluster, app, endpoint)
 );
 

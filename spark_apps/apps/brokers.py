@@ -1,0 +1,200 @@
+"""App brokers: what the brokers' JVMs say. Samples as they were read, an hour per broker, an hour per topic."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.config import Config
+
+from spark_apps.counters import counts, earlier_counters
+from spark_apps.samples import counted, label, labels_are, reading
+from spark_apps.sources.jolokia import address_of, endpoints_of, read_jmx
+from spark_apps.sources.warehouse import read_query
+
+BROKER = ("cluster", "endpoint")
+_REMEMBERED = timedelta(days=7)
+
+
+def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """The JVMs now, their counters before, and which broker an address was last known to be."""
+    known = f"""
+        select distinct on (cluster, endpoint) cluster, endpoint, broker_id from metrics.broker_hourly
+        where hour >= '{(hour - _REMEMBERED).isoformat()}' and hour < '{hour.isoformat()}' and broker_id is not null
+        order by cluster, endpoint, hour desc"""  # noqa: S608 times
+    return {
+        "jolokia": read_jmx(spark, config, "broker", hour),
+        "earlier_counters": earlier_counters(spark, "metrics.broker_sample", hour),
+        "known_brokers": read_query(spark, known, "cluster string, endpoint string, known_broker_id int"),
+    }
+
+
+def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """Gauges to least, mean or largest sample, counters to exact rates."""
+    samples = sources["jolokia"].where(f.col("metric").isNotNull())
+    gained = counts(samples, sources["earlier_counters"], hour)
+    return {
+        "metrics.broker_sample": samples.select(
+            *BROKER, "metric", "labels", "at", "kind", "value", "process_started_at"
+        ),
+        "metrics.broker_hourly": _broker_hourly(samples, gained, sources["known_brokers"], config),
+        "metrics.topic_hourly": _topic_hourly(samples, gained),
+    }
+
+
+def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, config: Config) -> DataFrame:
+    """One row per configured broker, also of those that are silent."""
+    gauges = samples.groupBy(*BROKER).agg(*_gauges())
+    rates = gained.groupBy(*BROKER).agg(*_rates())
+    joined = (
+        _configured(samples.sparkSession, config)
+        .join(known, [*BROKER], "left")
+        .join(gauges, [*BROKER], "left")
+        .join(rates, [*BROKER], "left")
+    )
+    per_second = [
+        (f.col(name) / f.col("covered_seconds")).alias(f"{name}_per_second")
+        for name in (
+            "bytes_in",
+            "bytes_out",
+            "messages_in",
+            "replication_bytes_in",
+            "replication_bytes_out",
+            "log_flushes",
+        )
+    ]
+    return joined.select(
+        *BROKER,
+        f.coalesce("told_broker_id", "configured_broker_id", "known_broker_id").alias("broker_id"),
+        "instance_id",
+        f.date_trunc("second", "process_started_at").alias("process_started_at"),
+        "samples",
+        "covered_seconds",
+        *per_second,
+        *_latencies("log_flushes", "log_flush", "p95", "p999"),
+        *(column for name in _REQUESTS for column in _latencies(f"{name}_requests", name, "median", "p99")),
+        "request_queue_max",
+        "request_handler_idle_min_ratio",
+        "active_controllers",
+        "under_replicated_partitions",
+        "under_replicated_partitions_max",
+        "under_min_isr_partitions",
+        "offline_partitions",
+        "partitions",
+        "leaders",
+        "log_bytes",
+        "open_file_descriptors",
+        "max_file_descriptors",
+        (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
+        "heap_used_bytes",
+        "heap_max_bytes",
+    )
+
+
+def _latencies(calls: str, name: str, *percentiles: str) -> list[Column]:
+    """Null where nothing was called: an empty histogram says 0 ms, and an old one what it once saw."""
+    called = f.col(calls) > 0
+    return [
+        f.when(called, f.col(f"{name}_ms") / f.col(calls)).alias(f"{name}_mean_ms"),
+        *(f.when(called, f.col(f"{name}_{p}_ms")).alias(f"{name}_{p}_ms") for p in percentiles),
+    ]
+
+
+_REQUESTS = {"produce": "Produce", "fetch_consumer": "FetchConsumer", "fetch_follower": "FetchFollower"}
+
+
+def _gauges() -> list[Column]:
+    latencies = [
+        f.max(reading(f"request_{figure}_ms", request=request)).alias(f"{name}_{figure}_ms")
+        for name, request in _REQUESTS.items()
+        for figure in ("median", "p99")
+    ]
+    return [
+        f.count_distinct("at").cast("int").alias("samples"),
+        f.max("process_started_at").alias("process_started_at"),
+        f.max(f.when(f.col("metric") == "broker_info", label("broker_id"))).cast("int").alias("told_broker_id"),
+        f.max(reading("log_flush_p95_ms")).alias("log_flush_p95_ms"),
+        f.max(reading("log_flush_p999_ms")).alias("log_flush_p999_ms"),
+        *latencies,
+        f.max(reading("request_queue")).alias("request_queue_max"),
+        f.min(reading("request_handler_idle_ratio")).alias("request_handler_idle_min_ratio"),
+        f.max(reading("active_controllers")).alias("active_controllers"),
+        f.max(reading("offline_partitions")).alias("offline_partitions"),
+        f.min(reading("under_replicated_partitions")).alias("under_replicated_partitions"),
+        f.max(reading("under_replicated_partitions")).alias("under_replicated_partitions_max"),
+        f.max(reading("under_min_isr_partitions")).alias("under_min_isr_partitions"),
+        f.max(reading("partitions")).alias("partitions"),
+        f.max(reading("leaders")).alias("leaders"),
+        f.sum(f.when(f.col("metric") == "log_bytes", f.col("value"))).alias("log_bytes"),  # read once a run
+        f.max(reading("open_file_descriptors")).alias("open_file_descriptors"),
+        f.max(reading("max_file_descriptors")).alias("max_file_descriptors"),
+        f.max(reading("processors")).alias("processors"),
+        f.max(reading("heap_used_bytes")).alias("heap_used_bytes"),
+        f.max(reading("heap_max_bytes")).alias("heap_max_bytes"),
+    ]
+
+
+def _rates() -> list[Column]:
+    calls = [
+        counted(f"{metric}_total", request=request).alias(f"{name}_{column}")
+        for name, request in _REQUESTS.items()
+        for metric, column in (("requests", "requests"), ("request_ms", "ms"))
+    ]
+    return [
+        # All counters of a JVM come in one answer: one span holds for all of them.
+        f.max(f.when(labels_are(), f.col("covered_seconds"))).alias("covered_seconds"),
+        counted("bytes_in_total").alias("bytes_in"),
+        counted("bytes_out_total").alias("bytes_out"),
+        counted("messages_in_total").alias("messages_in"),
+        counted("replication_bytes_in_total").alias("replication_bytes_in"),
+        counted("replication_bytes_out_total").alias("replication_bytes_out"),
+        counted("log_flushes_total").alias("log_flushes"),
+        counted("log_flush_ms_total").alias("log_flush_ms"),
+        *calls,
+        counted("cpu_seconds_total").alias("cpu_seconds"),
+    ]
+
+
+def _configured(spark: SparkSession, config: Config) -> DataFrame:
+    rows = [(e.cluster, address_of(e.url), e.broker_id, e.instance_id) for e in endpoints_of(config, "broker")]
+    return spark.createDataFrame(rows, "cluster string, endpoint string, configured_broker_id int, instance_id string")
+
+
+def _topic_hourly(samples: DataFrame, gained: DataFrame) -> DataFrame:
+    """Sums over the brokers. A broker that counts all topics but not this one has seen no byte of it: 0, not null."""
+    topic = label("topic").alias("topic")
+    of_metric = {name: f.when(f.col("metric") == f"{name}_total", f.col("counted")) for name in _TOPIC_COUNTS}
+    spans = gained.where(labels_are()).groupBy(*BROKER)
+    whole = spans.agg(
+        f.max("covered_seconds").alias("covered_seconds"),
+        f.min("counted_from").alias("counted_from"),
+        f.max("counted_to").alias("counted_to"),
+        *(f.max(count).alias(f"all_{name}") for name, count in of_metric.items()),
+    )
+    with_topic = label("topic").isNotNull()
+    counted_there = (
+        gained.where(with_topic)
+        .groupBy(*BROKER, topic)
+        .agg(*(f.max(count).alias(name) for name, count in of_metric.items()))
+    )
+    sizes = (
+        samples.where(with_topic & (f.col("metric") == "log_bytes"))
+        .groupBy(*BROKER, topic)
+        .agg(f.max("value").alias("log_bytes"))
+    )
+    on_brokers = counted_there.join(sizes, [*BROKER, "topic"], "full").join(whole, [*BROKER], "left")
+    return on_brokers.groupBy("cluster", "topic").agg(
+        f.count("*").cast("int").alias("brokers"),
+        f.min("covered_seconds").alias("covered_seconds"),
+        f.min("counted_from").alias("counted_from"),
+        f.max("counted_to").alias("counted_to"),
+        *(
+            f.sum(f.coalesce(f.col(name), f.when(f.col(f"all_{name}").isNotNull(), 0.0))).alias(name)
+            for name in _TOPIC_COUNTS
+        ),
+        f.sum("log_bytes").alias("log_bytes"),
+    )
+
+
+_TOPIC_COUNTS = ("bytes_in", "bytes_out", "messages_in")

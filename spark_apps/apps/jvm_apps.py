@@ -1,0 +1,140 @@
+"""App jvm_apps: the memory of applications' JVMs. Samples as they were read, an hour per process, an hour per store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.config import Config
+
+from spark_apps.counters import counts, earlier_counters
+from spark_apps.rocksdb_memory import APP, by_process, by_store, store_instances
+from spark_apps.samples import counted, label, labels_are, reading
+from spark_apps.sources.jolokia import address_of, endpoints_of, read_jmx
+
+THREAD_STACK_BYTES = 2**20
+"""-Xss as it is by default on 64-bit Linux; JMX doesn't tell another one."""
+
+
+def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """The JVMs now, and their counters before."""
+    return {
+        "jolokia": read_jmx(spark, config, "app", hour),
+        "earlier_counters": earlier_counters(spark, "metrics.jvm_app_sample", hour),
+    }
+
+
+def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """Heap, off-heap and the rest of each process; RocksDB per store."""
+    samples = sources["jolokia"].where(f.col("metric").isNotNull())
+    configured = _configured(samples.sparkSession, config)
+    instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes"))
+    gained = counts(samples, sources["earlier_counters"], hour)
+    return {
+        "metrics.jvm_app_sample": samples.select(*APP, "metric", "labels", "at", "kind", "value", "process_started_at"),
+        "metrics.jvm_app_hourly": _jvm_app_hourly(configured, samples, gained, by_process(instances)),
+        "metrics.state_store_memory_hourly": by_store(instances),
+    }
+
+
+def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame, rocksdb: DataFrame) -> DataFrame:
+    """One row per configured process, also of those that are silent."""
+    rates = gained.groupBy("cluster", "endpoint").agg(
+        f.max(f.when(labels_are(), f.col("covered_seconds"))).alias("covered_seconds"),
+        f.sum(f.when(f.col("metric") == "gc_seconds_total", f.col("counted"))).alias("gc_seconds"),
+        counted("cpu_seconds_total").alias("cpu_seconds"),
+    )
+    joined = (
+        configured.join(_gauges(samples), [*APP], "left")
+        .join(rates, ["cluster", "endpoint"], "left")
+        .join(_used_after_gc(samples), [*APP], "left")
+        .join(rocksdb, [*APP], "left")
+    )
+    return joined.select(
+        *APP,
+        "instance_id",
+        "application_id",
+        f.date_trunc("second", "process_started_at").alias("process_started_at"),
+        "samples",
+        f.coalesce("configured_limit_bytes", "physical_memory_bytes").alias("memory_limit_bytes"),
+        "heap_max_bytes",
+        "heap_used_bytes",
+        "heap_used_after_gc_bytes",
+        "non_heap_used_bytes",
+        "direct_bytes",
+        "threads",
+        (f.col("threads") * THREAD_STACK_BYTES).alias("thread_stack_bytes"),
+        "gc_seconds",
+        "covered_seconds",
+        (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
+        "open_file_descriptors",
+        "max_file_descriptors",
+        "stream_threads_alive",
+        "stream_threads_failed",
+        "store_instances",
+        "rocksdb_measured_bytes",
+        "rocksdb_expected_bytes",
+        "rocksdb_shared_cache",
+    )
+
+
+def _gauges(samples: DataFrame) -> DataFrame:
+    return samples.groupBy(*APP).agg(
+        f.count_distinct("at").cast("int").alias("samples"),
+        f.max("process_started_at").alias("process_started_at"),
+        f.max(f.when(f.col("metric") == "streams_info", label("application_id"))).alias("application_id"),
+        f.max(reading("physical_memory_bytes")).alias("physical_memory_bytes"),
+        f.max(reading("heap_max_bytes")).alias("heap_max_bytes"),
+        f.avg(reading("heap_used_bytes")).alias("heap_used_bytes"),
+        f.max(reading("non_heap_used_bytes")).alias("non_heap_used_bytes"),
+        f.max(reading("direct_buffer_bytes")).alias("direct_bytes"),
+        f.max(reading("threads")).alias("threads"),
+        f.max(reading("processors")).alias("processors"),
+        f.max(reading("open_file_descriptors")).alias("open_file_descriptors"),
+        f.max(reading("max_file_descriptors")).alias("max_file_descriptors"),
+        f.min(reading("stream_threads_alive")).alias("stream_threads_alive"),
+        f.max(reading("stream_threads_failed")).alias("stream_threads_failed"),
+    )
+
+
+def _used_after_gc(samples: DataFrame) -> DataFrame:
+    """What the heap pools held after their last collection, summed.
+
+    The old generation may not have been collected for days, or never. What its last collection left counts only while
+    that is at least half of what it holds now; else all that it holds does: an upper bound, so that advice built on it
+    leaves enough heap.
+    """
+    pools = (
+        samples.where(f.col("metric").isin("memory_pool_used_bytes", "memory_pool_used_after_gc_bytes"))
+        .groupBy(*APP, label("pool").alias("pool"))
+        .agg(
+            f.max_by("value", f.when(f.col("metric") == "memory_pool_used_bytes", f.col("at"))).alias("used"),
+            f.max_by("value", f.when(f.col("metric") == "memory_pool_used_after_gc_bytes", f.col("at"))).alias("kept"),
+        )
+        .where(f.col("kept").isNotNull())  # only heap pools have it
+    )
+    young = f.col("pool").rlike("(?i)eden|survivor")
+    out_of_date = ~young & (f.col("kept") < f.col("used") / 2)
+    return pools.groupBy(*APP).agg(
+        f.sum(f.when(out_of_date, f.col("used")).otherwise(f.col("kept"))).alias("heap_used_after_gc_bytes")
+    )
+
+
+def _configured(spark: SparkSession, config: Config) -> DataFrame:
+    rows = [
+        (
+            e.cluster,
+            e.app,
+            address_of(e.url),
+            e.instance_id,
+            e.memory_limit_bytes,
+            float(e.rocksdb_write_buffer_bytes * e.rocksdb_write_buffers),
+        )
+        for e in endpoints_of(config, "app")
+    ]
+    return spark.createDataFrame(
+        rows,
+        "cluster string, app string, endpoint string, instance_id string, configured_limit_bytes bigint,"
+        " write_buffers_bytes double",
+    )

@@ -1,0 +1,306 @@
+"""The metrics that we take from JVMs: our name, its kind, and which MBean attribute it is.
+
+`METRICS` is the vocabulary: unit in the name, a kind, nothing of JMX. A name space maps onto it: `MBEANS` is the one of
+JMX object names (Jolokia, RMI); an exposition format would be a second tuple beside it. A negative, NaN or null reading
+is JMX's way to say "unknown": it stays null.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["counter", "gauge", "percentile"]
+Role = Literal["broker", "app"]
+When = Literal["each", "ends", "last"]
+"""In which samples of a run a bean is read: wide ones (a bean per topic) only where their figures are needed."""
+
+METRICS: Mapping[str, Kind] = {
+    # Every JVM
+    "heap_used_bytes": "gauge",
+    "heap_max_bytes": "gauge",
+    "non_heap_used_bytes": "gauge",
+    "memory_pool_used_bytes": "gauge",
+    "memory_pool_used_after_gc_bytes": "gauge",  # heap pools only
+    "direct_buffer_bytes": "gauge",
+    "threads": "gauge",
+    "gc_seconds_total": "counter",
+    "gc_collections_total": "counter",
+    "cpu_seconds_total": "counter",
+    "processors": "gauge",
+    "physical_memory_bytes": "gauge",  # inside a container: its limit
+    "open_file_descriptors": "gauge",
+    "max_file_descriptors": "gauge",
+    # Brokers
+    "broker_info": "gauge",  # 1, with the labels broker_id and version
+    "bytes_in_total": "counter",
+    "bytes_out_total": "counter",  # to consumers: followers are counted in replication_bytes_out_total
+    "messages_in_total": "counter",
+    "replication_bytes_in_total": "counter",
+    "replication_bytes_out_total": "counter",
+    "log_flushes_total": "counter",
+    "log_flush_ms_total": "counter",
+    "log_flush_p95_ms": "percentile",
+    "log_flush_p999_ms": "percentile",
+    "requests_total": "counter",
+    "request_ms_total": "counter",
+    "request_median_ms": "percentile",
+    "request_p99_ms": "percentile",
+    "request_queue": "gauge",
+    "request_handler_idle_ratio": "gauge",
+    "active_controllers": "gauge",
+    "offline_partitions": "gauge",
+    "under_replicated_partitions": "gauge",
+    "under_min_isr_partitions": "gauge",
+    "partitions": "gauge",
+    "leaders": "gauge",
+    "log_bytes": "gauge",
+    # Kafka Streams
+    "streams_info": "gauge",  # 1, with the label application_id
+    "stream_threads_alive": "gauge",
+    "stream_threads_failed": "gauge",
+    "memtable_bytes": "gauge",
+    "memtable_unflushed_bytes": "gauge",
+    "block_cache_usage_bytes": "gauge",
+    "block_cache_pinned_bytes": "gauge",
+    "block_cache_capacity_bytes": "gauge",
+    "table_readers_bytes": "gauge",
+    "sst_bytes": "gauge",
+    "keys": "gauge",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One attribute of a bean and the metric it is."""
+
+    attribute: str
+    """JMX attribute; `HeapMemoryUsage.used` is an item of a composite."""
+    metric: str
+    factor: float = 1
+    times: str | None = None
+    """Attribute to multiply by: Yammer's Mean is of all calls so far, so that Mean × Count is an exact counter."""
+    label: str | None = None
+    """The attribute is a text: it becomes this label and the value is 1."""
+
+
+@dataclass(frozen=True)
+class MBean:
+    """A family of beans. Those that differ only in keys which aren't labels are added up."""
+
+    pattern: str
+    """Object name without the closing `,*`."""
+    readings: tuple[Reading, ...]
+    roles: tuple[Role, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Key property → our label."""
+    constant: Mapping[str, str] = field(default_factory=dict)
+    """Labels that every bean of the family gets."""
+    without: tuple[str, ...] = ()
+    """Key properties of beans to leave out."""
+    when: When = "each"
+
+    @property
+    def attributes(self) -> list[str]:
+        """Attributes to ask for."""
+        wanted = [name.split(".")[0] for r in self.readings for name in (r.attribute, r.times) if name]
+        return list(dict.fromkeys(wanted))
+
+
+_ANY: tuple[Role, ...] = ("broker", "app")
+_BROKER: tuple[Role, ...] = ("broker",)
+_APP: tuple[Role, ...] = ("app",)
+
+
+def _topic_counter(name: str, metric: str) -> MBean:
+    pattern = f"kafka.server:type=BrokerTopicMetrics,name={name}"
+    return MBean(pattern, (Reading("Count", metric),), _BROKER, labels={"topic": "topic"}, when="ends")
+
+
+def _value(pattern: str, metric: str, **more: Any) -> MBean:
+    return MBean(pattern, (Reading("Value", metric),), _BROKER, **more)
+
+
+def _request(request: str) -> MBean:
+    return MBean(
+        f"kafka.network:type=RequestMetrics,name=TotalTimeMs,request={request}",
+        (
+            Reading("Count", "requests_total"),
+            Reading("Mean", "request_ms_total", times="Count"),
+            Reading("50thPercentile", "request_median_ms"),
+            Reading("99thPercentile", "request_p99_ms"),
+        ),
+        _BROKER,
+        labels={"request": "request"},
+    )
+
+
+def _rocksdb(key: str, kind: str) -> MBean:
+    return MBean(
+        f"kafka.streams:type=stream-state-metrics,{key}=*",
+        (
+            Reading("size-all-mem-tables", "memtable_bytes"),
+            Reading("cur-size-all-mem-tables", "memtable_unflushed_bytes"),
+            Reading("block-cache-usage", "block_cache_usage_bytes"),
+            Reading("block-cache-pinned-usage", "block_cache_pinned_bytes"),
+            Reading("block-cache-capacity", "block_cache_capacity_bytes"),
+            Reading("estimate-table-readers-mem", "table_readers_bytes"),
+            Reading("total-sst-files-size", "sst_bytes"),
+            Reading("estimate-num-keys", "keys"),
+        ),
+        _APP,
+        labels={key: "store", "task-id": "task"},
+        constant={"kind": kind},
+    )
+
+
+MBEANS: tuple[MBean, ...] = (
+    MBean(
+        "java.lang:type=Memory",
+        (
+            Reading("HeapMemoryUsage.used", "heap_used_bytes"),
+            Reading("HeapMemoryUsage.max", "heap_max_bytes"),
+            Reading("NonHeapMemoryUsage.used", "non_heap_used_bytes"),
+        ),
+        _ANY,
+    ),
+    MBean(
+        "java.lang:type=MemoryPool",
+        (
+            Reading("Usage.used", "memory_pool_used_bytes"),
+            Reading("CollectionUsage.used", "memory_pool_used_after_gc_bytes"),
+        ),
+        _APP,
+        labels={"name": "pool"},
+    ),
+    # Mapped buffers are left out: they are files, and the kernel takes their pages back.
+    MBean("java.nio:type=BufferPool,name=direct", (Reading("MemoryUsed", "direct_buffer_bytes"),), _APP),
+    MBean("java.lang:type=Threading", (Reading("ThreadCount", "threads"),), _APP),
+    MBean(
+        "java.lang:type=GarbageCollector",
+        (Reading("CollectionTime", "gc_seconds_total", 1e-3), Reading("CollectionCount", "gc_collections_total")),
+        _APP,
+        labels={"name": "collector"},
+    ),
+    MBean(
+        "java.lang:type=OperatingSystem",
+        (
+            Reading("ProcessCpuTime", "cpu_seconds_total", 1e-9),
+            Reading("AvailableProcessors", "processors"),
+            Reading("TotalPhysicalMemorySize", "physical_memory_bytes"),
+            Reading("OpenFileDescriptorCount", "open_file_descriptors"),
+            Reading("MaxFileDescriptorCount", "max_file_descriptors"),
+        ),
+        _ANY,
+    ),
+    MBean(
+        "kafka.server:type=app-info,id=*",
+        (Reading("Version", "broker_info", label="version"),),
+        _BROKER,
+        labels={"id": "broker_id"},
+    ),
+    _topic_counter("BytesInPerSec", "bytes_in_total"),
+    _topic_counter("BytesOutPerSec", "bytes_out_total"),
+    _topic_counter("MessagesInPerSec", "messages_in_total"),
+    _topic_counter("ReplicationBytesInPerSec", "replication_bytes_in_total"),
+    _topic_counter("ReplicationBytesOutPerSec", "replication_bytes_out_total"),
+    MBean(
+        "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
+        (
+            Reading("Count", "log_flushes_total"),
+            Reading("Mean", "log_flush_ms_total", times="Count"),
+            Reading("95thPercentile", "log_flush_p95_ms"),
+            Reading("999thPercentile", "log_flush_p999_ms"),
+        ),
+        _BROKER,
+    ),
+    _request("Produce"),
+    _request("FetchConsumer"),
+    _request("FetchFollower"),
+    _value("kafka.network:type=RequestChannel,name=RequestQueueSize", "request_queue"),
+    MBean(
+        "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
+        (Reading("OneMinuteRate", "request_handler_idle_ratio"),),
+        _BROKER,
+    ),
+    _value("kafka.controller:type=KafkaController,name=ActiveControllerCount", "active_controllers"),
+    _value("kafka.controller:type=KafkaController,name=OfflinePartitionsCount", "offline_partitions"),
+    _value("kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions", "under_replicated_partitions"),
+    _value("kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount", "under_min_isr_partitions"),
+    _value("kafka.server:type=ReplicaManager,name=PartitionCount", "partitions"),
+    _value("kafka.server:type=ReplicaManager,name=LeaderCount", "leaders"),
+    # A replica on its way to another disk (is-future) isn't a second one.
+    _value("kafka.log:type=Log,name=Size", "log_bytes", labels={"topic": "topic"}, without=("is-future",), when="last"),
+    MBean(
+        "kafka.streams:type=stream-metrics",
+        (
+            Reading("application-id", "streams_info", label="application_id"),
+            Reading("alive-stream-threads", "stream_threads_alive"),
+            Reading("failed-stream-threads", "stream_threads_failed"),
+        ),
+        _APP,
+    ),
+    _rocksdb("rocksdb-state-id", "key_value"),
+    _rocksdb("rocksdb-window-state-id", "window"),
+    _rocksdb("rocksdb-session-state-id", "session"),
+)
+
+
+def beans_of(role: Role, sample: int, samples: int) -> tuple[MBean, ...]:
+    """What to read from a JVM in sample number `sample` (from 0) of `samples`."""
+    first, last = sample == 0, sample == samples - 1
+    return tuple(
+        bean
+        for bean in MBEANS
+        if role in bean.roles and (bean.when == "each" or last or (first and bean.when == "ends"))
+    )
+
+
+def readings_of(bean: MBean, found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:
+    """Metric, labels and value of every bean found: object name → {attribute: value}."""
+    sums: dict[tuple[str, tuple[tuple[str, str], ...]], float | None] = {}
+    for name, attributes in found.items():
+        keys = key_properties(name)
+        if not isinstance(attributes, Mapping) or any(key in keys for key in bean.without):
+            continue
+        labels = {label: keys[key] for key, label in bean.labels.items() if key in keys} | bean.constant
+        for reading in bean.readings:
+            if reading.attribute.split(".")[0] not in attributes:
+                continue
+            own, value = _value_of(reading, attributes, labels)
+            series = (reading.metric, tuple(sorted(own.items())))
+            # An unknown part makes the sum unknown; a text is the same however often it stands there.
+            known = sums.get(series, 0.0)
+            sums[series] = value if reading.label else None if value is None or known is None else known + value
+    for (metric, labels_of_series), value in sums.items():
+        yield metric, dict(labels_of_series), value
+
+
+def _value_of(
+    reading: Reading, attributes: Mapping[str, Any], labels: dict[str, str]
+) -> tuple[dict[str, str], float | None]:
+    raw: Any = attributes
+    for part in reading.attribute.split("."):
+        raw = raw.get(part) if isinstance(raw, Mapping) else None
+    if reading.label:
+        told = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for an attribute that failed
+        return ({**labels, reading.label: raw}, 1.0) if told else (labels, None)
+    value = number(raw)
+    other = number(attributes.get(reading.times)) if reading.times else 1.0
+    return labels, None if value is None or other is None else value * reading.factor * other
+
+
+def number(raw: Any) -> float | None:
+    """The reading as a number; null where the JVM doesn't know it."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return None
+    return float(raw) if math.isfinite(raw) and raw >= 0 else None
+
+
+def key_properties(name: str) -> dict[str, str]:
+    """Key properties of an object name, unquoted: `d:type=Log,topic=a` → {type: Log, topic: a}."""
+    pairs = re.findall(r'([^=,]+)=("(?:[^"\\]|\\.)*"|[^,]*)', name.partition(":")[2])
+    return {key: re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value for key, value in pairs}
