@@ -1,0 +1,226 @@
+"""What all Kafka sources share: clients by cluster name, bounded calls, one sentence for each way a cluster can fail.
+
+Properties (and so credentials) come from the config where the task runs, never from an option. A client that asked
+while topics were being created keeps its opinion for minutes: every read makes a fresh one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+from streamwarden.config import KafkaCluster, load_config
+from streamwarden.errors import StreamwardenError
+
+ANSWER_SECONDS = 7
+PARTITIONS_PER_REQUEST = 1000  # one request for 10,000 partitions takes 1.2 s, ten for 1,000 each 0.35 s
+
+SILENT = logging.getLogger("streamwarden.kafka")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+
+_UNREACHABLE = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT_QUEUE,
+)
+_FORBIDDEN = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Describe (and Read on __consumer_offsets) on the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "Describe on the group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Describe on the cluster",
+}
+
+
+def cluster_named(name: str) -> KafkaCluster:
+    """The cluster of the config in force."""
+    for cluster in load_config().kafka:
+        if cluster.name == name:
+            return cluster
+    raise StreamwardenError(f"kafka: no cluster is named '{name}' in the config.")
+
+
+class Connection:
+    """An admin client that remembers what its background threads complained of, for the sentence of a gap."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self.cluster = cluster
+        self.complaints: list[KafkaError] = []
+        self.properties = {
+            "socket.connection.setup.timeout.ms": str(ANSWER_SECONDS * 1000),
+            "socket.timeout.ms": str(ANSWER_SECONDS * 1000),
+            **cluster.client,
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "client.id": cluster.client.get("client.id", "streamwarden"),
+            "error_cb": self.complaints.append,
+        }
+        try:
+            self.admin = AdminClient(dict(self.properties), logger=SILENT)
+        except (KafkaException, ValueError) as error:
+            raise StreamwardenError(f"kafka cluster '{cluster.name}': {_text(error)}") from None
+
+    def metadata(self, topic: str | None = None) -> ClusterMetadata:
+        """Brokers, topics, partitions, leaders."""
+        return (
+            self.admin.list_topics(topic, timeout=ANSWER_SECONDS)
+            if topic
+            else self.admin.list_topics(timeout=ANSWER_SECONDS)
+        )
+
+    def gap(self, error: BaseException | KafkaError) -> str:
+        """`refused: <one plain sentence>` for an error of this cluster."""
+        self.admin.poll(0)  # serves error_cb
+        cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
+        code = cause.code() if isinstance(cause, KafkaError) else None
+        if code in _FORBIDDEN:
+            return f"refused: cluster '{self.cluster.name}' doesn't allow it; grant {_FORBIDDEN[code]}."
+        rejected = [c for c in self.complaints if c.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)]
+        if rejected:
+            return f"refused: cluster '{self.cluster.name}' rejects the credentials: {_plain(rejected[0].str())}."
+        if code in _UNREACHABLE:
+            seen = next((c.str() for c in self.complaints if c.code() == KafkaError._TRANSPORT), "")
+            seen = f" ({_plain(seen)})" if seen else ""
+            return (
+                f"refused: no broker of cluster '{self.cluster.name}' at {self.cluster.bootstrap_servers} answered"
+                f" within {ANSWER_SECONDS} s{seen}."
+            )
+        return f"refused: cluster '{self.cluster.name}': {_plain(_text(error))}."
+
+
+def _text(error: BaseException | KafkaError) -> str:
+    cause = error.args[0] if isinstance(error, BaseException) and error.args else error
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)
+
+
+def _plain(text: str) -> str:
+    """librdkafka's wording without its thread names and its 'after 0ms in state …'."""
+    text = " ".join(text.split())
+    text = text.split(" (after ")[0]
+    return text.rsplit("]: ", 1)[-1].rstrip(".")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Offset and timestamp that a partition answered; -1 where it has none."""
+
+    offset: int
+    timestamp_ms: int
+
+
+def list_offsets(
+    connection: Connection, asked: Mapping[tuple[str, int], OffsetSpec], *, committed_only: bool = False
+) -> dict[tuple[str, int], Answer | BaseException]:
+    """Offsets by spec, in requests of bounded size that run side by side. A failure is the partition's own value.
+
+    Leaderless or deleted partitions fail the whole request they stand in: a request that failed is repeated once,
+    without the partitions that the cluster's metadata no longer lists with a leader.
+    """
+    isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
+    answers = _ask(connection, asked, isolation)
+    failed = [key for key, answer in answers.items() if isinstance(answer, BaseException)]
+    if not failed or (connection.complaints and all(isinstance(a, BaseException) for a in answers.values())):
+        return answers
+    led = {(topic, partition) for topic, partition, leader in led_partitions(connection.metadata()) if leader >= 0}
+    return answers | _ask(connection, {key: asked[key] for key in failed if key in led}, isolation)
+
+
+def led_partitions(metadata: ClusterMetadata) -> Iterator[tuple[str, int, int]]:
+    """Topic, partition, leader (-1: none)."""
+    for topic in metadata.topics.values():
+        for partition in topic.partitions.values():
+            yield str(topic.topic), partition.id, partition.leader
+
+
+def _ask(
+    connection: Connection, asked: Mapping[tuple[str, int], OffsetSpec], isolation: IsolationLevel
+) -> dict[tuple[str, int], Answer | BaseException]:
+    keys = sorted(asked)
+    futures: dict[TopicPartition, Future[Any]] = {}
+    for i in range(0, len(keys), PARTITIONS_PER_REQUEST):
+        request = {TopicPartition(*key): asked[key] for key in keys[i : i + PARTITIONS_PER_REQUEST]}
+        futures |= connection.admin.list_offsets(request, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
+    answers: dict[tuple[str, int], Answer | BaseException] = {}
+    for where, future in futures.items():
+        try:
+            found = future.result()
+            answers[where.topic, where.partition] = Answer(found.offset, found.timestamp)
+        except KafkaException as error:
+            answers[where.topic, where.partition] = error
+    return answers
+
+
+@dataclass
+class ClusterPartition(InputPartition):
+    """A share of the work: one cluster, or one slice of it."""
+
+    cluster: str
+    slice: int = 0
+    slices: int = 1
+
+
+class ClusterSource(DataSource):
+    """Base of the Kafka sources. Option `clusters`: JSON list of names under `kafka` in the config."""
+
+    reader_type: ClassVar[type[ClusterReader]]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return self.reader_type(dict(self.options), schema)
+
+
+class ClusterReader(DataSourceReader):
+    """One task per cluster; a cluster that fails is one gap row."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self.options = options
+        self.clusters: list[str] = json.loads(options["clusters"])
+        self.schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        return [ClusterPartition(name) for name in self.clusters]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, ClusterPartition):  # Spark asks for None where there are no partitions
+            return
+        try:
+            connection = Connection(cluster_named(partition.cluster))
+        except StreamwardenError as error:
+            yield from self.batches([self.gap_row(partition.cluster, partition.cluster, f"refused: {error}")])
+            return
+        try:
+            yield from self.read_cluster(connection, partition)
+        except KafkaException as error:
+            yield from self.batches([self.gap_row(partition.cluster, partition.cluster, connection.gap(error))])
+
+    def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of one cluster; raises KafkaException when the cluster as a whole doesn't answer."""
+        raise NotImplementedError
+
+    def gap_row(self, cluster: str, resource: str, gap: str) -> dict[str, Any]:
+        """A row that says what couldn't be had."""
+        return {"cluster": cluster, "resource": resource, "gap": gap}
+
+    def batches(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        """Rows as Arrow; absent keys are null."""
+        table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(self.schema))
+        yield from table.to_batches()
+
+
+def read_clusters(
+    spark: SparkSession, source: type[ClusterSource], clusters: Iterable[str], **options: str | int
+) -> DataFrame:
+    """The frame of a Kafka source over these clusters."""
+    spark.dataSource.register(source)
+    reader = spark.read.format(source.name()).option("clusters", json.dumps(sorted(clusters)))
+    return reader.options(**{key: str(value) for key, value in options.items()}).load()

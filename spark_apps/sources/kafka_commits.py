@@ -1,0 +1,320 @@
+"""The commit history: `__consumer_offsets` decoded for a span of time, by task over slices of its partitions.
+
+Reads: every record of the topic that was written in [from, to). Needs: Describe and Read on `__consumer_offsets`.
+Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (group metadata: its generation), and one
+`read` per log partition that counts what was read and what was skipped because its layout isn't one of those below.
+Can't see: commits that compaction has dropped (closed segments only), groups that commit elsewhere.
+
+Keys: version 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol (its epoch is its generation).
+Values of commits: version 0 to 3 with a plain metadata string, 4 with a compact one and tagged fields behind.
+Keys repeat and are decoded once each; values are decoded in bulk.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from spark_apps.sources.kafka_client import (
+    SILENT,
+    Answer,
+    ClusterPartition,
+    ClusterReader,
+    ClusterSource,
+    Connection,
+    list_offsets,
+)
+
+TOPIC = "__consumer_offsets"
+_RECORDS_PER_BATCH = 20_000
+_SILENCE_SECONDS = 8
+_COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEY = (0, 1), 2, 3
+_READ_FAST = {
+    "enable.partition.eof": True,
+    "enable.auto.commit": False,
+    "isolation.level": "read_committed",
+    "fetch.queue.backoff.ms": 5,  # the default waits 1 s whenever the local queue is full
+    "fetch.wait.max.ms": 20,
+    "fetch.message.max.bytes": 8 * 2**20,
+    "group.id": "streamwarden",  # asked for by the client; nothing is joined or committed
+}
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+
+class CommitsReader(ClusterReader):
+    """See the module. Options `from`, `to`: epoch milliseconds, half-open; `slices`: tasks per cluster."""
+
+    def partitions(self) -> list[InputPartition]:
+        slices = int(self.options.get("slices", 1))
+        return [ClusterPartition(name, i, slices) for name in self.clusters for i in range(slices)]
+
+    def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        name = connection.cluster.name
+        topic = connection.metadata(TOPIC).topics[TOPIC]
+        if topic.error is not None:
+            if topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(topic.error)
+            if partition.slice == 0:  # nobody has ever committed here
+                yield from self.batches([self._read_row(name, None, 0, 0)])
+            return
+        mine = [p for p in topic.partitions.values() if p.id % partition.slices == partition.slice]
+        for leaderless in (p for p in mine if p.leader < 0):
+            yield from self.batches([self._gap(name, leaderless.id, "refused: the partition has no leader.")])
+        spans = self._spans(connection, [p.id for p in mine if p.leader >= 0])
+        for log_partition, span in spans.items():
+            if isinstance(span, BaseException):
+                yield from self.batches([self._gap(name, log_partition, connection.gap(span))])
+        yield from self._read(connection, {p: s for p, s in spans.items() if not isinstance(s, BaseException)})
+
+    def _spans(self, connection: Connection, log_partitions: list[int]) -> dict[int, tuple[int, int] | BaseException]:
+        """First offset to read and the end (exclusive), by log partition."""
+        keys = [(TOPIC, p) for p in log_partitions]
+        first = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.for_timestamp(int(self.options["from"]))))
+        behind = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.for_timestamp(int(self.options["to"]))))
+        last = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.latest()))
+        spans: dict[int, tuple[int, int] | BaseException] = {}
+        for key in keys:
+            a, b, c = first.get(key), behind.get(key), last.get(key)
+            if isinstance(a, Answer) and isinstance(b, Answer) and isinstance(c, Answer):
+                end = b.offset if b.offset >= 0 else c.offset
+                spans[key[1]] = (a.offset if a.offset >= 0 else end, end)
+            elif failed := [x for x in (a, b, c) if isinstance(x, BaseException)]:
+                spans[key[1]] = failed[0]
+        return spans
+
+    def _read(self, connection: Connection, spans: dict[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        name = connection.cluster.name
+        ends = {p: end for p, (start, end) in spans.items() if start < end}
+        read, skipped = dict.fromkeys(spans, 0), dict.fromkeys(spans, 0)
+        stopped: dict[int, str] = {}
+        consumer = Consumer({**connection.properties, **_READ_FAST}, logger=SILENT)
+        try:
+            consumer.assign([TopicPartition(TOPIC, p, spans[p][0]) for p in ends])
+            deadline = time.monotonic() + _SILENCE_SECONDS
+            while ends and time.monotonic() < deadline:
+                messages = consumer.consume(_RECORDS_PER_BATCH, 0.1)
+                wanted, done = self._sort(connection, messages, ends, stopped)
+                if wanted:
+                    deadline = time.monotonic() + _SILENCE_SECONDS
+                    table = decode([m.key() for m in wanted], [m.value() for m in wanted])
+                    self._count(wanted, table, read, skipped)
+                    yield from self._rows(name, wanted, table)
+                if done:
+                    consumer.incremental_unassign([TopicPartition(TOPIC, p) for p in done])
+        finally:
+            consumer.close()
+        for log_partition in ends:
+            stopped[log_partition] = f"refused: the leader stopped answering for {_SILENCE_SECONDS} s during the read."
+        yield from self.batches(
+            [self._gap(name, p, gap) for p, gap in stopped.items()]
+            + [self._read_row(name, p, read[p], skipped[p]) for p in spans if p not in stopped]
+        )
+
+    def _sort(
+        self, connection: Connection, messages: list[Any], ends: dict[int, int], stopped: dict[int, str]
+    ) -> tuple[list[Any], list[int]]:
+        """The messages that belong to the span, and the log partitions that are through; these leave `ends`."""
+        wanted, done = [], set()
+        for message in messages:
+            log_partition = message.partition()
+            if (error := message.error()) is not None:
+                if log_partition in ends:
+                    done.add(log_partition)
+                    if error.code() != KafkaError._PARTITION_EOF:
+                        stopped[log_partition] = connection.gap(KafkaException(error))
+                continue
+            end = ends.get(log_partition)
+            if end is None:
+                continue
+            if message.offset() < end:
+                wanted.append(message)
+            if message.offset() >= end - 1:
+                done.add(log_partition)
+        for log_partition in done:
+            ends.pop(log_partition, None)
+        return wanted, sorted(done)
+
+    @staticmethod
+    def _count(messages: list[Any], table: pa.Table, read: dict[int, int], skipped: dict[int, int]) -> None:
+        where = np.fromiter((m.partition() for m in messages), np.int64, len(messages))
+        unknown = pc.is_null(table["kind"]).to_numpy()
+        for log_partition in np.unique(where):
+            here = where == log_partition
+            read[int(log_partition)] += int(here.sum())
+            skipped[int(log_partition)] += int((here & unknown).sum())
+
+    def _rows(self, cluster: str, messages: list[Any], table: pa.Table) -> Iterator[pa.RecordBatch]:
+        n = len(messages)
+        table = table.append_column("cluster", pa.repeat(cluster, n))
+        table = table.append_column("resource", pa.repeat(cluster, n))
+        table = table.append_column("log_partition", pa.array([m.partition() for m in messages], pa.int32()))
+        table = table.append_column("log_offset", pa.array([m.offset() for m in messages], pa.int64()))
+        written = pa.array([m.timestamp()[1] for m in messages], pa.timestamp("ms", "UTC"))
+        table = table.append_column("written_at", written)
+        yield from self._fit(table.filter(pc.is_valid(table["kind"])))
+
+    def _fit(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        wanted = to_arrow_schema(self.schema)
+        columns = [
+            table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(len(table), field.type)
+            for field in wanted
+        ]
+        yield from pa.table(columns, schema=wanted).to_batches()
+
+    @staticmethod
+    def _read_row(cluster: str, log_partition: int | None, read: int, skipped: int) -> dict[str, Any]:
+        return {
+            "cluster": cluster,
+            "kind": "read",
+            "log_partition": log_partition,
+            "records_read": read,
+            "records_skipped": skipped,
+            "resource": cluster,
+        }
+
+    def _gap(self, cluster: str, log_partition: int, gap: str) -> dict[str, Any]:
+        return self.gap_row(cluster, cluster, f"{gap} ({TOPIC}-{log_partition})") | {"log_partition": log_partition}
+
+
+class KafkaCommits(ClusterSource):
+    """Spark data source `kafka_commits`."""
+
+    reader_type = CommitsReader
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_commits"
+
+    def schema(self) -> str:
+        return (
+            "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
+            " committed_at timestamp, generation int, log_partition int, log_offset bigint, written_at timestamp,"
+            " records_read bigint, records_skipped bigint, resource string, gap string"
+        )
+
+
+def decode(keys: list[bytes | None], values: list[bytes | None]) -> pa.Table:
+    """Records of `__consumer_offsets`: kind, group_id, topic, partition, committed_offset, committed_at, generation.
+
+    A record that isn't of a known layout, or is cut short, has a null kind.
+    """
+    encoded = pa.array(keys, pa.binary()).dictionary_encode(null_encoding="encode")
+    distinct = pa.Table.from_pylist([_decode_key(key) for key in encoded.dictionary.to_pylist()], schema=_KEY)
+    table = distinct.take(encoded.indices)
+    version = table["version"].to_numpy()
+    data, start, length = _flatten(values)
+    is_commit = np.isin(version, _COMMIT_KEYS)
+    offset, committed_ms, commit_fits = _commit_values(data, start, length, is_commit & (length > 0))
+    generation, group_fits = _group_values(data, start, length, version)
+    kind = np.select(
+        [is_commit & (length < 0), is_commit & commit_fits, group_fits], ["tombstone", "commit", "group"], ""
+    )
+    return pa.table(
+        {
+            "kind": pa.array(kind.tolist(), mask=kind == ""),
+            "group_id": table["group_id"],
+            "topic": table["topic"],
+            "partition": table["partition"],
+            "committed_offset": pa.array(offset, mask=kind != "commit"),
+            "committed_at": pa.array(committed_ms, mask=kind != "commit").cast(pa.timestamp("ms", "UTC")),
+            "generation": pa.array(generation.astype(np.int32), mask=kind != "group"),
+        }
+    )
+
+
+_KEY = pa.schema(
+    [("version", pa.int32()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
+)
+_NO_KEY = {"version": -1, "group_id": None, "topic": None, "partition": None}
+
+
+def _decode_key(key: bytes | None) -> dict[str, Any]:
+    try:
+        (version,) = struct.unpack_from(">h", key or b"")
+        if version not in (*_COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEY):
+            return _NO_KEY
+        group_id, at = _string(key or b"", 2)
+        if version not in _COMMIT_KEYS:
+            return {"version": version, "group_id": group_id, "topic": None, "partition": None}
+        topic, at = _string(key or b"", at)
+        (partition,) = struct.unpack_from(">i", key or b"", at)
+    except (struct.error, UnicodeDecodeError):
+        return _NO_KEY
+    return {"version": version, "group_id": group_id, "topic": topic, "partition": partition}
+
+
+def _string(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">h", data, at)
+    end = at + 2 + length
+    if length < 0 or end > len(data):
+        raise struct.error("string is cut short")
+    return data[at + 2 : end].decode(), end
+
+
+def _flatten(values: list[bytes | None]) -> tuple[Bytes, Longs, Longs]:
+    """All values in one array, with start and length of each (-1: null), and room to read past the end."""
+    length = np.fromiter((-1 if v is None else len(v) for v in values), np.int64, len(values))
+    start = np.concatenate(([0], np.cumsum(np.maximum(length, 0))[:-1]))
+    data = np.frombuffer(b"".join(v or b"" for v in values) + bytes(32), np.uint8)
+    return data, start, length
+
+
+def _integers(data: Bytes, at: Longs, size: int) -> Longs:
+    """Big-endian integers of `size` bytes at these places; places beyond the end read as 0."""
+    places = np.minimum(at, len(data) - size)[:, None] + np.arange(size)
+    return data[places].view(f">i{size}").reshape(-1).astype(np.int64)
+
+
+def _commit_values(
+    data: Bytes, start: Longs, length: Longs, wanted: npt.NDArray[np.bool_]
+) -> tuple[Longs, Longs, npt.NDArray[np.bool_]]:
+    """Offset, commit time (ms) and whether the layout is known and whole.
+
+    v0: offset, metadata, time; v1: …, expiry; v2: as v0; v3: offset, leader epoch, metadata, time; v4: the same with a
+    compact string (its length + 1 as an unsigned varint; 0: null) and tagged fields.
+    """
+    version = np.where(wanted, _integers(data, start, 2), -1)
+    offset = _integers(data, start + 2, 8)
+    text_at = start + np.where(version >= 3, 14, 10)
+    plain = np.maximum(_integers(data, text_at, 2), 0) + 2
+    compact_length, varint_size = _varint(data, text_at)
+    compact = np.maximum(compact_length - 1, 0) + varint_size
+    text_size = np.where(version == 4, compact, plain)
+    time_at = text_at + text_size
+    fits = wanted & (version >= 0) & (version <= 4) & (time_at + 8 <= start + length)
+    return offset, _integers(data, time_at, 8), fits
+
+
+def _varint(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
+    """Unsigned varints of at most three bytes (a group's metadata is at most 4 KiB by default): value and size."""
+    value, size = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+    more = np.ones(len(at), bool)
+    for i in range(3):
+        byte = data[np.minimum(at + i, len(data) - 1)].astype(np.int64)
+        value += np.where(more, (byte & 0x7F) << (7 * i), 0)
+        size += more
+        more &= byte >= 0x80
+    return value, size
+
+
+def _group_values(
+    data: Bytes, start: Longs, length: Longs, version: npt.NDArray[Any]
+) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """Generation of group metadata: classic v0-v3 behind the protocol type, newer v0 right behind the version."""
+    value_version = _integers(data, start, 2)
+    classic = (version == _GROUP_KEY) & (length > 0) & (value_version >= 0) & (value_version <= 3)
+    newer = (version == _NEW_GROUP_KEY) & (length > 0) & (value_version == 0)
+    at = start + np.where(classic, 4 + np.maximum(_integers(data, start + 2, 2), 0), 2)
+    return _integers(data, at, 4), (classic | newer) & (at + 4 <= start + length)

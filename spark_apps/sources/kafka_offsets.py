@@ -1,0 +1,207 @@
+"""Offsets of Kafka clusters: what groups have committed, and where the logs start and end. Two kinds of rows:
+
+`committed`: group, topic, partition, committed_offset. `log`: topic, partition and its offsets: start, end, last stable
+(below it no transaction is open), and the log end at `from`, at `to` and RECENT_SECONDS before it, found by timestamp.
+Committed offsets are read first, so that a lag is overstated, never negative. `as_of` is `to`, or the time of the read
+when that is earlier: the time that the row's figures at `to` stand for.
+
+Reads: ListGroups, OffsetFetch (one per group), ListOffsets (five per 1,000 partitions). Needs: Describe on topics and
+groups. Can't see: partitions without a leader (a gap row each), offsets by time where producers' clocks are wrong.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import OffsetSpec
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from spark_apps.sources.kafka_client import (
+    ANSWER_SECONDS,
+    Answer,
+    ClusterPartition,
+    ClusterReader,
+    ClusterSource,
+    Connection,
+    cluster_named,
+    led_partitions,
+    list_offsets,
+)
+
+RECENT_SECONDS = 60
+_GROUPS_AT_ONCE = 100
+Committed = tuple[list[tuple[str, str, int, int]], list[tuple[str, str]]]
+"""Rows (group, topic, partition, offset) and refusals (group, gap)."""
+
+
+class OffsetsReader(ClusterReader):
+    """See the module. Options `from`, `to`: epoch milliseconds."""
+
+    def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        now_ms = int(time.time() * 1000)
+        self.to_ms = min(int(self.options["to"]), now_ms)
+        self.read_at, self.as_of = _utc(now_ms), _utc(self.to_ms)
+        try:
+            leaders = {(t, p): leader for t, p, leader in led_partitions(connection.metadata())}
+            yield from self._committed(connection)
+            yield from self._logs(connection, leaders, is_over=self.to_ms < now_ms)
+        except KafkaException as error:
+            name = connection.cluster.name
+            yield from self.batches([self._with_clock(self.gap_row(name, name, connection.gap(error)))])
+
+    def _with_clock(self, row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"as_of": self.as_of, "read_at": self.read_at}
+
+    def _committed(self, connection: Connection) -> Iterator[pa.RecordBatch]:
+        name = connection.cluster.name
+        listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
+        gaps = [self.gap_row(name, name, connection.gap(error)) for error in listing.errors]
+        rows, refusals = committed_offsets(name, [group.group_id for group in listing.valid])
+        gaps += [
+            self.gap_row(name, f"{name} group {group}", gap) | {"kind": "committed", "group_id": group}
+            for group, gap in refusals
+        ]
+        yield from self.batches(self._with_clock(gap) for gap in gaps)
+        yield from self._columns(
+            len(rows),
+            {
+                "cluster": name,
+                "resource": name,
+                "kind": "committed",
+                "group_id": [r[0] for r in rows],
+                "topic": [r[1] for r in rows],
+                "partition": [r[2] for r in rows],
+                "committed_offset": [r[3] for r in rows],
+            },
+        )
+
+    def _logs(
+        self, connection: Connection, leaders: dict[tuple[str, int], int], *, is_over: bool
+    ) -> Iterator[pa.RecordBatch]:
+        name = connection.cluster.name
+        led = [key for key, leader in leaders.items() if leader >= 0]
+        specs = {
+            "log_start_offset": OffsetSpec.earliest(),
+            "log_end_offset": OffsetSpec.latest(),
+            "offset_at_from": OffsetSpec.for_timestamp(int(self.options["from"])),
+            "recent_offset": OffsetSpec.for_timestamp(self.to_ms - RECENT_SECONDS * 1000),
+        }
+        if is_over:
+            specs["offset_at_to"] = OffsetSpec.for_timestamp(self.to_ms)
+        answers = {column: list_offsets(connection, dict.fromkeys(led, spec)) for column, spec in specs.items()}
+        stable = list_offsets(connection, dict.fromkeys(led, OffsetSpec.latest()), committed_only=True)
+        answered, gaps = [], []
+        for key, leader in leaders.items():
+            found = [answers[column].get(key) for column in specs] + [stable.get(key)]
+            failed = next((answer for answer in found if isinstance(answer, BaseException)), None)
+            if leader < 0 or failed is not None:
+                reason = connection.gap(failed) if failed else "refused: the partition has no leader."
+                gap = self.gap_row(name, f"{name} topic {key[0]}-{key[1]}", reason)
+                gaps.append(self._with_clock(gap | {"kind": "log", "topic": key[0], "partition": key[1]}))
+            elif None not in found:
+                answered.append((key, [a.offset for a in found if isinstance(a, Answer)]))
+        yield from self.batches(gaps)
+        yield from self._log_rows(name, [*specs, "last_stable_offset"], answered)
+
+    def _log_rows(
+        self, name: str, columns: list[str], answered: list[tuple[tuple[str, int], list[int]]]
+    ) -> Iterator[pa.RecordBatch]:
+        end = [offsets[columns.index("log_end_offset")] for _, offsets in answered]
+        # No record at or after that time: the log ended there already.
+        found = {
+            column: [o[i] if o[i] >= 0 else e for (_, o), e in zip(answered, end, strict=True)]
+            for i, column in enumerate(columns)
+        }
+        found.setdefault("offset_at_to", end)
+        keys = [key for key, _ in answered]
+        where = {"topic": [key[0] for key in keys], "partition": [key[1] for key in keys]}
+        yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | found)
+
+    def _columns(self, rows: int, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Columns as Arrow; a single value stands for all rows. No rows: one that only says that it was answered."""
+        columns = self._with_clock(columns)
+        if rows == 0:
+            yield from self.batches([{k: v for k, v in columns.items() if not isinstance(v, list)}])
+            return
+        wanted = to_arrow_schema(self.schema)
+        arrays = []
+        for field in wanted:
+            value = columns.get(field.name)
+            arrays.append(pa.array(value if isinstance(value, list) else [value] * rows, field.type))
+        yield from pa.table(arrays, schema=wanted).to_batches()
+
+
+class KafkaOffsets(ClusterSource):
+    """Spark data source `kafka_offsets`."""
+
+    reader_type = OffsetsReader
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_offsets"
+
+    def schema(self) -> str:
+        return (
+            "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
+            " log_start_offset bigint, log_end_offset bigint, last_stable_offset bigint, offset_at_from bigint,"
+            " recent_offset bigint, offset_at_to bigint, as_of timestamp, read_at timestamp,"
+            " resource string, gap string"
+        )
+
+
+def committed_offsets(cluster: str, groups: list[str]) -> Committed:
+    """Committed offsets of these groups.
+
+    confluent-kafka 2.16 kills its process on a commit whose metadata is null. So it is asked in a child process; when
+    that dies the groups are halved until the culprit stands alone.
+    """
+    rows, refusals = [], []
+    for i in range(0, len(groups), _GROUPS_AT_ONCE):
+        some, refused = _ask_aside(cluster, groups[i : i + _GROUPS_AT_ONCE])
+        rows += some
+        refusals += refused
+    return rows, refusals
+
+
+def _ask_aside(cluster: str, groups: list[str]) -> Committed:
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
+            return child.submit(_ask, cluster, groups).result()
+    except BrokenProcessPool:
+        if len(groups) == 1:
+            reason = "missing: one of its commits has null metadata, which the Kafka client can't read"
+            return [], [(groups[0], f"{reason}; its commit history is used instead.")]
+        middle = len(groups) // 2
+        left, right = _ask_aside(cluster, groups[:middle]), _ask_aside(cluster, groups[middle:])
+        return left[0] + right[0], left[1] + right[1]
+
+
+def _ask(cluster: str, groups: list[str]) -> Committed:
+    connection = Connection(cluster_named(cluster))
+    rows, refusals = [], []
+    futures = {
+        group: connection.admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)], request_timeout=ANSWER_SECONDS
+        )[group]
+        for group in groups
+    }
+    for group, future in futures.items():
+        try:
+            found = future.result().topic_partitions
+        except KafkaException as error:
+            refusals.append((group, connection.gap(error)))
+            continue
+        rows += [(group, tp.topic, tp.partition, tp.offset) for tp in found if tp.error is None and tp.offset >= 0]
+    return rows, refusals
+
+
+def _utc(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

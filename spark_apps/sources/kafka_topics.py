@@ -1,0 +1,93 @@
+"""Topics, partitions, leaders, replicas and configurations of Kafka clusters: one row per topic.
+
+Reads: metadata and DescribeConfigs, some requests per cluster. Needs: Describe on topics, and DescribeConfigs on them
+for `configs` (without it `configs` is null and a gap row says so). Can't see: topics that it may not describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import ConfigResource, ConfigSource
+
+from spark_apps.sources.kafka_client import (
+    ANSWER_SECONDS,
+    ClusterPartition,
+    ClusterReader,
+    ClusterSource,
+    Connection,
+)
+
+
+class TopicsReader(ClusterReader):
+    """See the module."""
+
+    def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        name = connection.cluster.name
+        now = datetime.now(UTC)
+        topics = {str(t.topic): t for t in connection.metadata().topics.values() if t.error is None}
+        configs, refusal = _configs(connection, list(topics))
+        rows: list[dict[str, Any]] = [
+            {
+                "cluster": name,
+                "topic": topic_name,
+                "partitions": [
+                    {
+                        "partition": p.id,
+                        "leader": p.leader if p.leader >= 0 else None,
+                        "replicas": p.replicas,
+                        "isr": p.isrs,
+                    }
+                    for p in topic.partitions.values()
+                ],
+                "configs": configs.get(topic_name),
+                "observed_at": now,
+                "resource": name,
+            }
+            for topic_name, topic in topics.items()
+        ]
+        if refusal:
+            rows.append(self.gap_row(name, f"{name} configs", refusal))
+        if not rows:
+            rows.append({"cluster": name, "observed_at": now, "resource": name})
+        yield from self.batches(rows)
+
+
+class KafkaTopics(ClusterSource):
+    """Spark data source `kafka_topics`. A cluster without topics is one row without a topic."""
+
+    reader_type = TopicsReader
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_topics"
+
+    def schema(self) -> str:
+        return (
+            "cluster string, topic string,"
+            " partitions array<struct<partition: int, leader: int, replicas: array<int>, isr: array<int>>>,"
+            " configs map<string, struct<value: string, source: string>>,"
+            " observed_at timestamp, resource string, gap string"
+        )
+
+
+def _configs(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[str, dict[str, Any]]], str | None]:
+    """Configs by topic, and the reason where some couldn't be had. Sensitive values come as null from the broker."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    refusal: str | None = None
+    if not topics:
+        return found, refusal
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    for resource, future in connection.admin.describe_configs(resources, request_timeout=ANSWER_SECONDS).items():
+        try:
+            found[resource.name] = {
+                entry.name: {"value": entry.value, "source": ConfigSource(entry.source).name.lower()}
+                for entry in future.result().values()
+            }
+        except KafkaException as error:
+            refusal = refusal or connection.gap(error)
+    return found, refusal
