@@ -45,17 +45,30 @@ def replace_hour(
     """
     if set(frames) != set(app.writes):
         raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
-    run = uuid.uuid4().hex[:12]
-    stages = {table: _Stage(engine, table, hour, run) for table in (*app.writes, "detect.coverage")}
-    try:
-        stages["detect.coverage"].fill(coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)}))
-        for table, frame in frames.items():
-            stages[table].fill(frame)
-        return _publish(engine, app, hour, stages, started_at)
-    finally:
-        with engine.begin() as connection:
-            for stage in stages.values():
-                connection.exec_driver_sql(f"drop table if exists {stage.name}")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as owner:
+        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's.
+        owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": f"{app.name} {hour}"})
+        mark = f"{app.name}_{hour:%Y%m%d%H}"
+        _drop_stages(owner, mark)
+        try:
+            stages = {table: _Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
+            coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
+            stages["detect.coverage"].fill(coverage)
+            for table, frame in frames.items():
+                stages[table].fill(frame)
+            return _publish(engine, app, hour, stages, started_at)
+        finally:
+            _drop_stages(owner, mark)
+            owner.execute(sa.text("select pg_advisory_unlock_all()"))
+
+
+def _drop_stages(connection: sa.Connection, mark: str) -> None:
+    left = connection.execute(
+        sa.text("select quote_ident(tablename) from pg_tables where schemaname = 'staging' and tablename like :mark"),
+        {"mark": mark.replace("_", r"\_") + r"\_%"},
+    )
+    for relation in left.scalars().all():
+        connection.exec_driver_sql(f"drop table staging.{relation}")
 
 
 def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, started_at: datetime) -> None:
@@ -67,7 +80,6 @@ def _publish(
     engine: sa.Engine, app: SparkApp, hour: datetime, stages: dict[str, _Stage], started_at: datetime
 ) -> dict[str, int]:
     with engine.begin() as connection:
-        connection.execute(sa.text("select pg_advisory_xact_lock(hashtext(:app))"), {"app": app.name})
         for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
         coverage = stages["detect.coverage"]
@@ -109,10 +121,12 @@ def _record(
 class _Stage:
     """The staging table of one warehouse table."""
 
-    def __init__(self, engine: sa.Engine, table: str, hour: datetime, run: str) -> None:
+    def __init__(self, engine: sa.Engine, table: str, hour: datetime, mark: str) -> None:
+        self.url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self.table = table
         self.hour = hour
-        self.relation = f"{table.replace('.', '_')}_{run}"
+        # PostgreSQL cuts names at 63 characters; the random part keeps a dying task of a killed run out of ours.
+        self.relation = f"{mark}_{uuid.uuid4().hex[:8]}_{table.split('.')[1]}"[:63]
         self.name = f"staging.{self.relation}"
         inspector = sa.inspect(engine)
         schema, relation = table.split(".")
@@ -141,10 +155,14 @@ class _Stage:
         if missing := set(self.columns) ^ set(frame.columns):
             raise StreamwardenError(f"{self.table}: frame and table differ in columns {', '.join(sorted(missing))}.")
         frame = frame.select([f.col(c).cast(_SPARK_TYPE[t]).alias(c) for c, t in self.columns.items()])
-        frame.write.format("warehouse").mode("append").option("staging", self.relation).save()
+        writer = frame.write.format("warehouse").mode("append").option("url", self.url)
+        writer.option("staging", self.relation).save()
 
     def publish(self, connection: sa.Connection, *, keep_known: bool) -> int:
-        """Moves the staged rows into the table, inside the caller's transaction; returns their number."""
+        """Moves the staged rows into the table, inside the caller's transaction; returns their number.
+
+        `distinct`: a task that was tried again has staged its rows twice. Two rows that differ but share a key fail.
+        """
         target = ", ".join(f'"{c}"' for c in self.columns)
         source = ", ".join(f's."{c}"::{t}' for c, t in self.columns.items())
         if "hour" in self.columns and not keep_known:
@@ -152,6 +170,6 @@ class _Stage:
         rest = [c for c in self.columns if c not in self.key]
         changes = ", ".join(f'"{c}" = coalesce(excluded."{c}", t."{c}")' for c in rest)
         return connection.exec_driver_sql(
-            f"insert into {self.table} as t ({target}) select {source} from {self.name} as s"
+            f"insert into {self.table} as t ({target}) select distinct {source} from {self.name} as s"
             f" on conflict ({', '.join(self.key)}) do update set {changes}"
         ).rowcount

@@ -7,6 +7,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from spark_apps.jvm import driver_java_options
 from spark_apps.sources.warehouse import WarehouseStaging
 
 
@@ -21,6 +22,7 @@ def start_session(name: str, *, master: str | None = None, extra_jars: tuple[str
         .config("spark.sql.python.filterPushdown.enabled", "true")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
         .config("spark.ui.showConsoleProgress", "false")
     )
     if master:

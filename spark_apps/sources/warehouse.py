@@ -1,8 +1,8 @@
 """The warehouse as a Spark data source `warehouse`: reads a query, or fills one staging table from parallel tasks.
 
-Reading: `spark.read.format("warehouse").schema(…).option("query", "select …").load()` (one partition).
-Writing: `df.write.format("warehouse").mode("append").option("staging", name).save()`; `spark_apps.load` makes the table
-and publishes it. Both speak Arrow over ADBC. The address comes from the task's environment, never from an option.
+Reading: `read_query(spark, "select …", schema)` (one partition).
+Writing: `df.write.format("warehouse").mode("append")` with the options `url` and `staging`; `spark_apps.load` makes the
+table and publishes it. Both speak Arrow over ADBC. Spark redacts the option `url` wherever it shows options.
 """
 
 from __future__ import annotations
@@ -34,25 +34,27 @@ class WarehouseStaging(DataSource):
         return "warehouse"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _QueryReader(self.options["query"], schema)
+        return _QueryReader(self.options["url"], self.options["query"], schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> _StagingWriter:  # type: ignore[override]
-        return _StagingWriter(self.options["staging"])
+        return _StagingWriter(self.options["url"], self.options["staging"])
 
 
 def read_query(spark: SparkSession, query: str, schema: str | StructType) -> DataFrame:
     """Rows of a warehouse query. Its columns must come in the order of `schema` and with types that cast to it."""
-    return spark.read.format("warehouse").schema(schema).option("query", query).load()
+    reader = spark.read.format("warehouse").schema(schema).option("url", os.environ[WAREHOUSE_ENV])
+    return reader.option("query", query).load()
 
 
 class _QueryReader(DataSourceReader):
-    def __init__(self, query: str, schema: StructType) -> None:
+    def __init__(self, url: str, query: str, schema: StructType) -> None:
+        self.url = url
         self.query = query
         self.schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         wanted = to_arrow_schema(self.schema)
-        with adbc.connect(os.environ[WAREHOUSE_ENV]) as connection, connection.cursor() as cursor:
+        with adbc.connect(self.url) as connection, connection.cursor() as cursor:
             cursor.execute("set timezone to 'UTC'")
             cursor.execute(self.query)
             for batch in cursor.fetch_record_batch():
@@ -67,7 +69,8 @@ class RowsStaged(WriterCommitMessage):
 
 
 class _StagingWriter(DataSourceArrowWriter):
-    def __init__(self, staging: str) -> None:
+    def __init__(self, url: str, staging: str) -> None:
+        self.url = url
         self.staging = staging
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsStaged:
@@ -86,7 +89,7 @@ class _StagingWriter(DataSourceArrowWriter):
                 batch = next(iterator, None)
 
         reader = pa.RecordBatchReader.from_batches(first.schema, counted())
-        with adbc.connect(os.environ[WAREHOUSE_ENV]) as connection, connection.cursor() as cursor:
+        with adbc.connect(self.url) as connection, connection.cursor() as cursor:
             cursor.adbc_ingest(self.staging, reader, mode="append", db_schema_name="staging")
             connection.commit()
         return RowsStaged(rows)
