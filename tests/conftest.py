@@ -75,6 +75,15 @@ def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the 
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]  # imported when asked for
+    """A real Kafka broker with Jolokia (`bootstrap_servers`, `jolokia_url`, `pid`); take topic names of your own."""
+    from demo.broker import Broker
+
+    with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
 @pytest.fixture
 def project_root() -> Path:
     """Root of the checkout."""

@@ -258,11 +258,10 @@ class Fleet:
         self.broker = Broker(folder, ports["broker"], ports["broker_jolokia"], heap="192m")
         self._parts.enter_context(self.broker)
         self.say("broker answers")
+        small = {"segment.bytes": str(16 * 2**20)}
         topics = [
-            NewTopic("orders", self._partitions),
-            NewTopic(
-                "clickstream", CLICKSTREAM_PARTITIONS, config={"segment.bytes": str(16 * 2**20), "retention.ms": "-1"}
-            ),
+            NewTopic("orders", self._partitions, config={**small, "retention.ms": str(6 * 3_600_000)}),
+            NewTopic("clickstream", CLICKSTREAM_PARTITIONS, config={**small, "retention.ms": "-1"}),
         ]
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
         for created in admin.create_topics(topics).values():

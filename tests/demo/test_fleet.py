@@ -133,6 +133,19 @@ def test_memory_fault_shows_in_the_jvms_own_figures(faulty: Fleet) -> None:
 
 
 @pytest.mark.slow
+def test_everything_listens_on_the_loopback_only(faulty: Fleet) -> None:
+    mine = psutil.Process()
+    listening = [
+        connection.laddr
+        for process in (mine, *mine.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 6
+    assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+@pytest.mark.slow
 def test_billing_keeps_up_and_commits(faulty: Fleet) -> None:
     admin = AdminClient({"bootstrap.servers": faulty.broker.bootstrap_servers})
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("billing")])["billing"].result(10)
