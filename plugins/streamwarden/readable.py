@@ -1,0 +1,145 @@
+"""Makes evidence readable: a column `heap_max_bytes` with 4294967296 becomes `Heap max: 4.0 GiB`.
+
+Units come from the columns' names. Also `clean`: names come from clusters, where a topic may carry line breaks or
+terminal codes; they must not forge a line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+NOT_KNOWN = "not known"
+SPECIAL = ("advice", "touches")
+"""Evidence columns that are shown in places of their own."""
+
+
+def clean(text: object) -> str:
+    """One line of text without control, format or bidirectional characters."""
+    kept = (" " if c.isspace() else c for c in str(text) if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join("".join(kept).split())
+
+
+def readable(column: str, value: Any) -> tuple[str, str]:
+    """Label and text of one evidence column, the unit taken from the column's name.
+
+    >>> readable("heap_max_bytes", 4294967296)
+    ('Heap max', '4.0 GiB')
+    """
+    for suffix, written in _UNITS.items():
+        stem = column.removesuffix(f"_{suffix}")
+        if stem != column or column == suffix:
+            return _label(stem), _text(value, written)
+    return _label(column), _text(value, _number)
+
+
+def readable_evidence(evidence: dict[str, Any]) -> list[tuple[str, str]]:
+    """Labels and texts of an evaluation's evidence, in its order; a list gets one line for each entry."""
+    lines: list[tuple[str, str]] = []
+    for column, value in evidence.items():
+        if column in SPECIAL:
+            continue
+        if isinstance(value, list) and value:
+            lines += [(_label(column) if i == 0 else "", _entry(entry)) for i, entry in enumerate(value)]
+        else:
+            lines.append(readable(column, value))
+    return lines
+
+
+def moment(value: datetime) -> str:
+    """A time for people, always UTC and saying so."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its two largest units: `3 h 20 min`."""
+    if seconds < 0:
+        return f"−{span(-seconds)}"
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    if seconds < 100:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    days, hours, minutes = minutes // 1440, minutes % 1440 // 60, minutes % 60
+    parts = [f"{n} {unit}" for n, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if n]
+    return " ".join(parts[:2])
+
+
+def size(number: float) -> str:
+    """Bytes in the largest binary unit that leaves a figure of at least 1."""
+    magnitude, units = abs(number), ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+    power = 0 if magnitude < 1 else min(int(math.log2(magnitude) / 10), len(units) - 1)
+    return f"{number:.0f} B" if power == 0 else f"{number / 1024**power:.1f} {units[power]}"
+
+
+def _number(number: float) -> str:
+    if number == 0 or abs(number) >= 100 or number == int(number):
+        return f"{number:,.0f}"
+    return f"{number:.3g}"
+
+
+def _suffixed(unit: str) -> Callable[[float], str]:
+    return lambda number: f"{_number(number)} {unit}"
+
+
+# Longest names first: `_bytes_per_second` also ends in `_second`.
+_UNITS: dict[str, Callable[[float], str]] = {
+    "bytes_per_second": lambda n: f"{size(n)}/s",
+    "records_per_second": _suffixed("records/s"),
+    "messages_per_second": _suffixed("messages/s"),
+    "per_second": _suffixed("/s"),
+    "credits_per_hour": _suffixed("credits/h"),
+    "usd_per_month": lambda n: f"${n:,.2f} a month",
+    "mib_s": _suffixed("MiB/s"),
+    "bytes": size,
+    "gib": _suffixed("GiB"),
+    "seconds": span,
+    "minutes": lambda n: span(n * 60),
+    "hours": lambda n: span(n * 3600),
+    "days": lambda n: span(n * 86400),
+    "ms": lambda n: f"{_number(n)} ms" if n < 1000 else span(n / 1000),
+    "percent": lambda n: f"{_number(n)} %",
+    "ratio": lambda n: f"{n * 100:.3g} %",
+    "iops": _suffixed("IOPS"),
+    "records": _suffixed("records"),
+    "credits": _suffixed("credits"),
+}
+
+
+def _label(column: str) -> str:
+    words = clean(column.replace("_", " "))
+    return words[:1].upper() + words[1:]
+
+
+def _text(value: Any, written: Callable[[float], str]) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NOT_KNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return written(value)
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$", value):
+        try:
+            return moment(datetime.fromisoformat(value))
+        except ValueError:
+            return clean(value)
+    return _entry(value) if isinstance(value, dict | list) else clean(value)
+
+
+def _entry(value: Any) -> str:
+    """An entry of nested evidence on one line: its first text stands for itself, figures carry their labels."""
+    if isinstance(value, list):
+        return ", ".join(_entry(v) for v in value) or "none"
+    if not isinstance(value, dict):
+        return _text(value, _number)
+    parts = []
+    for column, part in value.items():
+        label, text = readable(column, part)
+        parts.append(text if not parts and isinstance(part, str) else f"{label.lower()} {text}")
+    return ", ".join(parts)

@@ -1,0 +1,6 @@
+"""Tickets: evaluations become ticket changes (`reconcile`), and the tracker is told (`deliver`)."""
+
+from streamwarden.tickets.deliver import Delivery, deliver, listen, open_sink, reconcile_and_deliver
+from streamwarden.tickets.reconcile import Plan, mute, reconcile
+
+__all__ = ["Delivery", "Plan", "deliver", "listen", "mute", "open_sink", "reconcile", "reconcile_and_deliver"]

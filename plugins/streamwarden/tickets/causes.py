@@ -1,0 +1,50 @@
+"""One cause, one story: findings that share something they touch are linked, and the lower layer is the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+LAYERS = ("storage", "memory", "brokers", "topics", "streams", "consumers")  # a cause lies further left
+
+
+@dataclass(frozen=True)
+class Linkable:
+    """What linking needs to know of an open finding."""
+
+    fingerprint: str
+    subject: str
+    since: datetime
+    touches: frozenset[str]
+
+
+def layer(subject: str) -> int:
+    """Position among the layers; an unknown subject is never a cause of a known one."""
+    return LAYERS.index(subject) if subject in LAYERS else len(LAYERS)
+
+
+def causes(findings: Sequence[Linkable]) -> Mapping[str, str]:
+    """Fingerprint of a finding → fingerprint of its cause: the lowest layer it shares something with."""
+    touching = by_touch(findings)
+    found: dict[str, str] = {}
+    for finding in findings:
+        lower = [
+            other
+            for touch in finding.touches
+            for other in touching[touch]
+            if layer(other.subject) < layer(finding.subject)
+        ]
+        if lower:
+            cause = min(lower, key=lambda other: (layer(other.subject), other.since, other.fingerprint))
+            found[finding.fingerprint] = cause.fingerprint
+    return found
+
+
+def by_touch(findings: Iterable[Linkable]) -> Mapping[str, list[Linkable]]:
+    """What is touched → the findings that touch it."""
+    touching: dict[str, list[Linkable]] = {}
+    for finding in findings:
+        for touch in finding.touches:
+            touching.setdefault(touch, []).append(finding)
+    return touching

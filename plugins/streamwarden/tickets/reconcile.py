@@ -1,0 +1,459 @@
+"""Turns evaluations into ticket changes, all in one transaction: what is to be told is committed before it is told.
+
+What should be open follows from the stored evaluations alone (history.py), so running an hour twice or backfilling an
+old one changes nothing that newer hours decided. Rules: field.md §7, in short in docs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from streamwarden.config import Config
+from streamwarden.detectors import Detector
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import start_of_hour
+from streamwarden.readable import clean, moment
+from streamwarden.tickets import render
+from streamwarden.tickets.causes import Linkable, causes, layer
+from streamwarden.tickets.history import Standing, standings
+
+SEVERITIES = ("critical", "warning", "info")
+STORM = "storm"  # `detector` of a summary ticket
+Action = Literal["create", "comment", "close", "reopen"]
+
+
+@dataclass
+class Plan:
+    """What a reconcile decided; numbers of tickets."""
+
+    opened: int = 0
+    reopened: int = 0
+    commented: int = 0
+    closed: int = 0
+    in_storm: int = 0
+    still_open: int = 0
+
+    def __str__(self) -> str:
+        storm = f" ({self.in_storm} of them in a summary)" if self.in_storm else ""
+        return (
+            f"{self.opened} opened{storm}, {self.reopened} reopened, {self.commented} commented,"
+            f" {self.closed} closed, {self.still_open} open"
+        )
+
+
+@dataclass
+class _Run:
+    """What all steps of one reconcile share."""
+
+    connection: sa.Connection
+    config: Config
+    detectors: Mapping[str, Detector]
+    now: datetime
+    newest: datetime
+    plan: Plan = field(default_factory=Plan)
+    alarms: dict[str, render.Alarm] = field(default_factory=dict)
+    """Newest alarm of every finding that should be open, by fingerprint."""
+    risen: dict[int, list[str]] = field(default_factory=dict)
+    """Findings of a storm that got worse, by the storm's ticket: they are told in one comment."""
+
+
+def reconcile(
+    engine: sa.Engine, config: Config, detectors: Mapping[str, Detector], now: datetime | None = None
+) -> Plan:
+    """Brings tickets in line with the evaluations; the tracker is told by `deliver`."""
+    with engine.begin() as connection:
+        connection.execute(sa.text("select pg_advisory_xact_lock(7063)"))
+        newest = connection.execute(
+            sa.text("select max(hour) from detect.judgement where status = 'judged' and detector = any(:detectors)"),
+            {"detectors": list(detectors)},
+        ).scalar()
+        if newest is None:
+            return Plan()
+        run = _Run(connection, config, detectors, now or datetime.now(UTC), newest)
+        _move_to_sink(run)
+        _end_snoozes(run)
+        _apply(run, standings(connection, detectors, newest))
+        run.plan.still_open = connection.execute(
+            sa.text("select count(*) from tickets.ticket where state = 'open' and detector <> :storm"), {"storm": STORM}
+        ).scalar_one()
+        return run.plan
+
+
+def mute(engine: sa.Engine, ticket_id: int, *, until: datetime | None, who: str, now: datetime | None = None) -> None:
+    """Snoozes a ticket until a time, or for ever (won't fix: it is closed and stays so) when `until` is null.
+
+    Raises:
+        StreamwardenError: there is no such ticket, or the time is past.
+    """
+    now = now or datetime.now(UTC)
+    if until is not None and until <= now:
+        raise StreamwardenError(f"ticket {ticket_id}: the snooze would end at {moment(until)}, which is past.")
+    with engine.begin() as connection:
+        ticket = connection.execute(
+            sa.text("select * from tickets.ticket where ticket_id = :id for update"), {"id": ticket_id}
+        ).mappings().first()  # fmt: skip
+        if ticket is None:
+            raise StreamwardenError(f"ticket {ticket_id}: no such ticket; the table tickets.ticket has them.")
+        kind = "wont_fix" if until is None else "snoozed"
+        _update(connection, ticket_id, muted=kind, muted_until=until)
+        if until is not None:
+            text = f"Snoozed until {moment(until)} by {clean(who)}. A rise in severity ends it earlier."
+            _change(connection, ticket_id, "comment", start_of_hour(now), text)
+        elif ticket["state"] == "open":
+            close_as_wont_fix(connection, ticket_id, now)
+            _change(connection, ticket_id, "close", start_of_hour(now), f"Won't be fixed, says {clean(who)}.")
+
+
+def close_as_wont_fix(connection: sa.Connection, ticket_id: int, now: datetime) -> None:
+    """Closes a ticket for good, as a person asked."""
+    _update(
+        connection, ticket_id, state="closed", muted="wont_fix", muted_until=None,
+        close_reason="wont_fix", closed_hour=start_of_hour(now),
+    )  # fmt: skip
+
+
+def _apply(run: _Run, found: Sequence[Standing]) -> None:
+    tickets = _newest_tickets(run.connection, [standing.fingerprint for standing in found])
+    run.alarms = _newest_alarms(run, found)
+    fresh: list[Standing] = []
+    for standing in found:
+        ticket = tickets.get(standing.fingerprint)
+        if standing.open_since is not None:
+            if ticket is not None and ticket["state"] == "open":
+                _keep(run, standing, ticket)
+            elif ticket is None or not _is_held_back(run, standing, ticket):
+                if ticket is not None and _may_reopen(run, standing, ticket):
+                    _reopen(run, standing, ticket)
+                else:
+                    fresh.append(standing)
+        elif ticket is not None and ticket["state"] == "open" and (closing := standing.closes(ticket["opened_hour"])):
+            _close(run, standing, ticket, *closing)
+    opened = _open(run, fresh, tickets)
+    _link(run)
+    _tell(run, opened, tickets)
+    _settle_storms(run)
+
+
+def _is_held_back(run: _Run, standing: Standing, ticket: sa.RowMapping) -> bool:
+    """Whether people asked not to hear of it again, now."""
+    if ticket["muted"] == "wont_fix":
+        return True
+    alarm = run.alarms.get(standing.fingerprint)
+    if ticket["muted"] == "snoozed" and ticket["muted_until"] > run.now:
+        return alarm is None or not _rises(ticket["severity"], alarm.severity)
+    # Closed by a person: the hours until then speak of the time before.
+    return ticket["close_reason"] == "person" and (standing.last_alarm_hour or run.newest) <= ticket["closed_hour"]
+
+
+def _may_reopen(run: _Run, standing: Standing, ticket: sa.RowMapping) -> bool:
+    assert standing.open_since is not None  # noqa: S101  the caller's condition
+    window = timedelta(hours=run.config.tickets.reopen_within_hours)
+    # A storm's finding has no ticket of its own in the tracker to reopen.
+    return ticket["summary_ticket_id"] is None and standing.open_since - ticket["closed_hour"] <= window
+
+
+def _keep(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
+    """An open ticket stays open; people hear of it only when something that matters changed."""
+    alarm = run.alarms.get(standing.fingerprint)
+    if alarm is None:
+        return  # its newest alarm is older than the window: nothing new is known
+    values: dict[str, Any] = {"last_alarm_hour": alarm.hour, "touches": alarm.touches, "severity": alarm.severity}
+    values["opened_hour"] = standing.open_since
+    risen = _rises(ticket["severity"], alarm.severity)
+    if ticket["muted"] == "snoozed" and risen:
+        values |= {"muted": None, "muted_until": None}
+    _update(run.connection, ticket["ticket_id"], **values)
+    if ticket["muted"] == "snoozed" and not risen:
+        return
+    if ticket["summary_ticket_id"] is not None:
+        if risen:
+            line = f"{alarm.resource} is {alarm.severity} now: {alarm.reason}"
+            run.risen.setdefault(ticket["summary_ticket_id"], []).append(line)
+        return
+    if ticket["severity"] != alarm.severity:
+        heading = f"Severity changed from {ticket['severity']} to {alarm.severity}."
+    elif kind_of(alarm) not in _told(run.connection, ticket["ticket_id"]):
+        heading = "Something changed."
+    else:
+        return
+    _change(run.connection, ticket["ticket_id"], "comment", alarm.hour, render.comment(heading, alarm), kind_of(alarm))
+    run.plan.commented += 1
+
+
+def _reopen(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
+    alarm = run.alarms[standing.fingerprint]
+    _update(
+        run.connection, ticket["ticket_id"],
+        state="open", muted=None, muted_until=None, closed_hour=None, close_reason=None, severity=alarm.severity,
+        opened_hour=standing.open_since, last_alarm_hour=alarm.hour, touches=alarm.touches,
+    )  # fmt: skip
+    heading = f"It is back since {moment(standing.open_since or alarm.hour)}."
+    _change(run.connection, ticket["ticket_id"], "reopen", alarm.hour, render.comment(heading, alarm), kind_of(alarm))
+    run.plan.reopened += 1
+
+
+def _close(run: _Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, reason: str) -> None:
+    _update(run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=reason)
+    run.plan.closed += 1
+    if ticket["summary_ticket_id"] is not None:
+        return
+    said = run.connection.execute(
+        sa.text("select reason from detect.evaluation where fingerprint = :f and hour = :hour and status = 'ok'"),
+        {"f": standing.fingerprint, "hour": hour},
+    ).scalar()
+    body = render.closing(run.detectors[standing.detector], ticket["resource"], hour, reason, said)
+    _change(run.connection, ticket["ticket_id"], "close", hour, body)
+
+
+def _open(run: _Run, fresh: Sequence[Standing], tickets: Mapping[str, sa.RowMapping]) -> list[tuple[str, int]]:
+    """Adds rows for new findings, causes first, and one summary for what is beyond the cap."""
+    by_weight = sorted(fresh, key=lambda s: (_rank(run.alarms[s.fingerprint].severity), *_order(run, s)))
+    alone, storm = by_weight[: run.config.tickets.max_new_per_run], by_weight[run.config.tickets.max_new_per_run :]
+    summary_id = _summary(run, storm) if storm else None
+    opened = []
+    for standing in sorted(alone, key=lambda s: _order(run, s)):
+        opened.append((standing.fingerprint, _insert(run, standing, tickets.get(standing.fingerprint), None)))
+    for standing in storm:
+        _insert(run, standing, tickets.get(standing.fingerprint), summary_id)
+    run.plan.opened += len(fresh)
+    run.plan.in_storm += len(storm)
+    return opened
+
+
+def _insert(run: _Run, standing: Standing, previous: sa.RowMapping | None, summary_id: int | None) -> int:
+    alarm = run.alarms[standing.fingerprint]
+    return run.connection.execute(
+        _TICKET,
+        {
+            "fingerprint": standing.fingerprint,
+            "detector": standing.detector,
+            "resource": alarm.resource,
+            "identity": alarm.identity,
+            "severity": alarm.severity,
+            "title": render.title(run.detectors[standing.detector].title, alarm.resource),
+            "opened_hour": standing.open_since,
+            "last_alarm_hour": alarm.hour,
+            "previous": previous["ticket_id"] if previous is not None else None,
+            "summary": summary_id,
+            "touches": alarm.touches,
+            "sink": run.config.tickets.sink,
+        },
+    ).scalar_one()
+
+
+def _tell(run: _Run, opened: Sequence[tuple[str, int]], tickets: Mapping[str, sa.RowMapping]) -> None:
+    """Plans the new tickets' texts; after linking, so that they can name their cause."""
+    for fingerprint, ticket_id in opened:
+        alarm = run.alarms[fingerprint]
+        since = run.connection.execute(
+            sa.text("select opened_hour from tickets.ticket where ticket_id = :id"), {"id": ticket_id}
+        ).scalar_one()
+        body = render.body(run.connection, run.config, run.detectors[alarm.detector], alarm, since)
+        _change(run.connection, ticket_id, "create", alarm.hour, body, kind_of(alarm))
+
+
+def _link(run: _Run) -> None:
+    """Notes each open ticket's cause; a cause found after the ticket was filed is worth a comment."""
+    rows = run.connection.execute(
+        sa.text(
+            "select t.*, exists (select 1 from tickets.change as c where c.ticket_id = t.ticket_id) as planned"
+            " from tickets.ticket as t where t.state = 'open' and t.detector <> :storm"
+        ),
+        {"storm": STORM},
+    ).mappings().all()  # fmt: skip
+    by_fingerprint = {row["fingerprint"]: row for row in rows}
+    links = causes(
+        [
+            Linkable(row["fingerprint"], run.detectors[row["detector"]].subject, row["opened_hour"],
+                     frozenset(row["touches"]))
+            for row in rows if row["detector"] in run.detectors
+        ]
+    )  # fmt: skip
+    for fingerprint, cause_fingerprint in links.items():
+        ticket, cause = by_fingerprint[fingerprint], by_fingerprint[cause_fingerprint]
+        if ticket["cause_ticket_id"] == cause["ticket_id"]:
+            continue
+        _update(run.connection, ticket["ticket_id"], cause_ticket_id=cause["ticket_id"])
+        if ticket["planned"] and ticket["muted"] is None:
+            link = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
+            body = f"A likely cause is known now: {clean(cause['title'])}\n{link}"
+            _change(run.connection, ticket["ticket_id"], "comment", run.newest, body)
+            run.plan.commented += 1
+
+
+def _summary(run: _Run, storm: Sequence[Standing]) -> int:
+    """The ticket that stands for all findings beyond the cap; an hour has one."""
+    fingerprint = hashlib.sha256(json.dumps([STORM, run.newest.isoformat()]).encode()).hexdigest()
+    alarms = [run.alarms[standing.fingerprint] for standing in storm]
+    severity = min((alarm.severity for alarm in alarms), key=_rank)
+    body = render.storm(run.config, run.detectors, alarms, run.newest)
+    open_one = run.connection.execute(
+        sa.text("select ticket_id from tickets.ticket where fingerprint = :f and state = 'open'"), {"f": fingerprint}
+    ).scalar()
+    if open_one is not None:
+        _change(run.connection, open_one, "comment", run.newest, body)
+        return int(open_one)
+    ticket_id = run.connection.execute(
+        _TICKET,
+        {
+            "fingerprint": fingerprint,
+            "detector": STORM,
+            "resource": f"hour {moment(run.newest)}",
+            "identity": {"hour": run.newest.isoformat()},
+            "severity": severity,
+            "title": f"Storm: {len(storm)} more findings in the hour {moment(run.newest)}",
+            "opened_hour": run.newest,
+            "last_alarm_hour": run.newest,
+            "previous": None,
+            "summary": None,
+            "touches": [],
+            "sink": run.config.tickets.sink,
+        },
+    ).scalar_one()
+    _change(run.connection, ticket_id, "create", run.newest, body)
+    return int(ticket_id)
+
+
+def _settle_storms(run: _Run) -> None:
+    """Tells of what got worse in a storm, and closes storms whose findings are all over."""
+    for summary_id, lines in run.risen.items():
+        more = f"\nand {len(lines) - 50} more" if len(lines) > 50 else ""
+        _change(run.connection, summary_id, "comment", run.newest, "\n".join(lines[:50]) + more)
+        run.plan.commented += 1
+    calm = run.connection.execute(
+        sa.text("""
+            select s.ticket_id, max(m.closed_hour) as closed_hour, count(*) as members
+            from tickets.ticket as s
+            inner join tickets.ticket as m on m.summary_ticket_id = s.ticket_id
+            where s.state = 'open' and s.detector = :storm
+            group by s.ticket_id having bool_and(m.state = 'closed')"""),
+        {"storm": STORM},
+    ).all()
+    for ticket_id, hour, members in calm:
+        _update(run.connection, ticket_id, state="closed", closed_hour=hour, close_reason="healthy")
+        _change(run.connection, ticket_id, "close", hour, f"All {members} findings of this storm are over.")
+
+
+def _move_to_sink(run: _Run) -> None:
+    """After a change of tracker: what is open is filed in the new one."""
+    moved = run.connection.execute(
+        sa.text(
+            "update tickets.ticket set sink = :sink, external_key = null, external_url = null"
+            " where state = 'open' and sink <> :sink returning ticket_id, summary_ticket_id, title, opened_hour"
+        ),
+        {"sink": run.config.tickets.sink},
+    ).all()
+    for ticket_id, summary_id, title, opened_hour in moved:
+        run.connection.execute(
+            sa.text("delete from tickets.change where ticket_id = :id and done_at is null"), {"id": ticket_id}
+        )
+        if summary_id is None:
+            body = f"{title}. In alarm since {moment(opened_hour)}; moved here from another tracker."
+            _change(run.connection, ticket_id, "create", run.newest, body)
+
+
+def _end_snoozes(run: _Run) -> None:
+    ended = run.connection.execute(
+        sa.text(
+            "update tickets.ticket set muted = null, muted_until = null"
+            " where muted = 'snoozed' and muted_until <= :now returning ticket_id, state"
+        ),
+        {"now": run.now},
+    ).all()
+    for ticket_id, state in ended:
+        if state == "open":
+            _change(run.connection, ticket_id, "reopen", run.newest, "The snooze has ended and it is still in alarm.")
+
+
+def _newest_tickets(connection: sa.Connection, fingerprints: list[str]) -> dict[str, sa.RowMapping]:
+    rows = connection.execute(
+        sa.text(
+            "select distinct on (fingerprint) * from tickets.ticket where fingerprint = any(:fingerprints)"
+            " order by fingerprint, ticket_id desc"
+        ),
+        {"fingerprints": fingerprints},
+    ).mappings()
+    return {row["fingerprint"]: row for row in rows}
+
+
+def _newest_alarms(run: _Run, found: Iterable[Standing]) -> dict[str, render.Alarm]:
+    wanted = [s for s in found if s.open_since is not None and s.last_alarm_hour is not None]
+    rows = run.connection.execute(
+        sa.text("""
+            select e.* from detect.evaluation as e
+            inner join unnest(cast(:fingerprints as text[]), cast(:hours as timestamptz[])) as w (fingerprint, hour)
+              on e.fingerprint = w.fingerprint and e.hour = w.hour"""),
+        {"fingerprints": [s.fingerprint for s in wanted], "hours": [s.last_alarm_hour for s in wanted]},
+    ).mappings()
+    return {row["fingerprint"]: render.Alarm.of(row) for row in rows}
+
+
+def kind_of(alarm: render.Alarm) -> str:
+    """What is wrong without its figures: what binds where the detector says it, else the reason's wording."""
+    if binds := alarm.evidence.get("binds"):
+        return clean(binds)
+    bare = re.sub(r"\d[\d.,:T+-]*", "#", clean(alarm.reason))
+    return re.sub(r"# ?(?:[KMGTP]i?B|B|ms|s|min|h|d|minutes?|hours?|days?)\b", "#", bare)
+
+
+def _told(connection: sa.Connection, ticket_id: int) -> set[str]:
+    rows = connection.execute(
+        sa.text("select matters from tickets.change where ticket_id = :id and matters is not null"), {"id": ticket_id}
+    )
+    return set(rows.scalars())
+
+
+def _change(
+    connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, body: str, matters: str | None = None
+) -> None:
+    connection.execute(
+        sa.text(
+            "insert into tickets.change (ticket_id, action, hour, body, matters)"
+            " values (:ticket_id, :action, :hour, :body, :matters)"
+        ),
+        {"ticket_id": ticket_id, "action": action, "hour": hour, "body": body, "matters": matters},
+    )
+
+
+def _update(connection: sa.Connection, ticket_id: int, **values: Any) -> None:
+    table = sa.table("ticket", *(sa.column(name, _TYPES.get(name)) for name in ("ticket_id", "updated_at", *values)),
+                     schema="tickets")  # fmt: skip
+    connection.execute(
+        sa.update(table).where(table.c.ticket_id == ticket_id).values(**values, updated_at=sa.func.now())
+    )
+
+
+def _rank(severity: str) -> int:
+    return SEVERITIES.index(severity)
+
+
+def _rises(before: str, after: str) -> bool:
+    return _rank(after) < _rank(before)
+
+
+def _order(run: _Run, standing: Standing) -> tuple[Any, ...]:
+    """Causes first, so that what follows from them can name their tickets."""
+    return layer(run.detectors[standing.detector].subject), standing.open_since, standing.fingerprint
+
+
+_TYPES: dict[str, Any] = {"touches": JSONB()}
+_TICKET = sa.text("""
+    insert into tickets.ticket
+      (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour,
+       previous_ticket_id, summary_ticket_id, touches, sink)
+    values
+      (:fingerprint, :detector, :resource, :identity, :severity, :title, 'open', :opened_hour, :last_alarm_hour,
+       :previous, :summary, :touches, :sink)
+    returning ticket_id""").bindparams(
+    sa.bindparam("identity", type_=JSONB()),
+    sa.bindparam("touches", type_=JSONB()),
+)

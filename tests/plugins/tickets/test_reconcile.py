@@ -1,0 +1,339 @@
+"""Reconcile's rules on a real warehouse: opens, closes, reopens, storms, gone resources, mutes; in any order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from streamwarden.config import Config, Tickets
+from streamwarden.errors import StreamwardenError
+from streamwarden.tickets import deliver, listen, mute, reconcile
+
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
+
+
+@pytest.fixture
+def run(story: Story, config: Config) -> Any:
+    return lambda now=None: reconcile(story.engine, config, DETECTORS, now)
+
+
+def test_an_alarm_opens_one_ticket_and_the_same_hour_again_changes_nothing(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm", "v2": "ok", "v3": "skip"})
+    assert run().opened == 1
+    ticket, changes = story.tickets(), story.changes()
+    story.judge(0, {"v1": "alarm", "v2": "ok", "v3": "skip"})
+    plan = run()
+    assert (plan.opened, plan.commented, plan.closed, plan.still_open) == (0, 0, 0, 1)
+    assert [t["resource"] for t in ticket] == ["v1"]
+    assert story.changes() == changes
+
+
+def test_opens_after_so_many_alarms_in_a_row_and_skips_count_for_nothing(story: Story, run: Any) -> None:
+    story.judge(0, {"a": "alarm"}, "app_memory_heavy")
+    assert run().opened == 0
+    story.judge(1, {"a": "skip"}, "app_memory_heavy")
+    story.judge(2, {"a": "ok"}, "app_memory_heavy")
+    story.judge(3, {"a": "alarm"}, "app_memory_heavy")
+    assert run().opened == 0
+    story.judge(4, {"a": "skip"}, "app_memory_heavy")
+    story.judge(5, {"a": "alarm"}, "app_memory_heavy")
+    assert run().opened == 1
+    assert story.tickets()[0]["opened_hour"] == hour(3)
+
+
+def test_closes_only_after_clean_hours_with_data(story: Story, run: Any) -> None:
+    for number, status in enumerate(["alarm", "ok", "skip", "alarm", "ok", "skip"]):
+        story.judge(number, {"v1": status})
+        assert run().closed == 0
+    story.judge(6, {"v1": "ok"}, reason="Bucket is full again.")
+    assert run().closed == 1
+    ticket, change = story.tickets()[0], story.changes()[-1]
+    assert (ticket["state"], ticket["close_reason"], ticket["closed_hour"]) == ("closed", "healthy", hour(6))
+    assert change["action"] == "close" and "Bucket is full again." in change["body"]
+
+
+@pytest.mark.parametrize("coverage", ["refused", "late"])
+def test_a_source_that_is_down_neither_opens_nor_closes(story: Story, run: Any, coverage: str) -> None:
+    story.judge(0, {"v1": "alarm"})
+    run()
+    for number in range(1, 5):
+        story.judge(number, {}, coverage=coverage)
+        plan = run()
+        assert (plan.opened, plan.closed, plan.still_open) == (0, 0, 1)
+
+
+def test_a_detector_that_was_blocked_says_nothing_of_what_is_gone(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"})
+    run()
+    story.judge(1, {}, judgement="blocked")
+    story.judge(1, {"a": "ok"}, "app_memory_heavy")
+    assert run().closed == 0
+
+
+def test_a_gone_resource_closes_its_ticket_with_that_reason(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm", "v2": "ok"})
+    run()
+    story.judge(1, {"v2": "ok"}, coverage="missing")
+    assert run().closed == 1
+    assert story.tickets()[0]["close_reason"] == "deleted"
+    assert "v1 is gone" in story.changes()[-1]["body"]
+
+
+def test_back_within_the_window_reopens_and_later_is_a_new_ticket_that_names_the_old(story: Story, run: Any) -> None:
+    for number, status in enumerate(["alarm", "ok", "ok"]):
+        story.judge(number, {"v1": status})
+        run()
+    story.judge(20, {"v1": "alarm"})
+    assert run().reopened == 1
+    assert [t["state"] for t in story.tickets()] == ["open"]
+    story.judge(21, {"v1": "ok"})
+    story.judge(22, {"v1": "ok"})
+    run()
+    story.judge(22 + 25, {"v1": "alarm"})
+    assert run().opened == 1
+    old, new = story.tickets()
+    assert (old["state"], new["state"], new["previous_ticket_id"]) == ("closed", "open", old["ticket_id"])
+
+
+def test_backfilling_an_old_hour_changes_nothing_that_newer_hours_decided(story: Story, run: Any) -> None:
+    for number, status in ((10, "alarm"), (11, "ok"), (12, "ok")):
+        story.judge(number, {"v1": status, "v2": "alarm"})
+        run()
+    before = story.tickets()
+    story.judge(2, {"v1": "alarm", "v2": "ok"})
+    story.judge(3, {"v1": "alarm", "v2": "ok"})
+    plan = run()
+    assert (plan.opened, plan.closed, plan.reopened, plan.commented) == (0, 0, 0, 0)
+    assert [(t["state"], t["closed_hour"]) for t in story.tickets()] == [(t["state"], t["closed_hour"]) for t in before]
+
+
+def test_an_hour_judged_anew_takes_its_ticket_back(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"})
+    run()
+    story.judge(0, {"v1": "ok"})
+    assert run().closed == 1
+
+
+def test_comments_only_when_something_that_matters_changed(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"}, reason="Balance is 12 % since 05:00, 3 min left.")
+    run()
+    story.judge(1, {"v1": "alarm"}, reason="Balance is 7 % since 05:00, 1.5 h left.")
+    assert run().commented == 0
+    story.judge(2, {"v1": "alarm"}, reason="The instance binds.")
+    assert run().commented == 1
+    story.judge(3, {"v1": "alarm"}, reason="Balance is 9 % since 05:00, 3 min left.")
+    assert run().commented == 0, "it was told already"
+    story.judge(4, {"v1": "alarm"}, reason="The instance binds.", severity="warning")
+    assert run().commented == 1
+    assert "from critical to warning" in story.changes()[-1]["body"]
+
+
+def test_what_binds_is_told_where_the_detector_says_it(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"}, evidence={"binds": "volume IOPS"}, reason="One wording.")
+    run()
+    story.judge(1, {"v1": "alarm"}, evidence={"binds": "volume IOPS"}, reason="Quite another.")
+    assert run().commented == 0
+    story.judge(2, {"v1": "alarm"}, evidence={"binds": "instance"}, reason="Quite another.")
+    assert run().commented == 1
+
+
+def test_a_storm_files_the_cap_and_one_summary(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {f"v{n}": "alarm" for n in range(500)})
+    plan = run()
+    assert (plan.opened, plan.in_storm) == (500, 497)
+    assert story.actions() == ["create"] * 4
+    assert run().opened == 0, "the next run files no further slice of it"
+    deliver(story.engine, sink, config)
+    assert sum("Storm: 497 more findings" in draft.title for draft in sink.drafts) == 1
+    story.judge(1, {f"v{n}": "ok" for n in range(500)})
+    run()
+    assert len(story.actions()) == 4
+    story.judge(2, {f"v{n}": "ok" for n in range(500)})
+    run()
+    assert story.actions()[4:] == ["close"] * 4
+    assert {t["state"] for t in story.tickets()} == {"closed"}
+
+
+def test_what_gets_worse_in_a_storm_is_told_once(story: Story, run: Any) -> None:
+    story.judge(0, {f"v{n}": "alarm" for n in range(10)}, severity="warning")
+    run()
+    story.judge(1, {f"v{n}": "alarm" for n in range(10)}, severity="critical")
+    run()
+    run()
+    summary = next(t["ticket_id"] for t in story.tickets() if t["detector"] == "storm")
+    told = [c["body"] for c in story.changes() if c["ticket_id"] == summary and c["action"] == "comment"]
+    assert len(told) == 1 and told[0].count("is critical now") == 7
+
+
+def test_wont_fix_is_never_heard_of_again(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"}, severity="warning")
+    run()
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera")
+    assert story.actions() == ["create", "close"]
+    for number in range(1, 200, 30):
+        story.judge(number, {"v1": "alarm"}, severity="critical")
+        plan = run()
+        assert (plan.opened, plan.reopened, plan.commented) == (0, 0, 0)
+
+
+def test_a_snooze_is_silent_and_ends_by_itself(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"}, severity="warning")
+    run(hour(1))
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(5), who="Vera", now=hour(1))
+    story.judge(2, {"v1": "alarm"}, severity="warning", reason="Another thing.")
+    assert run(hour(3)).commented == 0
+    story.judge(5, {"v1": "alarm"}, severity="warning", reason="Another thing.")
+    run(hour(6))
+    assert "The snooze has ended" in "".join(c["body"] for c in story.changes())
+    assert story.tickets()[0]["muted"] is None
+
+
+def test_a_rise_in_severity_ends_a_snooze(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"}, severity="warning")
+    run(hour(1))
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(100), who="Vera", now=hour(1))
+    story.judge(2, {"v1": "alarm"}, severity="critical")
+    assert run(hour(3)).commented == 1
+    assert story.tickets()[0]["muted"] is None
+
+
+def test_a_snoozed_finding_that_went_away_does_not_reopen_before_its_time(story: Story, run: Any) -> None:
+    story.judge(0, {"v1": "alarm"})
+    run(hour(1))
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(9), who="Vera", now=hour(1))
+    for number, status in ((1, "ok"), (2, "ok"), (4, "alarm")):
+        story.judge(number, {"v1": status})
+        assert run(hour(number + 1)).reopened == 0
+    story.judge(9, {"v1": "alarm"})
+    assert run(hour(10)).reopened == 1
+
+
+def test_muting_what_is_not_there_or_in_the_past_is_one_clear_line(story: Story) -> None:
+    with pytest.raises(StreamwardenError, match="ticket 7: no such ticket"):
+        mute(story.engine, 7, until=None, who="Vera")
+    with pytest.raises(StreamwardenError, match="which is past"):
+        mute(story.engine, 7, until=hour(0), who="Vera")
+
+
+def test_findings_that_touch_the_same_thing_are_linked_and_the_lower_layer_is_the_cause(
+    story: Story, run: Any, sink: MemorySink, config: Config
+) -> None:
+    story.judge(0, {"group": "alarm"}, "consumer_group_lagging", evidence={"touches": ["instance:i-1", "app:orders"]})
+    story.judge(0, {"v1": "alarm"}, evidence={"touches": ["instance:i-1"]})
+    story.judge(0, {"v2": "alarm"}, evidence={"touches": ["instance:i-2"]})
+    story.judge(0, {"v1": "alarm", "v2": "ok"}, evidence={"touches": ["instance:i-1"]})
+    run()
+    volume, group = story.tickets()
+    assert (volume["resource"], group["cause_ticket_id"]) == ("v1", volume["ticket_id"])
+    deliver(story.engine, sink, config)
+    assert "Likely cause: ebs_volume_starving title: v1 (open) http://tracker/0" in sink.drafts[1].body
+    assert f"Likely follows from this: {group['title']}" in sink.drafts[0].body
+
+
+def test_a_cause_found_later_is_told(story: Story, run: Any) -> None:
+    story.judge(0, {"group": "alarm"}, "consumer_group_lagging", evidence={"touches": ["instance:i-1"]})
+    run()
+    story.judge(1, {"v1": "alarm"}, evidence={"touches": ["instance:i-1"]})
+    assert run().commented == 1
+    assert "A likely cause is known now: ebs_volume_starving title: v1" in story.changes()[1]["body"]
+    assert run().commented == 0
+
+
+def test_a_change_of_tracker_files_what_is_open_anew(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {"v1": "alarm"})
+    run()
+    deliver(story.engine, sink, config)
+    other = Config(tickets=Tickets(sink="roundup", url="http://x"))
+    reconcile(story.engine, other, DETECTORS)
+    new = MemorySink(name="roundup")
+    deliver(story.engine, new, other)
+    assert [draft.fingerprint for draft in new.drafts] == [print_of("v1")]
+
+
+def test_a_disabled_detector_leaves_its_tickets_as_they_are(story: Story, run: Any, config: Config) -> None:
+    story.judge(0, {"v1": "alarm"})
+    run()
+    story.judge(1, {"v1": "ok"})
+    story.judge(2, {"v1": "ok"})
+    others = {id_: d for id_, d in DETECTORS.items() if id_ != "ebs_volume_starving"}
+    assert reconcile(story.engine, config, others).closed == 0
+
+
+def test_nothing_evaluated_yet_plans_nothing(run: Any) -> None:
+    assert str(run()) == "0 opened, 0 reopened, 0 commented, 0 closed, 0 open"
+
+
+@pytest.fixture(scope="module")
+def shared_story(module_warehouse: sa.Engine) -> Story:
+    return Story(module_warehouse)
+
+
+HOURS = st.lists(st.sampled_from(["alarm", "ok", "skip", "gone", "none"]), min_size=1, max_size=9)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(statuses=HOURS, data=st.data(), detector_id=st.sampled_from(["ebs_volume_starving", "app_memory_heavy"]))
+def test_the_order_in_which_hours_are_judged_does_not_matter(
+    shared_story: Story, statuses: list[str], data: st.DataObject, detector_id: str
+) -> None:
+    """Any order, reconciling after each hour, ends with the same open ticket as all hours in order at once."""
+    story, config = shared_story, Config()
+
+    def judge(number: int) -> None:
+        rows = {"other": "ok"} | ({} if statuses[number] in ("gone", "none") else {"r": statuses[number]})
+        story.judge(number, rows, detector_id, coverage="refused" if statuses[number] == "none" else "answered")
+
+    def is_open() -> list[Any]:
+        return [(t["resource"], t["opened_hour"]) for t in story.tickets() if t["state"] == "open"]
+
+    story.clear()
+    for number in range(len(statuses)):
+        judge(number)
+    reconcile(story.engine, config, DETECTORS)
+    expected = is_open()
+    story.clear()
+    for number in data.draw(st.permutations(range(len(statuses)))):
+        judge(number)
+        reconcile(story.engine, config, DETECTORS)
+    assert is_open() == expected
+    changes = story.changes()
+    reconcile(story.engine, config, DETECTORS)
+    assert story.changes() == changes, "a further run finds nothing to do"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(statuses=HOURS)
+def test_the_tracker_hears_opening_and_closing_in_turn(shared_story: Story, statuses: list[str]) -> None:
+    """Of one ticket: first create, then close and reopen alternate."""
+    story = shared_story
+    story.clear()
+    for number, status in enumerate(statuses):
+        rows = {"other": "ok"} | ({} if status in ("gone", "none") else {"r": status})
+        story.judge(number, rows, coverage="refused" if status == "none" else "answered")
+        reconcile(story.engine, Config(), DETECTORS)
+    for ticket in story.tickets():
+        turns = [c["action"] for c in story.changes() if c["ticket_id"] == ticket["ticket_id"]]
+        assert turns[0] == "create"
+        assert turns[1:] == [("close", "reopen")[n % 2] for n in range(len(turns) - 1)]
+
+
+def test_people_decide_in_the_tracker(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {"v1": "alarm", "v2": "alarm", "v3": "alarm"}, severity="warning")
+    run(hour(1))
+    deliver(story.engine, sink, config)
+    states = dict(zip((t["resource"] for t in story.tickets()), ("closed", "snoozed", "wont_fix"), strict=True))
+    sink.states = {t["external_key"]: states[t["resource"]] for t in story.tickets()}
+    assert listen(story.engine, sink, hour(1) + timedelta(minutes=20)) == 3
+    assert listen(story.engine, sink, hour(1) + timedelta(minutes=30)) == 0
+    story.judge(1, {"v1": "alarm", "v2": "alarm", "v3": "alarm"}, severity="warning")
+    assert run(hour(2)).reopened == 0, "the hour in which it was closed says nothing yet"
+    story.judge(2, {"v1": "alarm", "v2": "alarm", "v3": "alarm"}, severity="warning", reason="Else.")
+    plan = run(hour(3))
+    assert (plan.reopened, plan.commented, plan.opened) == (1, 0, 0)
+    assert [(t["resource"], t["state"]) for t in story.tickets()] == list(
+        zip(states, ("open", "open", "closed"), strict=True)
+    )
