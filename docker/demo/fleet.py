@@ -39,7 +39,6 @@ from demo.process import Jvm, Process, claim_port, end_leftover
 from demo.tracker import credentials
 from demo.world import (
     BROKER_INSTANCE_ID,
-    BROKER_VOLUME_ID,
     DEMO_ACCOUNT,
     DEMO_REGION,
     EBS_FAULT_LEAD,
@@ -334,7 +333,7 @@ class Fleet:
             self._injected("memory", "app_memory_heavy", APP, why)
         if "rogue" in self.faults:
             why = "a consumer without group commits reads the cold topic `clickstream` from the disk, over and over"
-            self._injected("rogue", "consumer_rogue", BROKER_VOLUME_ID, why)
+            self._injected("rogue", "consumer_rogue", CLUSTER, why)
 
     def _injected(self, fault: str, detector: str, resource: str, why: str, at: datetime | None = None) -> None:
         moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
