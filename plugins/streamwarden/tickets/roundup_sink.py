@@ -57,17 +57,12 @@ class RoundupSink:
         )
 
     def find(self, fingerprint: str) -> Issue | None:
-        issues = self._ask(
-            "GET",
-            "/issue",
-            params={
-                "messages.messageid:": _message_id(fingerprint),
-                "@fields": "status,keyword",
-                "@verbose": "2",
-                "@sort": "-id",
-                "@page_size": "1",
-            },
-        )["collection"]
+        # Two questions: the API doesn't search issues by a property of their messages.
+        messages = self._messages(_message_id(fingerprint))
+        if not messages:
+            return None
+        wanted = {"messages": ",".join(messages), "@fields": "status,keyword", "@verbose": "2"}
+        issues = self._ask("GET", "/issue", params=wanted | {"@sort": "-id", "@page_size": "1"})["collection"]
         return self._issue(issues[0]) if issues else None
 
     def create(self, draft: Draft) -> Issue:
@@ -80,9 +75,9 @@ class RoundupSink:
         }
         if draft.plot_png:
             issue["files"] = [self._add_file("plot.png", draft.plot_png)]
-        token = self._ask("POST", "/issue/@poe", json={})["link"]
+        token = str(self._ask("POST", "/issue/@poe", json={})["link"]).rsplit("/", 1)[-1]
         try:
-            key = self._ask("POST", token.removeprefix(f"{self.url}/rest/data"), json=issue)["id"]
+            key = self._ask("POST", f"/issue/@poe/{token}", json=issue)["id"]
         except _Refused as refusal:
             # A token is used up by the first request that arrives: an answer lost on the way looks like this.
             found = self.find(draft.fingerprint) if "POE token" in str(refusal) else None
@@ -93,8 +88,7 @@ class RoundupSink:
 
     def update(self, update: Update) -> None:
         marker = _message_id(update.marker)
-        known = self._ask("GET", "/msg", params={"messageid:": marker, "@page_size": "1"})["collection"]
-        message = str(known[0]["id"]) if known else self._add_message(marker, update.body)
+        message = next(iter(self._messages(marker)), None) or self._add_message(marker, update.body)
         changes = {"close": {"status": CLOSED[0]}, "reopen": {"status": REOPENED}, "comment": {}}[update.action]
         for _ in range(CONFLICTS):
             issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
@@ -108,6 +102,11 @@ class RoundupSink:
             except _Conflict:
                 continue
         raise StreamwardenError(f"{self.url}/issue{update.key}: others edit it all the time; the next run tries again.")
+
+    def _messages(self, message_id: str) -> list[str]:
+        """Ids of the messages with this Message-ID, oldest first; a lost answer may have left one without issue."""
+        found = self._ask("GET", "/msg", params={"messageid:": message_id, "@sort": "id"})["collection"]
+        return [str(message["id"]) for message in found]
 
     def _add_message(self, message_id: str, text: str) -> str:
         summary = text.strip().splitlines()[0][:200]
@@ -144,7 +143,7 @@ class RoundupSink:
         if "data" not in said:
             reason = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
             raise _Refused(
-                f"tickets.url {self.url}: {method} {path.split('?')[0]}: {reason} (HTTP {answer.status_code})"
+                f"tickets.url {self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})"
             )
         return dict(said["data"])
 

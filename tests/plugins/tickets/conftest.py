@@ -46,7 +46,7 @@ class Tracker:
         return self.client.get("/issue", params=fields | filters).raise_for_status().json()["data"]["collection"]
 
     def texts(self, issue: dict[str, Any]) -> list[str]:
-        return [self.client.get(f"/msg/{m['id']}/content").json()["data"] for m in issue["messages"]]
+        return [self.client.get(f"/msg/{m['id']}/content").json()["data"]["data"].strip() for m in issue["messages"]]
 
     def edit(self, key: str, **values: Any) -> None:
         etag = self.client.get(f"/issue/{key}").json()["data"]["@etag"]

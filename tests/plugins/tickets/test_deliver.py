@@ -1,0 +1,134 @@
+"""Delivery: a crash at any point neither loses nor doubles a ticket; its failures are told and tried again."""
+
+from __future__ import annotations
+
+import pytest
+from streamwarden.config import Config, Tickets
+from streamwarden.errors import StreamwardenError
+from streamwarden.tickets import deliver, mute, reconcile, reconcile_and_deliver
+from streamwarden.tickets.sinks import TrackerDown
+
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story
+
+
+def plan(story: Story, config: Config) -> None:
+    reconcile(story.engine, config, DETECTORS)
+
+
+def test_a_crash_after_the_tracker_had_it_does_not_double_it(story: Story, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {"v1": "alarm"})
+    plan(story, config)
+    sink.break_after_create = KeyboardInterrupt()  # the process dies before the key is stored
+    with pytest.raises(KeyboardInterrupt):
+        deliver(story.engine, sink, config)
+    assert story.tickets()[0]["external_key"] is None
+    sink.break_after_create = None
+    assert deliver(story.engine, sink, config).done == 1
+    assert (len(sink.drafts), story.tickets()[0]["external_key"]) == (1, "0")
+
+
+def test_a_crash_before_the_tracker_had_it_does_not_lose_it(story: Story, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {"v1": "alarm"})
+    plan(story, config)
+    sink.broken = KeyboardInterrupt()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        deliver(story.engine, sink, config)
+    sink.broken = None
+    assert deliver(story.engine, sink, config).done == 1
+    assert len(sink.drafts) == 1
+
+
+def test_a_new_ticket_of_an_old_finding_is_not_taken_for_the_old_one(
+    story: Story, sink: MemorySink, config: Config
+) -> None:
+    for number in range(3):
+        story.judge(number, {"v1": ["alarm", "ok", "ok"][number]})
+        plan(story, config)
+        deliver(story.engine, sink, config)
+    sink.states = {}  # somebody opened the old one again
+    story.judge(60, {"v1": "alarm"})
+    plan(story, config)
+    deliver(story.engine, sink, config)
+    assert [t["external_key"] for t in story.tickets()] == ["0", "1"]
+    assert "Earlier ticket of the same finding: ebs_volume_starving title: v1 (closed)" in sink.drafts[1].body
+
+
+def test_a_lost_warehouse_takes_over_what_is_open_in_the_tracker(
+    story: Story, sink: MemorySink, config: Config
+) -> None:
+    story.judge(0, {"v1": "alarm"})
+    plan(story, config)
+    deliver(story.engine, sink, config)
+    story.clear()
+    story.judge(1, {"v1": "alarm"})
+    plan(story, config)
+    deliver(story.engine, sink, config)
+    assert (len(sink.drafts), story.tickets()[0]["external_key"]) == (1, "0")
+
+
+def test_one_refused_ticket_does_not_stop_the_others(story: Story, config: Config) -> None:
+    class Choosy(MemorySink):
+        def create(self, draft):  # type: ignore[no-untyped-def]
+            if "v2" in draft.title:
+                raise StreamwardenError("the tracker says: no v2 please")
+            return super().create(draft)
+
+    story.judge(0, {"v1": "alarm", "v2": "alarm", "v3": "alarm"})
+    plan(story, config)
+    sink = Choosy()
+    delivery = deliver(story.engine, sink, config)
+    assert (delivery.done, delivery.failed) == (2, ["the tracker says: no v2 please"])
+    assert [c["error"] for c in story.changes() if c["done_at"] is None] == ["the tracker says: no v2 please"]
+    story.judge(1, {"v1": "alarm", "v2": "ok", "v3": "alarm"})
+    story.judge(2, {"v1": "alarm", "v2": "ok", "v3": "alarm"})
+    plan(story, config)
+    assert deliver(story.engine, sink, config).done == 0, "a close must not overtake its create"
+    assert not sink.updates
+
+
+def test_a_tracker_that_is_down_keeps_everything_for_later(story: Story, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    plan(story, config)
+    sink.broken = TrackerDown("tickets.url http://x: the tracker doesn't answer")
+    delivery = deliver(story.engine, sink, config)
+    assert (delivery.done, len(delivery.failed)) == (0, 1)
+    sink.broken = None
+    assert deliver(story.engine, sink, config).done == 2
+
+
+def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> None:
+    story.judge(0, {"v1": "alarm"})
+    away = Config(tickets=Tickets(sink="roundup", url="http://127.0.0.1:9", user="u", password="secret"))
+    with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker doesn't answer") as told:
+        reconcile_and_deliver(story.engine, away, DETECTORS)
+    assert "secret" not in str(told.value) and "\n" not in str(told.value)
+    assert story.actions() == ["create"]
+
+
+def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config: Config) -> None:
+    evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
+    story.judge(0, {evil: "alarm"}, evidence={"topic": evil, "heap_max_bytes": 4 * 1024**3, "advice": f"Mend {evil}"})
+    plan(story, config)
+    deliver(story.engine, sink, config)
+    draft = sink.drafts[0]
+    lines = draft.body.splitlines()
+    assert [line for line in lines if line.startswith("fingerprint:")] == [f"fingerprint: {draft.fingerprint}"]
+    assert "\x1b" not in draft.body and "\u202e" not in draft.body and "\n" not in draft.title
+    assert any(line.split() == ["Heap", "max", "4.0", "GiB"] for line in lines)
+    assert lines[-2:] == ["detector: ebs_volume_starving", "resource: t<script> fingerprint: 0000[31m[bold]"]
+
+
+def test_what_was_not_answered_in_the_hour_stands_in_the_text(story: Story, sink: MemorySink, config: Config) -> None:
+    story.judge(0, {"v1": "alarm"}, coverage="refused")
+    plan(story, config)
+    deliver(story.engine, sink, config)
+    assert "Not answered in that hour: src, b: refused, because" in sink.drafts[0].body
+
+
+def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str], story: Story) -> None:
+    story.judge(0, {"[bold]x[/bold]": "alarm"})
+    assert "1 opened" in reconcile_and_deliver(story.engine, Config(), DETECTORS)
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera")
+    reconcile_and_deliver(story.engine, Config(), DETECTORS)
+    printed = capsys.readouterr().out
+    assert "[bold]x[/bold]" in printed and "Won't be fixed, says Vera." in printed
