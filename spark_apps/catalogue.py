@@ -48,7 +48,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "consumer_groups",
             "Topics, partitions, groups, commits and lag",
-            reads=("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits"),
+            reads=("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits", "kafka_record_times"),
             writes=(
                 "inventory.topic_hourly",
                 "inventory.consumer_group_hourly",

@@ -213,6 +213,8 @@ create table metrics.partition_hourly (
   log_start_offset bigint,  -- Log-start offset when it was asked
   log_end_offset bigint,  -- Log-end offset when it was asked
   log_end_offset_first bigint,  -- Log-end offset at the start of the hour
+  log_end_offset_last bigint,  -- Log-end offset at the end of the hour (when it was asked, where that is earlier)
+  last_stable_offset bigint,  -- Last stable offset when it was asked: below it no transaction is open
   offsets_at timestamptz,  -- When the offsets were asked; null: they weren't answered
   primary key (hour, cluster, topic, partition)
 );
@@ -226,11 +228,13 @@ create table metrics.consumer_partition_hourly (
   partition integer not null,  -- Partition
   committed_offset bigint,  -- Committed offset (the newest known at the end of the hour)
   committed_at timestamptz,  -- When it was committed; null: before what __consumer_offsets still tells
-  log_end_offset bigint,  -- Log-end offset, asked after the commit; null: unknown or the topic is gone
+  log_end_offset bigint,  -- Log-end offset at the same time, asked after the commit; null: unknown, or the topic is gone
   lag_records bigint,  -- Log-end less committed, floor 0
   lag_seconds double precision,  -- Age of the first uncommitted record; 0 without lag; null: unknown
   commits integer,  -- Commits in the hour; null: history couldn't be read
   records_consumed bigint,  -- Progress of the committed offset in the hour (rewinds don't count back)
+  consumed_seconds double precision,  -- Seconds between the first and the last commit behind records_consumed
+  moved_at timestamptz,  -- When the committed offset last moved; null: not since 15 minutes before the hour
   rewinds integer,  -- Commits below their predecessor
   status text,  -- ok, warn, stop, stall or rewind (field.md §3); null: can't be said
   lag_slope_per_second double precision,  -- Least-squares slope of the lag over the hour's commits
@@ -313,23 +317,24 @@ create table metrics.state_store_memory_hourly (
   primary key (hour, cluster, app, endpoint, store)
 );
 
--- An hour of a changelog: what its values are.
+-- An hour of a changelog: what its values are. Read anew from the log each hour: what compaction took is gone here too.
 create table metrics.state_store_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   topic text not null,  -- Changelog topic
   application_id text not null,  -- Streams application id
   store text not null,  -- State store
-  format text,  -- json, framed (Schema Registry), string, long, binary; null: no values
-  windowed boolean,  -- Whether its keys carry a window
-  records bigint not null,  -- Records of the hour
-  tombstones bigint not null,  -- Records without value
-  unreadable_values bigint not null,  -- Values that aren't what `format` says
-  values_profiled bigint not null,  -- Values that were looked at (a sample where there are many)
-  values_total bigint not null,  -- Values there were
+  format text,  -- json, framed (Schema Registry), string, long, binary: of the newest values; null: no values
+  windowed boolean,  -- Whether its keys carry a window; null: no keys were read
+  records bigint,  -- Offsets of the hour, all partitions; null: the log couldn't be read
+  tombstones bigint,  -- Records without value among those read
+  unreadable_values bigint,  -- Values that aren't what `format` says
+  values_profiled bigint,  -- Values that were looked at (an even sample where there are many)
+  values_total bigint,  -- Offsets of the whole log up to the end of the hour; compaction leaves fewer values
+  versions integer,  -- Schema versions that the log holds
   bytes bigint,  -- Bytes of the values looked at
-  first_at timestamptz,  -- First record (UTC)
-  last_at timestamptz,  -- Last record (UTC)
+  first_at timestamptz,  -- Oldest record read (UTC)
+  last_at timestamptz,  -- Newest record read (UTC)
   primary key (hour, cluster, topic)
 );
 
@@ -340,10 +345,10 @@ create table metrics.state_store_path_hourly (
   topic text not null,  -- Changelog topic
   version integer not null,  -- Version of the schema within the log, oldest first
   path text not null,  -- JSON path: $.a.b, [] for elements, * for the keys of a map
-  type text not null,  -- integer, number, string, boolean, object, array or null
+  type text not null,  -- integer, number, string, boolean, object, array, null, mixed (within one array); framed, long, binary at the root
   count bigint not null,  -- Values with this type here
   parents bigint not null,  -- Values whose parent object is there: count / parents is the presence
-  enum_values jsonb,  -- The set of strings, while it is small
+  enum_values jsonb,  -- The set of strings, while it is small and the config allows values to be shown
   first_at timestamptz,  -- First seen (UTC)
   last_at timestamptz,  -- Last seen (UTC)
   first_offset text,  -- First seen, partition:offset
@@ -352,26 +357,28 @@ create table metrics.state_store_path_hourly (
   primary key (hour, cluster, topic, version, path, type)
 );
 
--- Changes between two schema versions of a changelog, per path: facts, not yet judged.
+-- Changes between schema versions of a changelog whose old values are still in the log, per path: facts, not yet judged.
 create table metrics.state_store_change_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   topic text not null,  -- Changelog topic
   path text not null,  -- JSON path
-  change text not null,  -- type_changed, type_widened, type_narrowed, field_removed, field_added, nullability_gained, …
-  old_version integer not null,  -- Version before
-  new_version integer not null,  -- Version after
-  old_type text,  -- Type before
-  new_type text,  -- Type after
+  change text not null,  -- type_changed, type_widened, type_narrowed, type_rolled_back, [optional_]field_removed, [optional_]field_added, field_made_optional, field_made_required, nullability_gained, nullability_lost
+  old_version integer not null,  -- Last version that holds the old kind of value
+  new_version integer not null,  -- Newest version
+  old_type text,  -- Type before; null: the field wasn't there
+  new_type text,  -- Type after; null: the field isn't there
   old_presence double precision,  -- Share of values that had the field before
   new_presence double precision,  -- Share of values that have it after
-  old_count bigint,  -- Values behind the old figures
-  new_count bigint,  -- Values behind the new figures
+  old_count bigint,  -- Values of the old kind among those looked at
+  new_count bigint,  -- Values of the new kind among those looked at
   breaks_backward boolean not null,  -- New code can't restore the old state
   breaks_forward boolean not null,  -- Old code can't read the new state
+  strict_only boolean not null,  -- Breaks only readers that refuse unknown fields, missing optional ones or fractions for integers
   old_last_offset text,  -- Last value of the old kind, partition:offset
+  old_last_at timestamptz,  -- When it was written (UTC)
   new_first_offset text,  -- First value of the new kind, partition:offset
-  new_first_at timestamptz,  -- When it came (UTC)
+  new_first_at timestamptz,  -- When it was written (UTC)
   old_example text,  -- An old value, masked unless the config allows it
   new_example text,  -- A new value, masked unless the config allows it
   primary key (hour, cluster, topic, path, change, old_version, new_version)
