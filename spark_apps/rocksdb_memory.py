@@ -7,13 +7,13 @@ What JMX shows: usage and capacity of the block cache per store and task, summed
 its own cache. What it doesn't: the write buffers' configuration (a key of the endpoint in the config, Kafka's defaults
 otherwise), how many segments are open, and whether a cache is shared. The last is told by the figures: caches of one
 capacity that hold the same number of bytes (or have the same number pinned) in every store at one moment are one cache.
-Own caches differ by some block even when all are full; while they hold next to nothing it can't be told, and then
-nothing is expected of them.
+Own caches differ by some block even when all are full. While caches hold next to nothing it can't be told: then those
+of Kafka's default size are own ones (it gives each its own), and nothing is expected of others.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
 from spark_apps.samples import label
@@ -77,15 +77,16 @@ def store_instances(samples: DataFrame, buffers: DataFrame) -> DataFrame:
         "task",
         _segments().alias("segments"),
         *_FIGURES,
-        # A cache alone in its capacity is the store's own; several need figures to tell.
-        f.when(f.col("shared"), "shared").when((f.col("alike") == 1) | f.col("was_telling"), "own").alias("cache"),
+        f.when(f.col("shared"), "shared")
+        .when((f.col("alike") == 1) | f.col("was_telling") | _several(f.lit(DEFAULT_CACHE_BYTES)), "own")
+        .alias("cache"),
         (f.col("shared") & f.col("holds_memtables")).alias("holds_memtables"),
         _capacity_of_one().alias("capacity_of_one"),
         "write_buffers_bytes",
     )
 
 
-def _looks_shared(one_moment: Window) -> Column:
+def _looks_shared(one_moment: WindowSpec) -> Column:
     """Whether all caches of this capacity hold the same, now."""
 
     def equal(column: str, tolerance: Column) -> Column:
@@ -109,17 +110,19 @@ def _capacity_of_one() -> Column:
     How many are open follows from a unit that divides it: Kafka's default, or the smallest cache of the process. Where
     neither does, all segments are taken to be open.
     """
-    total = f.col("block_cache_capacity_bytes")
-
-    def divides(unit: Column) -> Column:
-        return (unit > 0) & (total % unit == 0) & (total / unit <= SEGMENTS["window"] + 1)
-
+    total, default = f.col("block_cache_capacity_bytes"), f.lit(float(DEFAULT_CACHE_BYTES))
     unit = (
-        f.when(divides(f.lit(float(DEFAULT_CACHE_BYTES))), float(DEFAULT_CACHE_BYTES))
-        .when(divides(f.col("least_capacity")), f.col("least_capacity"))
+        f.when(_several(default), default)
+        .when(_several(f.col("least_capacity")), f.col("least_capacity"))
         .otherwise(total / _segments())
     )
     return f.when(f.col("shared") | (_segments() == 1), total).otherwise(unit)
+
+
+def _several(unit: Column) -> Column:
+    """Whether the capacity is this unit, as often as segments may be open (one more is while the oldest is dropped)."""
+    total = f.col("block_cache_capacity_bytes")
+    return (unit > 0) & (total % unit == 0) & (total / unit <= SEGMENTS["window"] + 1)
 
 
 def _caches(instances: DataFrame) -> DataFrame:

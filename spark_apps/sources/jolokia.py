@@ -244,7 +244,7 @@ async def _post(client: httpx.AsyncClient, endpoint: Endpoint, request: list[dic
     """The reply's entries, one per request."""
     try:
         url, auth = _with_credentials(endpoint)
-        response = await client.post(url, json=request, auth=auth)
+        response = await client.post(url, json=request, auth=auth or httpx.USE_CLIENT_DEFAULT)
     except httpx.ConnectError:
         raise _Refused("nothing accepts connections there") from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):

@@ -1,0 +1,81 @@
+/*
+title: Cluster has no controller, or more than one
+severity: critical
+owner: platform
+maturity: stable
+reads: [metrics.broker_hourly, metrics.broker_sample]
+identity: [cluster]
+params:
+  expected: {default: 1, unit: controllers, why: "a cluster has exactly one active controller"}
+open_after_hours: 1
+clear_after_hours: 1
+runbook: |
+  1. None: nothing is elected, no leader moves, no topic is made. Start the controllers that are down; without a majority
+     of the voters there is no election. Then look at their logs for the metadata quorum.
+  2. More than one: find the one with the older epoch (kafka-metadata-quorum describe --status) and restart it.
+blind_spots: |
+  Controllers that aren't under `jmx` aren't seen. Where an endpoint is silent, none found isn't judged: the silent one
+  may be active. One that is active is enough to be sure of, silent ones or not. A change of controller between two
+  samples counts as neither none nor two.
+*/
+with told as (
+  select
+    cluster,
+    endpoint,
+    min(value) as least,
+    max(value) as most
+  from metrics.broker_sample
+  where hour = cast(:hour as timestamptz) and metric = 'active_controllers' and value is not null
+  group by cluster, endpoint
+),
+
+counted as (
+  select
+    b.cluster,
+    count(*) as endpoints,
+    count(*) filter (where b.samples is null) as silent,
+    count(t.endpoint) as controllers,
+    coalesce(sum(t.least), 0) as active_throughout,
+    coalesce(sum(t.most), 0) as active_at_any_time,
+    string_agg(coalesce(b.broker_id::text, b.endpoint), ', ' order by b.broker_id, b.endpoint)
+      filter (where t.most > 0) as active_brokers
+  from metrics.broker_hourly as b
+  left join told as t on b.cluster = t.cluster and b.endpoint = t.endpoint
+  where b.hour = cast(:hour as timestamptz)
+  group by b.cluster
+),
+
+judged as (
+  select
+    *,
+    case
+      when active_throughout > :expected then 'alarm'
+      when active_at_any_time >= :expected then 'ok'
+      when silent > 0 or controllers = 0 then 'skip'
+      else 'alarm'
+    end as status
+  from counted
+)
+
+select
+  cluster as resource,
+  status,
+  case
+    when status = 'ok' then format('The active controller is %s.', active_brokers)
+    when active_throughout > :expected
+      then format('%s controllers say they are active: %s.', active_throughout, active_brokers)
+    when status = 'alarm' then format('None of its %s controllers is active.', controllers)
+    when silent > 0
+      then format(
+        'No active controller among those that answered, but %s of %s endpoints are silent.', silent, endpoints
+      )
+    else 'No configured endpoint of the cluster runs a controller.'
+  end as reason,
+  cluster,
+  active_throughout as active_controllers,
+  active_brokers,
+  controllers,
+  endpoints,
+  silent as silent_endpoints,
+  to_jsonb(array[format('cluster:%s', cluster)]) as touches
+from judged
