@@ -61,7 +61,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "state_stores",
             "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
-            reads=("kafka_topics", "changelog_values"),
+            reads=("changelog_values",),
             writes=(
                 "metrics.state_store_hourly",
                 "metrics.state_store_path_hourly",

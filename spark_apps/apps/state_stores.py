@@ -1,0 +1,260 @@
+"""State stores: what the values in their changelogs look like, which schema versions the log holds, what changed.
+
+The log is read anew each hour, evenly sampled within bounds (see `spark_apps.sources.changelog_values`): only the log
+itself can say what compaction has left of older versions, and so an hour comes out the same whenever it is run. Spark
+types each value exactly (`schema_of_variant`; its own inference would merge conflicts away) and counts equal shapes per
+stretch of the log; `spark_apps.models.schema_versions` finds versions and changes in those counts, per changelog.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.storagelevel import StorageLevel
+from streamwarden.config import Config
+
+from spark_apps.models.schema_versions import BUCKETS, Exemplar, Profile, Report, ShapeCount
+from spark_apps.sources.changelog_values import ChangelogValues
+from spark_apps.sources.kafka_client import read_clusters
+
+_WINDOWED_SHARE = 0.9
+_PATHS = (
+    "array<struct<version: int, path: string, type: string, count: bigint, parents: bigint,"
+    " enum_values: array<string>, first_position: bigint, last_position: bigint, first_offset: string,"
+    " last_offset: string, example: string>>"
+)
+_CHANGES = (
+    "array<struct<path: string, change: string, old_version: int, new_version: int, old_type: string,"
+    " new_type: string, old_presence: double, new_presence: double, old_count: bigint, new_count: bigint,"
+    " breaks_backward: boolean, breaks_forward: boolean, strict_only: boolean, old_last_position: bigint,"
+    " new_first_position: bigint, old_last_offset: string, new_first_offset: string, old_example: string,"
+    " new_example: string>>"
+)
+_REPORT = f"resource string, format string, readable bigint, versions int, paths {_PATHS}, changes {_CHANGES}"
+
+
+def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """All changelogs of all clusters, up to the end of the hour."""
+    clusters = [cluster.name for cluster in config.kafka]
+    sample = config.gathering.changelog_sample_values
+    return {
+        "changelog_values": read_clusters(spark, ChangelogValues, clusters, hour=hour.isoformat(), sample_values=sample)
+    }
+
+
+def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """Stores, their schema versions per path, and the changes between them."""
+    rows = sources["changelog_values"]
+    # Read in part is not read: a changelog with a gap has no profile this hour.
+    topics = _topics(rows)
+    refused = topics.where("gap is not null").select("resource")
+    values = rows.where("value is not null").join(f.broadcast(refused), "resource", "left_anti")
+    # Small, and three tables are made from it.
+    report = schema_report(values, show_values=config.gathering.show_example_values).persist(
+        StorageLevel.MEMORY_AND_DISK
+    )
+    named = topics.select("resource", "cluster", "topic")
+    paths = report.select("resource", f.inline("paths")).join(named, "resource")
+    changes = report.select("resource", f.inline("changes")).join(named, "resource")
+    return {
+        "metrics.state_store_hourly": _stores(topics, rows, report),
+        "metrics.state_store_path_hourly": paths.select(
+            "cluster",
+            "topic",
+            "version",
+            "path",
+            "type",
+            "count",
+            "parents",
+            f.to_json("enum_values").alias("enum_values"),
+            _written_at("first_position").alias("first_at"),
+            _written_at("last_position").alias("last_at"),
+            "first_offset",
+            "last_offset",
+            "example",
+        ),
+        "metrics.state_store_change_hourly": changes.select(
+            "cluster",
+            "topic",
+            "path",
+            "change",
+            "old_version",
+            "new_version",
+            "old_type",
+            "new_type",
+            "old_presence",
+            "new_presence",
+            "old_count",
+            "new_count",
+            "breaks_backward",
+            "breaks_forward",
+            "strict_only",
+            "old_last_offset",
+            _written_at("old_last_position").alias("old_last_at"),
+            "new_first_offset",
+            _written_at("new_first_position").alias("new_first_at"),
+            "old_example",
+            "new_example",
+        ),
+    }
+
+
+def schema_report(values: DataFrame, *, show_values: bool) -> DataFrame:
+    """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
+    shapes = shapes_of(values).persist(StorageLevel.MEMORY_AND_DISK)  # read twice: what to look at, then the report
+    wanted = shapes.groupBy("resource").applyInPandas(_wanted, "resource string, position bigint")
+    # A name of its own: both sides of the cogroup come from the same frame.
+    exemplars = values.join(f.broadcast(wanted), ["resource", "position"]).select(
+        f.col("resource").alias("exemplar_of"),
+        "position",
+        "partition",
+        "offset",
+        f.expr("try_validate_utf8(cast(value as string))").alias("text"),
+    )
+
+    def report(shapes: pd.DataFrame, exemplars: pd.DataFrame) -> pd.DataFrame:
+        return _report(shapes, exemplars, show_values=show_values)
+
+    return (
+        shapes.groupBy("resource").cogroup(exemplars.groupBy("exemplar_of")).applyInPandas(report, _REPORT)  # type: ignore[arg-type]
+    )
+
+
+def shapes_of(values: DataFrame) -> DataFrame:
+    """How many values of each shape stand in each bucket of a log, and the first and last of them."""
+    edges = values.groupBy("resource").agg(
+        f.percentile_approx("position", [i / BUCKETS for i in range(1, BUCKETS)], 1000).alias("edges")
+    )
+    return (
+        values.join(f.broadcast(edges), "resource")
+        .select(
+            "resource",
+            "position",
+            f.size(f.filter("edges", lambda edge: edge < f.col("position"))).alias("bucket"),
+            _shape().alias("shape"),
+        )
+        .groupBy("resource", "bucket", "shape")
+        .agg(
+            f.count(f.lit(1)).alias("count"),
+            f.min("position").alias("first"),
+            f.max("position").alias("last"),
+        )
+    )
+
+
+def _shape() -> Column:
+    """The exact type of a JSON value, with precision left out of fractions; else what its bytes look like."""
+    exact = f.expr("schema_of_variant(try_parse_json(cast(value as string)))")
+    fractions = f.regexp_replace(exact, r"DECIMAL\([0-9]+,[1-9][0-9]*\)", "DOUBLE")
+    size = f.length("value")
+    return f.coalesce(
+        fractions,
+        # A serialised long begins with zeros as a frame does, but is always 8 bytes long.
+        f.when((size == 8) & f.expr("substring(value, 1, 1) in (X'00', X'FF')"), "LONG")
+        .when((size > 5) & f.expr("substring(value, 1, 1) = X'00'"), "FRAMED")
+        .when(f.expr("is_valid_utf8(cast(value as string))") & ~f.contains(f.col("value"), f.lit(b"\x00")), "TEXT")
+        .otherwise("BINARY"),
+    )
+
+
+def _topics(rows: DataFrame) -> DataFrame:
+    """One row per changelog: who it belongs to, how much its log holds, and the gap if there is one."""
+    return (
+        rows.where("offset is null and topic is not null")
+        .groupBy("resource", "cluster", "topic", "application_id", "store")
+        .agg(
+            f.max("gap").alias("gap"),
+            f.sum(f.expr("log_end_offset - hour_start_offset")).alias("records"),
+            f.sum(f.expr("log_end_offset - log_start_offset")).alias("values_total"),
+        )
+    )
+
+
+def _stores(topics: DataFrame, rows: DataFrame, report: DataFrame) -> DataFrame:
+    read = (
+        rows.where("offset is not null")
+        .groupBy("resource")
+        .agg(
+            f.count_if(f.col("value").isNull()).alias("tombstones"),
+            f.count("value").alias("values_profiled"),
+            f.sum(f.length("value")).alias("bytes"),
+            f.min("at").alias("first_at"),
+            f.max("at").alias("last_at"),
+            (f.avg(_is_windowed().cast("int")) >= _WINDOWED_SHARE).alias("windowed"),
+        )
+    )
+    whole = f.col("gap").isNull()
+
+    def known(column: str, default: Any = None) -> Column:
+        return f.when(whole, f.coalesce(f.col(column), f.lit(default))).alias(column)
+
+    return (
+        topics.join(read, "resource", "left")
+        .join(report, "resource", "left")
+        .select(
+            "cluster",
+            "topic",
+            f.coalesce("application_id", f.lit("")).alias("application_id"),
+            f.coalesce("store", f.lit("")).alias("store"),
+            "format",
+            known("windowed"),
+            known("records", 0),
+            known("tombstones", 0),
+            f.when(whole, f.coalesce(f.col("values_profiled") - f.col("readable"), f.lit(0))).alias(
+                "unreadable_values"
+            ),
+            known("values_profiled", 0),
+            known("values_total", 0),
+            known("versions"),
+            known("bytes", 0),
+            known("first_at"),
+            known("last_at"),
+        )
+    )
+
+
+def _is_windowed() -> Column:
+    """A window's start or end, in milliseconds, stands 12 (time) or 16 and 8 (session) bytes before the key's end."""
+
+    def moment(place: int) -> Column:
+        milliseconds = f.conv(f.hex(f.expr(f"substring(key, {place}, 8)")), 16, 10).cast("bigint")
+        return f.abs(milliseconds - f.unix_millis("at")) < 400 * 86_400_000
+
+    size = f.length("key")
+    return (((size > 12) & moment(-12)) | ((size > 16) & moment(-16) & moment(-8))) & f.col("key").isNotNull()
+
+
+def _written_at(position: str) -> Column:
+    return f.timestamp_millis(f.shiftright(position, 20))
+
+
+def _profile(shapes: pd.DataFrame) -> Profile:
+    columns = ["bucket", "shape", "count", "first", "last"]
+    return Profile([ShapeCount(*row) for row in shapes[columns].itertuples(index=False, name=None)])
+
+
+def _wanted(shapes: pd.DataFrame) -> pd.DataFrame:
+    positions = _profile(shapes).wanted_positions()
+    return pd.DataFrame({"resource": shapes["resource"].iloc[0], "position": positions})
+
+
+def _report(shapes: pd.DataFrame, exemplars: pd.DataFrame, *, show_values: bool) -> pd.DataFrame:
+    profile = _profile(shapes)
+    known = {row.position: Exemplar(row.partition, row.offset, row.text) for row in exemplars.itertuples(index=False)}
+    report = Report(profile, known, show_values=show_values)
+    return pd.DataFrame(
+        [
+            {
+                "resource": shapes["resource"].iloc[0],
+                "format": profile.format,
+                "readable": profile.readable_values,
+                "versions": profile.newest_version,
+                "paths": report.path_rows(),
+                "changes": report.change_rows(),
+            }
+        ]
+    )

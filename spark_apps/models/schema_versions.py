@@ -1,0 +1,601 @@
+"""Schema versions within one log: which paths and types began or stopped, judged by how surprising that would be.
+
+The log is cut into BUCKETS of equally many values in write order. Every path has *kinds*: its types, null, and absent
+(its parent object is there, the path isn't). A kind that is seen in a share q of the values, and then not in n values,
+has stopped when q·n ≥ SURPRISE: by chance that happens once in a million. The same way round it has begun. A kind that
+pauses as surprisingly and comes back (an optional field that comes and goes) has done neither. What remains are the
+changes of the schema; changes that lie together in time, as during a rolling deploy, bound one version.
+
+Nothing here knows thresholds of tickets: whether a change breaks restore or rollback follows from types and presence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Maps, Path, leaves_at, render, type_of
+
+BUCKETS = 64
+SURPRISE = 14.0
+MIN_VALUES = 20
+"""Fewer values than this of a kind say nothing, neither before nor after."""
+ABSENT = "absent"
+NUMBERS = ("integer", "number")
+_MAX_EXEMPLARS = 6000
+_MAX_ENUM = 12
+_STRING_LENGTH_OF_ENUM = 40
+
+
+class ShapeCount(NamedTuple):
+    """Values of one shape within one bucket."""
+
+    bucket: int
+    shape: str
+    count: int
+    first: int
+    last: int
+
+
+class Exemplar(NamedTuple):
+    """One record, looked up by its position."""
+
+    partition: int
+    offset: int
+    text: str | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.partition}:{self.offset}"
+
+
+@dataclass
+class Kind:
+    """Counts of a path's kind per bucket, with the first and the last position seen there."""
+
+    counts: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+
+    @cached_property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    @cached_property
+    def first(self) -> int:
+        return int(self.firsts.min())
+
+    @cached_property
+    def last(self) -> int:
+        return int(self.lasts.max())
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """First and last bucket."""
+        there = np.flatnonzero(self.counts)
+        return int(there[0]), int(there[-1])
+
+    def __add__(self, other: Kind) -> Kind:
+        return Kind(
+            self.counts + other.counts,
+            np.minimum(self.firsts, other.firsts),
+            np.maximum(self.lasts, other.lasts),
+        )
+
+
+@dataclass
+class Course:
+    """How a kind runs through the log, measured on its exposure: the values that could have shown it."""
+
+    begins: bool
+    ends: bool
+    comes_and_goes: bool
+
+
+@dataclass
+class Change:
+    """A change between the version that holds the old kind last and the newest one."""
+
+    path: Path
+    change: str
+    old_kind: str | None
+    new_kind: str | None
+    breaks_backward: bool
+    breaks_forward: bool
+    strict_only: bool
+    low: int
+    high: int
+    old: Kind | None = None
+    new: Kind | None = None
+
+
+class Profile:
+    """All kinds of all paths of one changelog, and the changes between them."""
+
+    def __init__(self, shapes: Sequence[ShapeCount]) -> None:
+        self.shapes = shapes
+        totals: Counter[str] = Counter()
+        for row in shapes:
+            totals[row.shape] += row.count
+        maps = Maps(totals.items())
+        self.kinds = _tabulate(shapes, {shape: maps.paths(shape) for shape in totals})
+        self.values = sum(totals.values())
+
+    @cached_property
+    def paths(self) -> dict[Path, dict[str, Kind]]:
+        """Kinds by path, absent among them."""
+        found: dict[Path, dict[str, Kind]] = {}
+        for (path, kind), figures in self.kinds.items():
+            found.setdefault(path, {})[kind] = figures
+        return found
+
+    def exposure(self, path: Path) -> np.ndarray:
+        """Values per bucket whose parent is there."""
+        if not path:
+            return sum((kind.counts for kind in self.paths[()].values()), np.zeros(BUCKETS, dtype=np.int64))
+        parent = self.paths[path[:-1]].get("array" if path[-1] == ELEMENT else "object")
+        return parent.counts if parent is not None else np.zeros(BUCKETS, dtype=np.int64)
+
+    @cached_property
+    def formats(self) -> dict[str, Kind]:
+        """Values by what they are as a whole: json, framed, string, long, binary."""
+        found: dict[str, Kind] = {}
+        for kind, figures in self.paths[()].items():
+            name = "json" if kind in ("object", "array") else kind
+            found[name] = found[name] + figures if name in found else figures
+        return found
+
+    @cached_property
+    def format(self) -> str:
+        """What the newest values are."""
+        exposure = self.exposure(())
+        rivals = {name: [kind for other, kind in self.formats.items() if other != name] for name in self.formats}
+        lasting = [name for name, kind in self.formats.items() if not _course(kind, exposure, rivals[name]).ends]
+        return max(lasting or self.formats, key=lambda name: self.formats[name].total)
+
+    @property
+    def readable_values(self) -> int:
+        """Values that are what `format` says."""
+        return self.formats[self.format].total
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Every change whose old kind is still in the log."""
+        return [
+            change
+            for path, kinds in sorted(self.paths.items())
+            for change in (
+                *self._presence_changes(path, kinds),
+                *_null_changes(path, kinds),
+                *_type_changes(path, kinds),
+            )
+        ]
+
+    def _presence_changes(self, path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
+        absent = kinds.get(ABSENT)
+        present = _sum(kind for name, kind in kinds.items() if name != ABSENT)
+        if absent is None or present is None:
+            return []
+        exposure = self.exposure(path)
+        gone, there = _course(absent, exposure, [present]), _course(present, exposure, [absent])
+        low, high = _window(old=present, new=absent) if gone.begins else _window(old=absent, new=present)
+        if gone.comes_and_goes or there.comes_and_goes:
+            return []
+        kind = _main(kinds)
+        removed = {"old_kind": kind, "new_kind": None, "old": present, "new": absent, "low": low, "high": high}
+        added = {"old_kind": None, "new_kind": kind, "old": absent, "new": present, "low": low, "high": high}
+        match gone.begins, there.ends, there.begins, gone.ends:
+            case True, True, _, _:
+                return [Change(path, "field_removed", **removed, **_breaks(forward=True))]
+            case True, False, _, _ if _is_sharp(absent, exposure):
+                return [Change(path, "field_made_optional", **removed, **_breaks(forward=True))]
+            case False, True, _, _:
+                return [Change(path, "optional_field_removed", **removed, **_breaks(backward=True, strict_only=True))]
+            case _, _, True, True:
+                return [Change(path, "field_added", **added, **_breaks(backward=True))]
+            case _, _, True, False:
+                return [Change(path, "optional_field_added", **added, **_breaks(forward=True, strict_only=True))]
+            case _, _, False, True if _is_sharp_end(absent, exposure):
+                return [Change(path, "field_made_required", **added, **_breaks(backward=True, strict_only=True))]
+        return []
+
+    @cached_property
+    def boundaries(self) -> list[tuple[int, int]]:
+        """First and last bucket of each passage from one version to the next."""
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted((change.low, change.high) for change in self.changes):
+            if merged and low <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+            else:
+                merged.append((low, high))
+        return merged
+
+    @property
+    def newest_version(self) -> int:
+        return len(self.boundaries) + 1
+
+    def old_version(self, change: Change) -> int:
+        """The version that the change left."""
+        return 1 + next(i for i, (low, high) in enumerate(self.boundaries) if low <= change.low and change.high <= high)
+
+    def version_slices(self, path: Path, kind: str) -> list[tuple[int, slice]]:
+        """Buckets of a kind by version; within a passage a kind that stops there is old, one that begins there new."""
+        first, last = self.kinds[path, kind].span
+        edges = [0]
+        for low, high in self.boundaries:
+            edges.append(high + 1 if low <= last <= high else low if low <= first <= high else (low + high) // 2 + 1)
+        edges.append(BUCKETS)
+        return [(i + 1, slice(edges[i], edges[i + 1])) for i in range(len(edges) - 1) if edges[i] < edges[i + 1]]
+
+    def wanted_positions(self) -> list[int]:
+        """Records that are worth looking at: first and last of each kind, and a bounded number in between."""
+        ends = {position for kind in self.kinds.values() for position in (kind.first, kind.last)}
+        between = sorted({p for row in self.shapes for p in (row.first, row.last)} - ends)
+        step = max(1, len(between) // _MAX_EXEMPLARS + 1)
+        return sorted(ends)[: 4 * _MAX_EXEMPLARS] + between[::step]
+
+
+def _tabulate(shapes: Sequence[ShapeCount], paths: Mapping[str, set[tuple[Path, str]]]) -> dict[tuple[Path, str], Kind]:
+    """Sums shapes into kinds. Vectorised: each shape is a list of kind ids, repeated for its buckets."""
+    children: dict[Path, set[Path]] = {}
+    for found in paths.values():
+        for path, _ in found:
+            if path and path[-1] not in (ELEMENT, MAP_KEY):
+                children.setdefault(path[:-1], set()).add(path)
+    ids: dict[tuple[Path, str], int] = {}
+    ids_of: dict[str, list[int]] = {}
+    for shape, found in paths.items():
+        there = {path for path, _ in found}
+        absent = {
+            (child, ABSENT)
+            for path, kind in found
+            if kind == "object"
+            for child in children.get(path, ())
+            if child not in there
+        }
+        ids_of[shape] = [ids.setdefault(key, len(ids)) for key in (*found, *absent)]
+    lengths = [len(ids_of[row.shape]) for row in shapes]
+    kind = np.array([i for row in shapes for i in ids_of[row.shape]], dtype=np.int64)
+    bucket, count, first, last = (
+        np.repeat(np.array([getattr(row, name) for row in shapes], dtype=np.int64), lengths)
+        for name in ("bucket", "count", "first", "last")
+    )
+    size = (len(ids), BUCKETS)
+    counts = np.zeros(size, dtype=np.int64)
+    firsts = np.full(size, np.iinfo(np.int64).max)
+    lasts = np.full(size, -1, dtype=np.int64)
+    np.add.at(counts, (kind, bucket), count)
+    np.minimum.at(firsts, (kind, bucket), first)
+    np.maximum.at(lasts, (kind, bucket), last)
+    return {key: Kind(counts[i], firsts[i], lasts[i]) for key, i in ids.items()}
+
+
+def _sum(kinds: Any) -> Kind | None:
+    total: Kind | None = None
+    for kind in kinds:
+        total = kind if total is None else total + kind
+    return total
+
+
+def _main(kinds: Mapping[str, Kind]) -> str | None:
+    """The most frequent type; integers beside fractions are numbers."""
+    types = {name: kind.total for name, kind in kinds.items() if name != ABSENT}
+    if "number" in types:
+        types["number"] += types.pop("integer", 0)
+    typed = {name: count for name, count in types.items() if name != "null"} or types
+    return max(typed, key=lambda name: typed[name]) if typed else None
+
+
+def _course(kind: Kind, exposure: np.ndarray, others: Sequence[Kind]) -> Course:
+    """Whether a kind began or stopped within the log, or pauses and returns."""
+    if kind.total < MIN_VALUES:
+        return Course(begins=False, ends=False, comes_and_goes=False)
+    first, last = kind.span
+    share = kind.total / max(int(exposure[first : last + 1].sum()), 1)
+    before, after = int(exposure[:first].sum()), int(exposure[last + 1 :].sum())
+
+    def surprising(values: int) -> bool:
+        return values >= MIN_VALUES and values * share >= SURPRISE
+
+    inner = exposure[first : last + 1]
+    pauses = _runs(inner, kind.counts[first : last + 1] == 0)
+    # A clean cut within one bucket shows in the positions.
+    enough = [other for other in others if other.total >= MIN_VALUES]
+    return Course(
+        begins=surprising(before) or any(other.last < kind.first for other in enough),
+        ends=surprising(after) or any(other.first > kind.last for other in enough),
+        comes_and_goes=any(surprising(values) for values in pauses),
+    )
+
+
+def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
+    """Values exposed in each unbroken run of silent buckets."""
+    runs: list[int] = []
+    running = False
+    for values, is_silent in zip(exposure.tolist(), silent.tolist(), strict=True):
+        if is_silent and running:
+            runs[-1] += values
+        elif is_silent:
+            runs.append(values)
+        running = is_silent
+    return runs
+
+
+def _is_sharp(kind: Kind, exposure: np.ndarray) -> bool:
+    """Whether a kind that began was at once as frequent as it stayed: a release, not the age of the records."""
+    first = kind.span[0]
+    return _halves_agree(kind.counts[first + 1 :], exposure[first + 1 :])
+
+
+def _is_sharp_end(kind: Kind, exposure: np.ndarray) -> bool:
+    last = kind.span[1]
+    return _halves_agree(kind.counts[:last], exposure[:last])
+
+
+def _halves_agree(counts: np.ndarray, exposure: np.ndarray) -> bool:
+    middle = int(np.searchsorted(np.cumsum(exposure), exposure.sum() / 2))
+    early, late = exposure[:middle].sum(), exposure[middle:].sum()
+    if min(early, late) < MIN_VALUES:
+        return True
+    rates = sorted((counts[:middle].sum() / early, counts[middle:].sum() / late))
+    return bool(rates[0] * 2 >= rates[1])
+
+
+def _window(*, old: Kind, new: Kind) -> tuple[int, int]:
+    """Buckets from the first value of the new kind to the last of the old one (or the cut between them)."""
+    edges = sorted((new.span[0], old.span[1]))
+    # Where the old kind goes on for ever, the passage is where the new one began.
+    return (new.span[0], new.span[0]) if new.span[0] + BUCKETS // 4 < old.span[1] else (edges[0], edges[1])
+
+
+def _breaks(*, backward: bool = False, forward: bool = False, strict_only: bool = False) -> dict[str, Any]:
+    return {"breaks_backward": backward, "breaks_forward": forward, "strict_only": strict_only}
+
+
+def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
+    """Nullability gained or lost, where there are values beside the nulls."""
+    null = kinds.get("null")
+    typed = _sum(kind for name, kind in kinds.items() if name not in (ABSENT, "null"))
+    if null is None or typed is None:
+        return []
+    exposure = null.counts + typed.counts
+    course, other = _course(null, exposure, [typed]), _course(typed, exposure, [null])
+    if course.comes_and_goes or other.comes_and_goes:
+        return []
+    kind = _main(kinds)
+    if course.begins and not course.ends and (other.ends or _is_sharp(null, exposure)):
+        low, high = _window(old=typed, new=null)
+        return [
+            Change(
+                path,
+                "nullability_gained",
+                kind,
+                "null",
+                **_breaks(forward=True),
+                low=low,
+                high=high,
+                old=typed,
+                new=null,
+            )
+        ]
+    if course.ends and not course.begins and not other.begins and _is_sharp_end(null, exposure):
+        low, high = _window(old=null, new=typed)
+        return [
+            Change(
+                path,
+                "nullability_lost",
+                "null",
+                kind,
+                **_breaks(backward=True),
+                low=low,
+                high=high,
+                old=null,
+                new=typed,
+            )
+        ]
+    return []
+
+
+def _type_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
+    """Types that stopped, began or took another's place. Integers are numbers; only between the two they differ."""
+    types = {name: kind for name, kind in kinds.items() if name not in (ABSENT, "null")}
+    exposure = sum((kind.counts for kind in types.values()), np.zeros(BUCKETS, dtype=np.int64))
+    numeric = _sum(types[name] for name in NUMBERS if name in types)
+    families = {name: kind for name, kind in types.items() if name not in NUMBERS}
+    if numeric is not None:
+        families["number" if "number" in types else "integer"] = numeric
+    changes = _family_changes(path, families, exposure)
+    if numeric is not None and all(name in types for name in NUMBERS):
+        changes += _number_changes(path, types["integer"], types["number"], numeric.counts)
+    return changes
+
+
+def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarray) -> list[Change]:
+    courses = {
+        name: _course(kind, exposure, [other for rival, other in families.items() if rival != name])
+        for name, kind in families.items()
+    }
+    steady = {name: course for name, course in courses.items() if not course.comes_and_goes}
+    active = [name for name in families if families[name].total >= MIN_VALUES and not courses[name].ends]
+    begun = [name for name in active if name in steady and steady[name].begins]
+    changes: list[Change] = []
+    replaced: set[str] = set()
+    for old in (name for name, course in steady.items() if course.ends and active):
+        ended_at = families[old].last
+        if begun:
+            new = min(begun, key=lambda name: abs(families[name].first - ended_at))
+            replaced.add(new)
+        else:
+            new = max(active, key=lambda name: families[name].total)
+        rolled_back = not begun and families[new].first < families[old].first
+        low, high = _window(old=families[old], new=families[new])
+        if not begun:
+            low = high = families[old].span[1]
+        kind = (
+            "type_changed" if begun else "type_rolled_back" if rolled_back and courses[old].begins else "type_narrowed"
+        )
+        changes.append(
+            Change(
+                path, kind, old, new, **_breaks(backward=True, forward=kind == "type_changed"),
+                low=low, high=high, old=families[old], new=families[new],
+            )
+        )  # fmt: skip
+    for new in (name for name in begun if name not in replaced):
+        old = max((name for name in families if name != new), key=lambda name: families[name].total)
+        low, high = _window(old=families[old], new=families[new])
+        changes.append(
+            Change(
+                path, "type_widened", old, new, **_breaks(forward=True),
+                low=low, high=high, old=families[old], new=families[new],
+            )
+        )  # fmt: skip
+    return changes
+
+
+def _number_changes(path: Path, integer: Kind, number: Kind, exposure: np.ndarray) -> list[Change]:
+    """Fractions that begin break readers that insist on integers; fractions that stop may have been a type."""
+    course, whole = _course(number, exposure, [integer]), _course(integer, exposure, [number])
+    if course.comes_and_goes:
+        return []
+    if course.begins and not course.ends:
+        low, high = _window(old=integer, new=number)
+        breaks = _breaks(forward=True, strict_only=True)
+        return [
+            Change(path, "type_widened", "integer", "number", **breaks, low=low, high=high, old=integer, new=number)
+        ]
+    if course.ends and not course.begins and not whole.ends:
+        low, high = _window(old=number, new=integer)
+        breaks = _breaks(backward=True)
+        return [
+            Change(path, "type_narrowed", "number", "integer", **breaks, low=low, high=high, old=number, new=integer)
+        ]
+    return []
+
+
+class Report:
+    """Rows for the warehouse: the profile with the records that show it."""
+
+    def __init__(self, profile: Profile, exemplars: Mapping[int, Exemplar], *, show_values: bool) -> None:
+        self.profile = profile
+        self.exemplars = exemplars
+        self.show_values = show_values
+        self._parsed: dict[int, Any] = {}
+
+    def path_rows(self) -> list[dict[str, Any]]:
+        """One row per version, path and type."""
+        rows = []
+        for (path, kind), figures in sorted(self.profile.kinds.items(), key=lambda item: (item[0][0], item[0][1])):
+            if kind == ABSENT:
+                continue
+            exposure = self.profile.exposure(path)
+            for version, part in self.profile.version_slices(path, kind):
+                count = int(figures.counts[part].sum())
+                if not count:
+                    continue
+                first, last = int(figures.firsts[part].min()), int(figures.lasts[part].max())
+                rows.append(
+                    {
+                        "version": version,
+                        "path": render(path),
+                        "type": kind,
+                        "count": count,
+                        "parents": max(count, int(exposure[part].sum())),
+                        "enum_values": self._enum(path, kind, first, last),
+                        "first_position": first,
+                        "last_position": last,
+                        "first_offset": self._place(first),
+                        "last_offset": self._place(last),
+                        "example": self._example(path, kind, last),
+                    }
+                )
+        return rows
+
+    def change_rows(self) -> list[dict[str, Any]]:
+        """One row per change."""
+        profile, rows = self.profile, []
+        for change in profile.changes:
+            exposure = profile.exposure(change.path)
+            before, after = exposure[: change.low + 1].sum(), exposure[change.high :].sum()
+            old, new = change.old, change.new
+            absent = profile.paths[change.path].get(ABSENT)
+            away = absent.counts if absent is not None else np.zeros(BUCKETS, dtype=np.int64)
+            rows.append(
+                {
+                    "path": render(change.path),
+                    "change": change.change,
+                    "old_version": profile.old_version(change),
+                    "new_version": profile.newest_version,
+                    "old_type": change.old_kind,
+                    "new_type": change.new_kind,
+                    "old_presence": _share(before - away[: change.low + 1].sum(), before),
+                    "new_presence": _share(after - away[change.high :].sum(), after),
+                    "old_count": old.total if old else None,
+                    "new_count": new.total if new else None,
+                    "breaks_backward": change.breaks_backward,
+                    "breaks_forward": change.breaks_forward,
+                    "strict_only": change.strict_only,
+                    "old_last_position": old.last if old else None,
+                    "new_first_position": new.first if new else None,
+                    "old_last_offset": self._place(old.last) if old else None,
+                    "new_first_offset": self._place(new.first) if new else None,
+                    "old_example": self._example(change.path, change.old_kind, old.last) if old else None,
+                    "new_example": self._example(change.path, change.new_kind, new.first) if new else None,
+                }
+            )
+        return rows
+
+    def _place(self, position: int) -> str | None:
+        exemplar = self.exemplars.get(position)
+        return exemplar.place if exemplar else None
+
+    def _value(self, position: int) -> Any:
+        if position not in self._parsed:
+            exemplar = self.exemplars.get(position)
+            try:
+                self._parsed[position] = json.loads(exemplar.text) if exemplar and exemplar.text else None
+            except ValueError:
+                self._parsed[position] = exemplar.text if exemplar else None
+        return self._parsed[position]
+
+    def _example(self, path: Path, kind: str | None, position: int) -> str | None:
+        if kind is None or position not in self.exemplars:
+            return None
+        found = leaves_at(self._value(position), path)
+        fitting = [leaf for leaf in found if type_of(leaf) in (kind, *(NUMBERS if kind in NUMBERS else ()))] or found
+        if not fitting:
+            return None
+        text = json.dumps(fitting[0], ensure_ascii=False, separators=(",", ":"))
+        return text[:80] if self.show_values else masked(fitting[0])
+
+    def _enum(self, path: Path, kind: str, first: int, last: int) -> list[str] | None:
+        """The strings seen there, while they are few and repeat; only where values may be shown."""
+        if kind != "string" or not self.show_values:
+            return None
+        seen: Counter[str] = Counter()
+        for position in self.exemplars:
+            if first <= position <= last:
+                seen.update(leaf for leaf in leaves_at(self._value(position), path) if isinstance(leaf, str))
+        small = 0 < len(seen) <= _MAX_ENUM and seen.total() >= 5 * len(seen)
+        return sorted(seen) if small and max(map(len, seen)) <= _STRING_LENGTH_OF_ENUM else None
+
+
+def masked(value: Any) -> str:
+    """What a value looks like without what it says: letters become x, digits 9."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, dict | list):
+        return f"{type_of(value)} of {len(value)}"
+    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
+    return (
+        "".join("9" if c.isdigit() else "x" if c.isalpha() else c for c in text)[:40] if value is not None else "null"
+    )
+
+
+def _share(part: Any, whole: Any) -> float | None:
+    return float(part) / float(whole) if whole else None

@@ -1,0 +1,342 @@
+"""Values of Kafka Streams changelogs: what the log of every state store holds, up to the end of an hour.
+
+Option `hour`: its start in ISO 8601; `sample_values`: values of one changelog to read at most. Two kinds of rows per
+topic: one per partition with its offsets (no `offset`), and one per record. A larger log is read evenly in runs of
+CHUNK_VALUES, half of them within the hour and half before it, so a version that fills 0.1 % of either in one stretch,
+or is strewn over it, is met as long as `sample_values` is at least 2,000 × CHUNK_VALUES.
+
+`position` orders the records of a topic as they were written, across partitions: the greatest timestamp so far within
+the partition (milliseconds, so that late events don't look old) and, in the low bits, a mark that tells them apart.
+
+Reads: metadata, ListGroups, three ListOffsets per partition, Fetch. Needs: Describe and Read on the changelogs. Can't
+see: values that compaction has taken; the hour of records whose producers' clocks are wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import HOUR
+
+from spark_apps.sources.kafka_client import (
+    ANSWER_SECONDS,
+    SILENT,
+    Answer,
+    ClusterPartition,
+    ClusterReader,
+    ClusterSource,
+    Connection,
+    cluster_named,
+    list_offsets,
+)
+
+CHUNK_VALUES = 25
+SLICES_PER_TOPIC = 4
+STALLED_SECONDS = 10
+SUFFIX = "-changelog"
+_GENERATED_STORE = re.compile(r"-(K(?:STREAM|TABLE)-.+-STORE-\d{10})$")
+_POSITION_BITS = 20
+
+
+@dataclass
+class Log:
+    """One partition of a changelog: offsets of its start, of the hour's start and of its end (exclusive)."""
+
+    partition: int
+    start: int
+    hour_start: int
+    end: int
+
+
+@dataclass
+class Chunk:
+    """Records to read: from `low`, before `high`, at most `limit` (0: all)."""
+
+    partition: int
+    low: int
+    high: int
+    limit: int
+
+
+@dataclass
+class TopicSlice(ClusterPartition):
+    """Some partitions of one changelog, read by one task; or a gap."""
+
+    topic: str = ""
+    application_id: str = ""
+    store: str = ""
+    logs: list[Log] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    gap: str | None = None
+
+
+class ChangelogReader(ClusterReader):
+    """See the module."""
+
+    def partitions(self) -> list[InputPartition]:
+        return [part for name in self.clusters for part in self._plan(name)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, TopicSlice):
+            return
+        resource = f"{partition.cluster}/{partition.topic}" if partition.topic else partition.cluster
+        known = {
+            "resource": resource,
+            "cluster": partition.cluster,
+            "topic": partition.topic or None,
+            "application_id": partition.application_id or None,
+            "store": partition.store or None,
+        }
+        if partition.gap is not None or not partition.logs:
+            yield from self.batches([known | {"gap": partition.gap}])
+        yield from self.batches(
+            known
+            | {
+                "partition": log.partition,
+                "log_start_offset": log.start,
+                "hour_start_offset": log.hour_start,
+                "log_end_offset": log.end,
+            }
+            for log in partition.logs
+        )
+        if partition.chunks:
+            connection = Connection(cluster_named(partition.cluster))
+            try:
+                yield from self._records(connection, partition, resource)
+            except KafkaException as error:
+                yield from self.batches([known | {"gap": _gap(connection, partition.topic, error)}])
+
+    def _plan(self, cluster: str) -> list[TopicSlice]:
+        """What to read of a cluster; whatever can't be asked becomes a slice that carries its gap."""
+        try:
+            connection = Connection(cluster_named(cluster))
+        except StreamwardenError as error:
+            return [TopicSlice(cluster, gap=f"refused: {error}")]
+        try:
+            metadata = connection.metadata()
+        except KafkaException as error:
+            return [TopicSlice(cluster, gap=connection.gap(error))]
+        topics = {
+            topic.topic: sorted(topic.partitions)
+            for topic in metadata.topics.values()
+            if topic.topic.endswith(SUFFIX) and topic.error is None
+        }
+        logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
+        groups = _group_ids(connection)
+        plan: list[TopicSlice] = [] if topics else [TopicSlice(cluster)]
+        for topic, partitions in topics.items():
+            application_id, store = split_changelog(topic, groups, set(metadata.topics))
+            found = [logs[topic, partition] for partition in partitions]
+            refused = next((log for log in found if isinstance(log, BaseException)), None)
+            whole = TopicSlice(cluster, topic=topic, application_id=application_id, store=store)
+            if refused is not None:
+                whole.gap = _gap(connection, topic, refused)
+                plan.append(whole)
+            else:
+                plan += _slices(whole, [log for log in found if isinstance(log, Log)], self._sample_values)
+        return plan
+
+    @property
+    def _sample_values(self) -> int:
+        return int(self.options["sample_values"])
+
+    def _records(self, connection: Connection, part: TopicSlice, resource: str) -> Iterator[pa.RecordBatch]:
+        schema = to_arrow_schema(self.schema)
+        now_ms = int(datetime.now(UTC).timestamp() * 1000)
+        consumer = _consumer(connection, sampled=any(chunk.limit for chunk in part.chunks))
+        newest_ms: dict[int, int] = {}
+        try:
+            for records in _fetch(consumer, part.topic, part.chunks):
+                columns: dict[str, list[Any]] = {"partition": [], "offset": [], "at": [], "position": []}
+                for record in records:
+                    partition, offset, at_ms = record.partition(), record.offset(), record.timestamp()[1]
+                    written_ms = newest_ms[partition] = max(newest_ms.get(partition, 0), min(at_ms, now_ms))
+                    mark = (partition * 7919 + offset) % (1 << _POSITION_BITS)
+                    columns["partition"].append(partition)
+                    columns["offset"].append(offset)
+                    columns["at"].append(at_ms * 1000)
+                    columns["position"].append((written_ms << _POSITION_BITS) | mark)
+                columns["key"] = [record.key() for record in records]
+                columns["value"] = [record.value() for record in records]
+                columns["resource"] = [resource] * len(records)
+                arrays = [
+                    pa.array(columns[name], kind) if name in columns else pa.nulls(len(records), kind)
+                    for name, kind in zip(schema.names, schema.types, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        finally:
+            consumer.close()
+
+
+class ChangelogValues(ClusterSource):
+    """Spark data source `changelog_values`. A cluster without changelogs is one row without a topic."""
+
+    reader_type = ChangelogReader
+
+    @classmethod
+    def name(cls) -> str:
+        return "changelog_values"
+
+    def schema(self) -> str:
+        return (
+            "resource string, gap string, cluster string, topic string, application_id string, store string,"
+            " partition int, log_start_offset bigint, hour_start_offset bigint, log_end_offset bigint,"
+            " offset bigint, at timestamp, position bigint, key binary, value binary"
+        )
+
+
+def split_changelog(topic: str, groups: set[str], topics: set[str]) -> tuple[str, str]:
+    """Application id and store of `<application.id>-<store>-changelog`; both may contain dashes.
+
+    A group of that name decides (a Streams application's group is its id), then a store name that Streams generated,
+    then what the topic shares with sibling internal topics, and at last the first dash.
+    """
+    stem = topic.removesuffix(SUFFIX)
+    if owners := [group for group in groups if stem.startswith(f"{group}-")]:
+        application_id = max(owners, key=len)
+    elif generated := _GENERATED_STORE.search(stem):
+        application_id = stem[: generated.start()]
+    else:
+        heads = [stem[: match.start()] for match in re.finditer("-", stem)]
+        siblings = [t for t in topics if t != topic and t.endswith((SUFFIX, "-repartition"))]
+        shared = [head for head in heads if any(t.startswith(f"{head}-") for t in siblings)]
+        application_id = max(shared, key=len) if shared else stem.partition("-")[0]
+    return application_id, stem[len(application_id) + 1 :] or stem
+
+
+def plan_chunks(logs: list[Log], sample_values: int) -> list[Chunk]:
+    """All of a small log; of a larger one even runs, half within the hour and half before it, in write order."""
+    before = sum(log.hour_start - log.start for log in logs)
+    within = sum(log.end - log.hour_start for log in logs)
+    of_hour = min(within, max(sample_values // 2, sample_values - before))
+    of_past = min(before, sample_values - of_hour)
+    chunks: list[Chunk] = []
+    for log in logs:
+        chunks += _even(log.partition, log.start, log.hour_start, of_past, before)
+        chunks += _even(log.partition, log.hour_start, log.end, of_hour, within)
+    return chunks
+
+
+def _even(partition: int, low: int, high: int, wanted: int, there: int) -> list[Chunk]:
+    if low >= high:
+        return []
+    if wanted >= there:
+        return [Chunk(partition, low, high, 0)]
+    step = CHUNK_VALUES * there / wanted
+    count = max(1, round((high - low) / step))
+    edges = [low + (high - low) * i // count for i in range(count + 1)]
+    return [Chunk(partition, a, b, CHUNK_VALUES) for a, b in pairwise(edges)]
+
+
+def _slices(whole: TopicSlice, logs: list[Log], sample_values: int) -> list[TopicSlice]:
+    chunks = plan_chunks(logs, sample_values)
+    count = min(SLICES_PER_TOPIC, len(logs), 1 + sum(log.end - log.start for log in logs) // 10_000)
+    return [
+        TopicSlice(
+            whole.cluster,
+            topic=whole.topic,
+            application_id=whole.application_id,
+            store=whole.store,
+            logs=logs[i::count],
+            chunks=[chunk for chunk in chunks if chunk.partition in {log.partition for log in logs[i::count]}],
+        )
+        for i in range(count)
+    ]
+
+
+def _logs(
+    connection: Connection, topics: dict[str, list[int]], hour: datetime
+) -> dict[tuple[str, int], Log | BaseException]:
+    keys = [(topic, partition) for topic, partitions in topics.items() for partition in partitions]
+    edge_ms = [int(moment.timestamp() * 1000) for moment in (hour, hour + HOUR)]
+    specs = [OffsetSpec.earliest(), OffsetSpec.latest(), *(OffsetSpec.for_timestamp(ms) for ms in edge_ms)]
+    answers = [list_offsets(connection, dict.fromkeys(keys, spec), committed_only=True) for spec in specs]
+    logs: dict[tuple[str, int], Log | BaseException] = {}
+    for key in keys:
+        offsets: list[int] = []
+        for answer in answers:
+            found = answer[key]
+            if isinstance(found, Answer):
+                offsets.append(found.offset)
+            else:
+                logs[key] = found
+                break
+        else:
+            start, end, hour_start, hour_end = offsets
+            last = min(hour_end, end) if hour_end >= 0 else end
+            logs[key] = Log(key[1], start, min(hour_start, last) if hour_start >= 0 else last, max(start, last))
+    return logs
+
+
+def _group_ids(connection: Connection) -> set[str]:
+    """Known groups; without the right to list them the names of the topics have to do."""
+    try:
+        listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
+    except KafkaException:
+        return set()
+    return {group.group_id for group in listing.valid}
+
+
+def _consumer(connection: Connection, *, sampled: bool) -> Consumer:
+    """A consumer that never joins its group and commits nothing. Short runs fetch little, whole logs fetch ahead."""
+    sizes = {"fetch.message.max.bytes": 64 * 1024, "queued.min.messages": CHUNK_VALUES} if sampled else {}
+    return Consumer(
+        {
+            **connection.properties,
+            "group.id": connection.cluster.client.get("group.id", "streamwarden"),
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+            **sizes,
+        },
+        logger=SILENT,
+    )
+
+
+def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list[Any]]:
+    """Records of the chunks in bounded lists; raises KafkaException when the log stops answering."""
+    pending: list[Any] = []
+    for chunk in chunks:
+        consumer.assign([TopicPartition(topic, chunk.partition, chunk.low)])
+        left = chunk.limit or chunk.high - chunk.low
+        reached = False
+        while left > 0 and not reached:
+            answers = consumer.consume(num_messages=min(left, 2000), timeout=STALLED_SECONDS)
+            if not answers:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            for answer in answers:
+                error = answer.error()
+                if error is not None and error.code() not in (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT):
+                    raise KafkaException(error)
+                if error is not None:
+                    reached = reached or error.code() == KafkaError._PARTITION_EOF
+                elif answer.offset() >= chunk.high:
+                    reached = True
+                else:
+                    pending.append(answer)
+                    left -= 1
+                    reached = reached or answer.offset() == chunk.high - 1
+        if len(pending) >= 2000:
+            yield pending
+            pending = []
+    if pending:
+        yield pending
+
+
+def _gap(connection: Connection, topic: str, error: BaseException) -> str:
+    code = error.args[0].code() if isinstance(error, KafkaException) else None
+    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC):
+        return f"missing: topic '{topic}' was deleted while it was read."
+    return connection.gap(error)

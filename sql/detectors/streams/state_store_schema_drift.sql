@@ -1,0 +1,185 @@
+/*
+title: Values of a state store changed their schema
+severity: critical
+owner: streaming
+maturity: stable
+reads: [metrics.state_store_hourly, metrics.state_store_change_hourly]
+identity: [cluster, topic]
+params:
+  min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance"}
+  min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required"}
+  strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields, or fractions in an integer field; most JSON readers don't"}
+clear_after_hours: 2
+runbook: |
+  1. Read which path changed, from which offset on, and compare the two examples with what the application's current
+     and previous release expect.
+  2. Critical: the release that writes the new values can't restore the old ones. Before any restart or rebalance, give
+     it a reader that accepts both (a default for a missing field, a union for a changed type), or rewrite the old values:
+     read them, upgrade them, and put them back through the application.
+  3. If the state may be rebuilt: stop the application, run kafka-streams-application-reset with its application id,
+     delete the local state and start the new release.
+  4. Warning: don't roll back to, and don't keep running side by side, a release that can't read the new values.
+  5. The ticket closes once the log holds no old values any more: compaction took them, or they were rewritten.
+blind_spots: |
+  The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
+  Strings are strings: a new constant of an enumeration isn't judged. Inside arrays a value counts, not each element.
+  Values framed by a Schema Registry are recognised but not compared. In a large log the values are a sample; a version
+  of fewer than 0.1 % of them may be missed. In a compacted log old records are final states: a field that only young
+  records lack looks like one that was removed, if it is gone at a stroke.
+*/
+with changes as (
+  select
+    c.*,
+    case
+      when c.strict_only and :strict_readers = 0 then 'info'
+      when least(coalesce(c.old_count, 0), coalesce(c.new_count, 0)) < :min_values then 'info'
+      when c.breaks_backward then 'critical'
+      when c.breaks_forward then 'warning'
+      else 'info'
+    end as weight
+  from metrics.state_store_change_hourly as c
+  where c.hour = cast(:hour as timestamptz)
+),
+
+described as (
+  select
+    *,
+    row_number() over (
+      partition by cluster, topic
+      order by array_position(array['critical', 'warning', 'info'], weight), old_version, path
+    ) as rank,
+    case
+      when old_type is null then format('%s (%s) was added', path, new_type)
+      when new_type is null and new_presence > 0 then format('%s (%s) is no longer always there', path, old_type)
+      when new_type is null then format('%s (%s) was removed', path, old_type)
+      when change = 'nullability_gained' then format('%s (%s) became null in some values', path, old_type)
+      when change = 'nullability_lost' then format('%s (%s) is never null any more', path, new_type)
+      when change = 'type_widened' then format('%s became %s beside %s', path, new_type, old_type)
+      when change = 'type_narrowed' then format('%s is no longer %s, only %s', path, old_type, new_type)
+      else format('%s turned from %s to %s', path, old_type, new_type)
+    end as what
+  from changes
+),
+
+by_store as (
+  select
+    cluster,
+    topic,
+    min(weight) filter (where rank = 1) as worst,
+    count(*) filter (where weight <> 'info') as breaking,
+    count(*) filter (where weight = 'info') as harmless,
+    string_agg(what, ', ' order by rank) filter (where weight <> 'info' and rank <= 3) as what_broke,
+    sum(old_count) filter (where rank = 1) as old_values,
+    sum(new_count) filter (where rank = 1) as new_values,
+    min(new_first_at) filter (where weight <> 'info') as changed_at,
+    min(old_last_offset) filter (where rank = 1) as old_last_offset,
+    min(new_first_offset) filter (where rank = 1) as new_first_offset,
+    min(path) filter (where rank = 1) as path,
+    min(old_type) filter (where rank = 1) as old_type,
+    min(new_type) filter (where rank = 1) as new_type,
+    jsonb_agg(
+      jsonb_build_object(
+        'path', path, 'change', change, 'weight', weight,
+        'old_type', old_type, 'new_type', new_type,
+        'breaks_backward', breaks_backward, 'breaks_forward', breaks_forward,
+        'old_version', old_version, 'new_version', new_version,
+        'old_values', old_count, 'new_values', new_count,
+        'old_last_offset', old_last_offset, 'new_first_offset', new_first_offset,
+        'old_last_at', old_last_at, 'new_first_at', new_first_at,
+        'old_example', old_example, 'new_example', new_example
+      ) order by rank
+    ) filter (where rank <= 20) as changes
+  from described
+  group by cluster, topic
+),
+
+judged as (
+  select
+    s.*,
+    b.breaking,
+    b.harmless,
+    b.what_broke,
+    b.old_values,
+    b.new_values,
+    b.changed_at,
+    b.old_last_offset,
+    b.new_first_offset,
+    b.path,
+    b.old_type,
+    b.new_type,
+    b.changes,
+    coalesce(b.worst, 'info') as worst,
+    case
+      when s.records is null then 'it couldn''t be read; see the hour''s coverage'
+      when s.values_profiled = 0 then 'its log holds no values'
+      when coalesce(b.worst, 'info') <> 'info' then null
+      when s.values_profiled < :min_profiled then format('%s values are too few to judge', s.values_profiled)
+      when s.format = 'framed' then 'its values are framed by a Schema Registry, and no registry is read'
+      when s.format in ('string', 'binary') then format('its values are %s, not JSON', s.format)
+      when s.unreadable_values * 2 > s.values_profiled
+        then format('%s of %s values aren''t %s', s.unreadable_values, s.values_profiled, s.format)
+    end as why_not
+  from metrics.state_store_hourly as s
+  left join by_store as b on s.cluster = b.cluster and s.topic = b.topic
+  where s.hour = cast(:hour as timestamptz)
+)
+
+select
+  cluster,
+  topic,
+  application_id,
+  store,
+  format as value_format,
+  windowed,
+  versions,
+  values_profiled,
+  values_total,
+  unreadable_values,
+  path,
+  old_type,
+  new_type,
+  old_values,
+  new_values,
+  old_last_offset,
+  new_first_offset,
+  changed_at,
+  changes,
+  format('%s/%s', cluster, topic) as resource,
+  case when why_not is not null then 'skip' when worst = 'info' then 'ok' else 'alarm' end as status,
+  case worst when 'warning' then 'warning' else 'critical' end as severity,
+  case
+    when why_not is not null then format('Store %s of %s can''t be judged, as %s.', store, application_id, why_not)
+    when worst = 'info'
+      then format(
+        'Store %s of %s: %s values looked at, %s schema version%s in the log, %s compatible change%s.',
+        store, application_id, values_profiled, coalesce(versions, 1),
+        case when coalesce(versions, 1) = 1 then '' else 's' end,
+        coalesce(harmless, 0), case when coalesce(harmless, 0) = 1 then '' else 's' end
+      )
+    else format(
+      'In store %s of %s, %s%s since %s UTC; the log still holds %s old values beside %s new ones, so %s.',
+      store, application_id, what_broke,
+      case when breaking > 3 then format(' and %s more', breaking - 3) else '' end,
+      left((changed_at at time zone 'UTC')::text, 16), old_values, new_values,
+      case worst
+        when 'critical' then 'the new release can''t restore the old state'
+        else 'the previous release can''t read the new state'
+      end
+    )
+  end as reason,
+  case
+    when why_not is not null or worst = 'info' then null
+    when worst = 'critical'
+      then format(
+        'Before %s restarts or rebalances, make its reader accept both kinds of %s, or rewrite the values up to'
+        || ' offset %s (partition first); otherwise the restore fails or loses them.',
+        application_id, path, old_last_offset
+      )
+    else format(
+      'Don''t roll %s back, and don''t run both releases side by side, until its previous release accepts %s as it'
+      || ' is from offset %s (partition first) on.',
+      application_id, path, new_first_offset
+    )
+  end as advice,
+  jsonb_build_array(format('app:%s', application_id), format('topic:%s/%s', cluster, topic)) as touches
+from judged
