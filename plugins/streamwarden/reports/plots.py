@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from PIL import Image
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
@@ -38,7 +39,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "--")
 LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
-INCHES_WIDE, DOTS_PER_INCH = 7.6, 110
+INCHES_WIDE, DOTS_PER_INCH = 7.6, 150
 TABLE_ROWS, CELL_CHARACTERS, LABEL_CHARACTERS = 30, 44, 34
 _BYTES = {"bytes": "", "bytes/s": "/s"}
 
@@ -138,7 +139,7 @@ def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
             linestyle=(0, (4, 3)) if limit else STROKES[number % len(STROKES)],
             linewidth=1.4 if limit else 1.8,
             marker="o" if len(points) < 3 and not limit else None,
-            label=_short(name),
+            label=_short(name) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
         )
     axes.axvspan(hour, hour + timedelta(hours=1), color="#0072B2", alpha=0.07, linewidth=0)  # type: ignore[arg-type]
     locator = AutoDateLocator(tz=UTC)
@@ -277,7 +278,12 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
 def _rendered(figure: Figure, format: Format, alt: str) -> bytes:
     out = io.BytesIO()
     if format == "png":
-        figure.savefig(out, format="png", dpi=DOTS_PER_INCH, metadata={"Description": alt})
+        figure.savefig(out, format="png", dpi=DOTS_PER_INCH)
+        # A plot has few colours: with a palette it weighs a fifth, which mail likes.
+        with Image.open(out) as picture:
+            small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        out = io.BytesIO()
+        small.save(out, "png", optimize=True)
         return out.getvalue()
     figure.savefig(out, format="svg", metadata={"Date": None})
     svg = out.getvalue().decode()

@@ -57,7 +57,7 @@ def test_each_kind_is_drawn_with_words_and_harmless_names(warehouse: sa.Engine, 
     assert root.get("role") == "img" and root.get("aria-label") == svg.alt
     assert svg.alt.startswith("Bucket of the volume, hour 2026-01-05 10:00 UTC.")
     png = draw_finding(warehouse, name, HOUR, {"id": EVIL}, "png", folder)
-    assert png is not None and png.content.startswith(b"\x89PNG") and len(png.content) < 400_000
+    assert png is not None and png.content.startswith(b"\x89PNG") and len(png.content) < 200_000
 
 
 def test_units_follow_the_values_and_limits_are_named(warehouse: sa.Engine, folder: Path) -> None:

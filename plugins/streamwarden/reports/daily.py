@@ -1,0 +1,167 @@
+"""The daily report: what is open, new, closed, what couldn't be judged, the fleet in figures; as HTML and by mail."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import sqlalchemy as sa
+
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import Config
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import start_of_hour
+from streamwarden.readable import clean, moment, readable_evidence, span
+from streamwarden.reports.plots import Drawing, draw_finding
+from streamwarden.tickets.render import finding_url
+
+QUERIES = PROJECT_ROOT / "sql" / "reports"
+MOST_FINDINGS, MOST_LINES, MOST_PLOTS, MOST_EVIDENCE = 50, 20, 20, 14
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=jinja2.select_autoescape(["html"]),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_TEMPLATES.filters |= {"moment": moment, "clean": clean}
+
+
+@dataclass(frozen=True)
+class Report:
+    """A rendered day. The HTML names its pictures by content id (`cid:`), as mail wants it."""
+
+    day: date
+    subject: str
+    html: str
+    text: str
+    images: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """An open ticket as the report shows it."""
+
+    ticket: dict[str, Any]
+    lasting: str
+    advice: str
+    evidence: list[tuple[str, str]]
+    page: str
+    cause_page: str | None
+    image: str | None
+    alt: str
+
+
+def render_daily(engine: sa.Engine, config: Config, day: date, now: datetime | None = None) -> Report:
+    """The report of a day (UTC), `[day 00:00, next day 00:00)`; of today as far as it goes."""
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    period = {"start": start, "finish": start + timedelta(days=1)}
+    with engine.connect() as connection:
+        totals = _ask(connection, "totals", period)[0]
+        tickets = _ask(connection, "open_tickets", period | {"most": MOST_FINDINGS})
+        parts = {
+            "closed": _ask(connection, "closed_tickets", period | {"most": MOST_LINES}),
+            "not_judged": _ask(connection, "not_judged", period | {"most": MOST_LINES}),
+            "gaps": _ask(connection, "gaps", period | {"most": MOST_LINES}),
+            "fleet": _ask(connection, "fleet", period),
+        }
+    images: dict[str, bytes] = {}
+    findings = [_finding(engine, config, ticket, images, period["finish"]) for ticket in tickets]
+    ended = min(period["finish"], start_of_hour(now or datetime.now(UTC)))
+    context = {
+        "day": day,
+        "totals": totals,
+        "findings": findings,
+        "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
+        "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
+        "finding_url": lambda fingerprint: finding_url(config, fingerprint),
+        **parts,
+    }
+    subject = f"Streamwarden {day:%Y-%m-%d}: {_headline(totals)}"
+    html = _TEMPLATES.get_template("daily.html").render(context | {"subject": subject})
+    text = _TEMPLATES.get_template("daily.txt").render(context | {"subject": subject})
+    return Report(day, subject, _inlined(html), re.sub(r"\n{3,}", "\n\n", text), images)
+
+
+def write_report(report: Report, config: Config) -> Path:
+    """Writes the report as one HTML file, pictures inside; returns its path.
+
+    Raises:
+        StreamwardenError: the folder can't be written.
+    """
+    html = report.html
+    for cid, png in report.images.items():
+        html = html.replace(f"cid:{cid}", f"data:image/png;base64,{base64.b64encode(png).decode()}")
+    folder = PROJECT_ROOT / config.reports.folder
+    file = folder / f"daily-{report.day:%Y-%m-%d}.html"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Readers never see half a file.
+        unfinished = file.with_suffix(".part")
+        unfinished.write_text(html, encoding="utf-8")
+        unfinished.replace(file)
+    except OSError as error:
+        raise StreamwardenError(f"reports.folder {folder}: {error.strerror or error}.") from None
+    return file
+
+
+def _headline(totals: dict[str, Any]) -> str:
+    if not totals["hours_judged"]:
+        return "no hour was judged"
+    if not totals["open"]:
+        return f"nothing open, {totals['closed']} closed"
+    critical = f" ({totals['open_critical']} critical)" if totals["open_critical"] else ""
+    return f"{totals['open']} open{critical}, {totals['new']} new, {totals['closed']} closed"
+
+
+def _finding(
+    engine: sa.Engine, config: Config, ticket: dict[str, Any], images: dict[str, bytes], finish: datetime
+) -> _Finding:
+    evidence = ticket["evidence"] or {}
+    last = ticket["hour"] or ticket["opened_hour"]
+    drawing = _draw(engine, ticket) if ticket["hour"] and len(images) < MOST_PLOTS else None
+    cid = None
+    if drawing:
+        cid = f"plot-{ticket['ticket_id']}@streamwarden"
+        images[cid] = drawing.content
+    return _Finding(
+        ticket=ticket,
+        lasting=span((min(finish, last + timedelta(hours=1)) - ticket["opened_hour"]).total_seconds()),
+        advice=clean(evidence.get("advice") or ""),
+        evidence=readable_evidence(evidence)[:MOST_EVIDENCE],
+        page=finding_url(config, ticket["fingerprint"]),
+        cause_page=finding_url(config, ticket["cause_fingerprint"]) if ticket["cause_fingerprint"] else None,
+        image=cid,
+        alt=drawing.alt if drawing else "",
+    )
+
+
+def _draw(engine: sa.Engine, ticket: dict[str, Any]) -> Drawing | None:
+    try:
+        return draw_finding(engine, ticket["detector"], ticket["hour"], ticket["identity"], "png")
+    except StreamwardenError:
+        return None  # a broken plot is for `make check` to find; the report goes out
+
+
+def _ask(connection: sa.Connection, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    statement = sa.text((QUERIES / f"{query}.sql").read_text())
+    return [dict(row) for row in connection.execute(statement, values).mappings()]
+
+
+def _inlined(html: str) -> str:
+    """Styles on the elements too: many mail programs drop the sheet. It stays for those that know dark and narrow."""
+    import css_inline
+
+    inliner = css_inline.CSSInliner(keep_style_tags=True, keep_at_rules=True, load_remote_stylesheets=False)
+    # It writes `<` in attributes as it is: right in HTML, but not every mail program's reader is that good.
+    return re.sub(
+        r'(<img src="[^"]*" alt=")([^"]*)',
+        lambda found: found[1] + found[2].replace("<", "&lt;").replace(">", "&gt;"),
+        inliner.inline(html),
+    )

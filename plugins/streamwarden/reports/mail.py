@@ -1,0 +1,95 @@
+"""Sends a report by mail: HTML with pictures by content id, and plain text for who wants that."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from urllib.parse import unquote, urlsplit
+
+from streamwarden.config import Config
+from streamwarden.errors import StreamwardenError
+from streamwarden.reports.daily import Report
+
+SMTP_ENV = "STREAMWARDEN_SMTP_URL"  # smtp://host:25, smtp+starttls://user:password@host:587, smtps://…:465
+TIMEOUT_SECONDS = 30
+
+
+def mail_report(report: Report, config: Config, airflow_connection: str | None = None) -> int:
+    """Sends the report to the configured recipients; returns how many there are.
+
+    Args:
+        airflow_connection: id of Airflow's SMTP connection; without it the address is `$STREAMWARDEN_SMTP_URL`.
+
+    Raises:
+        StreamwardenError: the server can't be reached or refuses; one line without the password.
+    """
+    recipients = config.reports.mail_to
+    if not recipients:
+        return 0
+    message = compose(report, config)
+    try:
+        with _airflow(airflow_connection) if airflow_connection else _plain() as smtp:
+            refused = smtp.send_message(message)
+    except (OSError, smtplib.SMTPException) as error:
+        raise StreamwardenError(f"reports.mail_to: the mail wasn't sent: {_plainly(error)}") from None
+    if refused:
+        raise StreamwardenError(f"reports.mail_to: the server refused {', '.join(sorted(refused))}.")
+    return len(recipients)
+
+
+def compose(report: Report, config: Config) -> EmailMessage:
+    """The mail: text, and HTML with its pictures."""
+    message = EmailMessage()
+    message["Subject"] = report.subject
+    message["From"] = config.reports.mail_from
+    message["To"] = ", ".join(config.reports.mail_to)
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid("report", "streamwarden")
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(report.text)
+    message.add_alternative(report.html, subtype="html")
+    html = message.get_payload()[1]  # type: ignore[index]
+    for cid, png in report.images.items():
+        html.add_related(png, "image", "png", cid=f"<{cid}>", filename="plot.png")  # type: ignore[union-attr]
+    return message
+
+
+@contextmanager
+def _airflow(connection: str) -> Iterator[smtplib.SMTP]:
+    from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+    with SmtpHook(smtp_conn_id=connection) as hook:
+        # The hook's own sending can't place pictures inside the text; its connection is all we need.
+        yield hook._smtp_client  # type: ignore[misc]
+
+
+@contextmanager
+def _plain() -> Iterator[smtplib.SMTP]:
+    url = urlsplit(os.environ.get(SMTP_ENV, "smtp://localhost:25"))
+    if url.scheme not in ("smtp", "smtp+starttls", "smtps") or not url.hostname:
+        raise StreamwardenError(f"{SMTP_ENV}: must look like smtp://host:25, smtp+starttls://… or smtps://…")
+    tls = ssl.create_default_context()
+    if url.scheme == "smtps":
+        smtp: smtplib.SMTP = smtplib.SMTP_SSL(url.hostname, url.port or 465, timeout=TIMEOUT_SECONDS, context=tls)
+    else:
+        smtp = smtplib.SMTP(url.hostname, url.port or 25, timeout=TIMEOUT_SECONDS)
+    with smtp:
+        if url.scheme == "smtp+starttls":
+            smtp.starttls(context=tls)
+        if url.username:
+            smtp.login(unquote(url.username), unquote(url.password or ""))
+        yield smtp
+
+
+def _plainly(error: Exception) -> str:
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return f"the server refused {', '.join(sorted(error.recipients))}"
+    if isinstance(error, smtplib.SMTPResponseException):
+        said = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
+        return f"{error.smtp_code} {' '.join(said.split())}"
+    return " ".join(str(error).split())

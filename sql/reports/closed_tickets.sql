@@ -1,0 +1,10 @@
+-- What was closed within a period, and why.
+select
+  t.title, t.severity, t.opened_hour, t.closed_hour, t.close_reason, t.external_url, t.fingerprint,
+  count(*) over () as total
+from tickets.ticket as t
+where
+  t.summary_ticket_id is null
+  and t.closed_hour >= cast(:start as timestamptz) and t.closed_hour < cast(:finish as timestamptz)
+order by t.closed_hour desc, t.ticket_id
+limit cast(:most as integer)

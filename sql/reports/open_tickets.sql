@@ -1,0 +1,25 @@
+-- What is open at the end of a period, worst first, with the newest word of its detector. A storm's findings count
+-- with the ticket that stands for them.
+select
+  t.ticket_id, t.fingerprint, t.detector, t.resource, t.identity, t.severity, t.title, t.opened_hour, t.muted_until,
+  t.external_url, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.reason, e.evidence,
+  t.opened_hour >= cast(:start as timestamptz) as is_new,
+  (select count(*) from tickets.ticket as m where m.summary_ticket_id = t.ticket_id and m.state = 'open') as members,
+  count(*) over () as total
+from tickets.ticket as t
+left join tickets.ticket as c on t.cause_ticket_id = c.ticket_id
+left join lateral (
+  select v.hour, v.reason, v.evidence
+  from detect.evaluation as v
+  where
+    v.fingerprint = t.fingerprint and v.detector = t.detector and v.status = 'alarm'
+    and v.hour >= t.opened_hour and v.hour < cast(:finish as timestamptz)
+  order by v.hour desc
+  limit 1
+) as e on true
+where
+  t.summary_ticket_id is null
+  and t.opened_hour < cast(:finish as timestamptz)
+  and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
+order by array_position(array['critical', 'warning', 'info'], t.severity), t.opened_hour desc, t.ticket_id
+limit cast(:most as integer)

@@ -1,0 +1,28 @@
+-- Findings of a period by what became of them, and what was judged at all. Each finding of a storm counts for itself.
+with finding as (
+  select
+    t.severity,
+    t.opened_hour >= cast(:start as timestamptz) and t.opened_hour < cast(:finish as timestamptz) as is_new,
+    t.opened_hour < cast(:finish as timestamptz)
+    and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz)) as is_open,
+    t.closed_hour >= cast(:start as timestamptz) and t.closed_hour < cast(:finish as timestamptz) as is_closed
+  from tickets.ticket as t
+  where t.detector <> 'storm'
+),
+judged as (
+  select
+    j.hour, sum(j.alarms) as alarms, sum(j.oks) as oks, sum(j.skips) as skips,
+    row_number() over (order by j.hour desc) as place
+  from detect.judgement as j
+  where j.hour >= cast(:start as timestamptz) and j.hour < cast(:finish as timestamptz) and j.status = 'judged'
+  group by j.hour
+)
+select
+  (select count(*) from finding where is_open) as open,
+  (select count(*) from finding where is_open and severity = 'critical') as open_critical,
+  (select count(*) from finding where is_new) as new,
+  (select count(*) from finding where is_closed) as closed,
+  (select count(*) from judged) as hours_judged,
+  (select max(hour) from judged) as newest_hour,
+  (select oks from judged where place = 1) as healthy,
+  (select skips from judged where place = 1) as skipped

@@ -1,0 +1,215 @@
+"""The daily report on a real warehouse, and its mail through a real SMTP server."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import os
+import re
+from collections.abc import Iterator
+from datetime import date
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import sqlalchemy as sa
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+from demo.process import free_port
+from streamwarden.config import Config, Reports
+from streamwarden.errors import StreamwardenError
+from streamwarden.reports import daily, mail, mail_report, render_daily, write_report
+from streamwarden.tickets import reconcile
+
+from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+
+DAY = date(2026, 1, 5)
+EVIL = "<script>alert(1)</script>"
+PLOT = """/*
+title: Bucket
+unit: percent
+kind: lines
+why: because
+*/
+select cast(:hour as timestamptz) + n * interval '1 minute' as at, cast(:id as text) as series, 100 - n as value
+from generate_series(0, 59) as n"""
+
+
+@pytest.fixture
+def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+    """A day with an open finding of a hostile name, one closed, one skipped, and a source that didn't answer."""
+    (tmp_path / "ebs_volume_starving.sql").write_text(PLOT)
+    monkeypatch.setattr(daily, "draw_finding", lambda *args: _draw(*args, tmp_path))
+    story = Story(warehouse)
+    evidence = {"advice": f"Make {EVIL} larger.", "burst_balance_percent": 1.5, "size_gib": 10}
+    story.judge(0, {EVIL: "alarm", "b": "alarm", "c": "skip"}, evidence=evidence, reason=f"{EVIL} is empty.")
+    reconcile(warehouse, Config(), DETECTORS)
+    for number in (1, 2):
+        story.judge(number, {EVIL: "alarm", "b": "ok", "c": "skip"}, evidence=evidence, coverage="refused")
+    story.judge(2, {}, "app_memory_heavy", judgement="blocked")
+    reconcile(warehouse, Config(), DETECTORS)
+    return story
+
+
+def _draw(engine: sa.Engine, *args: Any) -> Any:
+    from streamwarden.reports.plots import draw_finding
+
+    return draw_finding(engine, *args)
+
+
+def test_it_says_what_is_open_new_closed_and_not_judged(story: Story) -> None:
+    report = render_daily(story.engine, Config(), DAY, now=hour(3))
+    assert report.subject == "Streamwarden 2026-01-05: 1 open (1 critical), 2 new, 1 closed"
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html.partition("</style>")[2]))
+    for expected in (
+        "3 of 13 past hours were judged", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
+        "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "healthy again",
+        "1 resources", "c, for example", "because", "10 past hours of this day were never judged",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert "<script" not in report.html
+    assert f"What to do: Make {EVIL} larger." in report.text
+    assert next(iter(report.images.values())).startswith(b"\x89PNG")
+
+
+def test_the_file_is_self_contained_and_writing_it_again_replaces_it(story: Story, tmp_path: Path) -> None:
+    config = Config(reports=Reports(folder=tmp_path / "out"))
+    report = render_daily(story.engine, config, DAY)
+    file = write_report(report, config)
+    assert write_report(report, config) == file and list(file.parent.iterdir()) == [file]
+    html = file.read_text()
+    assert "cid:" not in html and "data:image/png;base64," in html
+    assert not re.findall(r'(?:src|href)="(?!data:|http://127\.0\.0\.1:8080/)[^"]*"', html)
+
+
+def test_a_day_that_nobody_judged_says_so_and_what_to_do(warehouse: sa.Engine) -> None:
+    report = render_daily(warehouse, Config(), DAY)
+    assert report.subject == "Streamwarden 2026-01-05: no hour was judged"
+    assert "nothing is known" in report.html and "streamwarden run --hour 2026-01-05T00:00" in report.html
+    assert "Nothing is open" not in report.html
+
+
+def test_a_healthy_day_says_what_to_do_next(warehouse: sa.Engine) -> None:
+    Story(warehouse).judge(0, {"a": "ok"})
+    report = render_daily(warehouse, Config(), DAY)
+    assert report.subject == "Streamwarden 2026-01-05: nothing open, 0 closed"
+    assert "Nothing is open." in report.html and "streamwarden detectors list" in report.html
+
+
+def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
+    story = Story(warehouse)
+    story.judge(0, {f"v{n}": "alarm" for n in range(200)})
+    reconcile(warehouse, Config(), DETECTORS)
+    report = render_daily(warehouse, Config(), DAY)
+    assert report.subject.endswith("200 open (200 critical), 200 new, 0 closed")
+    assert report.html.count('<section class="finding') == 21
+    assert "180 of its findings are still open" in report.html
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(story: Story, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    config = Config(reports=Reports(folder=tmp_path / "taken"))
+    with pytest.raises(StreamwardenError, match=r"^reports\.folder .*taken: "):
+        write_report(render_daily(story.engine, config, DAY), config)
+
+
+class _Inbox:
+    """Keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.mails: list[EmailMessage] = []
+        self.refuse: str | None = None
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        if self.refuse:
+            return self.refuse
+        self.mails.append(email.message_from_bytes(envelope.content, policy=email.policy.default))  # type: ignore[arg-type]
+        return "250 OK"
+
+
+@pytest.fixture
+def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Inbox]:
+    handler = _Inbox()
+
+    def wanted(server: Any, session: Any, envelope: Any, mechanism: str, login: Any) -> AuthResult:
+        return AuthResult(success=login.password == b"pass word", handled=False)
+
+    controller = Controller(
+        handler,
+        hostname="127.0.0.1",
+        port=free_port(),
+        authenticator=wanted,
+        auth_require_tls=False,
+        auth_required=True,
+    )
+    controller.start()
+    monkeypatch.setenv(mail.SMTP_ENV, f"smtp://me:pass%20word@127.0.0.1:{controller.port}")
+    yield handler
+    controller.stop()
+
+
+@pytest.fixture
+def config() -> Config:
+    return Config(reports=Reports(mail_to=["vera@example.org", "ops@example.org"], mail_from="sw@example.org"))
+
+
+def test_the_mail_carries_text_html_and_pictures_by_content_id(story: Story, inbox: _Inbox, config: Config) -> None:
+    report = render_daily(story.engine, config, DAY)
+    assert mail_report(report, config) == 2
+    got = inbox.mails[0]
+    assert (got["Subject"], got["To"]) == (report.subject, "vera@example.org, ops@example.org")
+    html = got.get_body(("html",))
+    assert html is not None and got.get_body(("plain",)).get_content().startswith(report.subject)  # type: ignore[union-attr]
+    cids = re.findall(r'src="cid:([^"]+)"', html.get_content())
+    pictures = {part["Content-ID"].strip("<>"): part for part in got.walk() if part.get_content_type() == "image/png"}
+    assert cids and set(cids) == set(pictures)
+    assert pictures[cids[0]].get_content() == report.images[cids[0]]
+
+
+def test_no_recipients_no_mail(story: Story, inbox: _Inbox) -> None:
+    assert mail_report(render_daily(story.engine, Config(), DAY), Config()) == 0
+    assert inbox.mails == []
+
+
+def test_through_airflows_connection(
+    story: Story, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = urlsplit(os.environ[mail.SMTP_ENV]).port
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SMTP_TEST",
+        f'{{"conn_type": "smtp", "host": "127.0.0.1", "port": {port}, "login": "me", "password": "pass word",'
+        ' "extra": {"disable_ssl": true, "disable_tls": true}}',
+    )
+    assert mail_report(render_daily(story.engine, config, DAY), config, "smtp_test") == 2
+    assert len(inbox.mails) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("smtp://me:secret@127.0.0.1:9", "the mail wasn't sent"),
+        ("http://x", "must look like smtp://"),
+    ],
+)
+def test_a_mail_that_cannot_be_sent_is_one_line_without_the_password(
+    warehouse: sa.Engine, config: Config, monkeypatch: pytest.MonkeyPatch, url: str, told: str
+) -> None:
+    monkeypatch.setenv(mail.SMTP_ENV, url)
+    with pytest.raises(StreamwardenError, match=told) as error:
+        mail_report(render_daily(warehouse, config, DAY), config)
+    assert "secret" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_wrong_credentials_and_a_refused_mail_are_one_line(
+    warehouse: sa.Engine, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, url = render_daily(warehouse, config, DAY), os.environ[mail.SMTP_ENV]
+    inbox.refuse = "552 too large"
+    with pytest.raises(StreamwardenError, match="552 too large"):
+        mail_report(report, config)
+    monkeypatch.setenv(mail.SMTP_ENV, url.replace("pass%20word", "hunter2"))
+    with pytest.raises(StreamwardenError, match="535") as error:
+        mail_report(report, config)
+    assert "hunter2" not in str(error.value)
