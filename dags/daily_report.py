@@ -1,0 +1,49 @@
+"""The daily report: what is open, new and closed, and what couldn't be judged. An HTML file; mail where it is wanted.
+
+The file goes to `reports.folder`. Mail goes to `reports.mail_to` through Airflow's SMTP connection `smtp_default`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, task
+
+
+@task
+def report(day: str) -> str:
+    """Writes the report of a day (UTC) and mails it when there are recipients; returns the file's path."""
+    from datetime import date
+
+    from streamwarden.config import load_config
+    from streamwarden.reports import mail_report, render_daily, write_report
+    from streamwarden.warehouse import open_warehouse
+
+    config = load_config()
+    rendered = render_daily(open_warehouse(config), config, date.fromisoformat(day))
+    path = write_report(rendered, config)
+    if config.reports.mail_to:
+        from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+        with SmtpHook("smtp_default") as hook:
+            mail_report(rendered, config, hook.get_conn())
+    return str(path)
+
+
+with DAG(
+    dag_id="daily_report",
+    description="The daily report, to a file and by mail",
+    doc_md=__doc__,
+    schedule=CronDataIntervalTimetable("30 0 * * *", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={
+        "owner": "streamwarden",
+        "retries": 2,
+        "retry_delay": timedelta(minutes=5),
+        "execution_timeout": timedelta(minutes=15),
+    },
+    tags=["streamwarden"],
+) as dag:
+    report("{{ (data_interval_start or dag_run.run_after) | ds }}")
