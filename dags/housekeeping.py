@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, task
 
 
-@task
+@task(multiple_outputs=False)
 def keep_warehouse() -> dict[str, int]:
     """Makes the next days' partitions and drops what is too old; returns what was done, by table."""
     from streamwarden.config import load_config

@@ -1,4 +1,4 @@
-"""What the DAGs need beyond Airflow's own operators: the hour that a run is about, and the wait until it has settled."""
+"""What the DAGs need beyond Airflow's own operators: the hour a run is about, and the wait until it has settled."""
 
 from __future__ import annotations
 

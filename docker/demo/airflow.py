@@ -1,0 +1,305 @@
+"""Airflow for the demo and the tests: its four processes on 127.0.0.1, metadata in the embedded PostgreSQL.
+
+with Airflow(fleet) as airflow:      # returns at once; it comes up in the background
+    airflow.run_hour(hour)           # triggers the `hourly` DAG for that hour and waits for its end
+    airflow.where_to_click()
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import httpx
+import psutil
+import sqlalchemy as sa
+from cryptography.fernet import Fernet
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import Warehouse
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import HOUR
+from streamwarden.warehouse import AIRFLOW_DATABASE, embedded_url, engine
+
+from demo.process import Process, claim_port
+
+COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+USERS = {"admin": "admin", "viewer": "viewer"}
+PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
+READY_SECONDS = 180.0
+RUN_SECONDS = 600.0
+STOP_SECONDS = 20.0
+_FINAL = {"success", "failed", "skipped", "upstream_failed", "removed"}
+
+
+class Place(Protocol):
+    """What Airflow needs to know of the fleet it works for."""
+
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """What Streamwarden needs to look at the fleet; names its config file."""
+
+    def say(self, line: str, /) -> None:
+        """Tells the user of progress."""
+
+
+class Airflow:
+    """The four processes, stopped by pid in the end."""
+
+    def __init__(self, place: Place, *, port: int | None = None, metadata_url: str | None = None) -> None:
+        self.folder = place.folder / "airflow"
+        self._place = place
+        wanted = port if port is not None else int(os.environ.get(PORT_VARIABLE) or 8080)
+        self.port = claim_port(wanted, "Airflow", PORT_VARIABLE)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._metadata_url = metadata_url or embedded_url(PROJECT_ROOT / Warehouse().data_folder, AIRFLOW_DATABASE)
+        self._processes: list[Process] = []
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="airflow")
+        self._started: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._secrets = _secrets(self.folder)
+        self._started = self._starter.submit(self._start)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starter.shutdown()
+        children = [child for process in self._processes for child in _family(process)]
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.stop(STOP_SECONDS)
+        for child in psutil.wait_procs(children, timeout=2)[1]:
+            child.kill()
+
+    def run_hour(self, hour: datetime) -> None:
+        """Runs the hour and tells of each task as it ends.
+
+        Raises:
+            StreamwardenError: the run failed, or took longer than ten minutes.
+        """
+        self.wait_until_ready()
+        with self._client() as client:
+            run_id = self._trigger(client, hour)
+            self._place.say(f"Airflow runs the hour {hour:%Y-%m-%d %H:%M} UTC")
+            state = self._follow(client, run_id)
+        if state != "success":
+            raise StreamwardenError(f"the hourly run ended as {state}: {self.url}/dags/hourly/runs/{run_id}")
+
+    def where_to_click(self) -> list[str]:
+        """Lines with addresses and log-ins for the user."""
+        return [
+            f"Streamwarden in Airflow: {self.url}/plugin/streamwarden (user admin, password {self.password('admin')})",
+            f"the hour's run:          {self.url}/dags/hourly",
+        ]
+
+    def password(self, user: str) -> str:
+        """The generated password of a user."""
+        return str(json.loads((self.folder / "passwords.json").read_text())[user])
+
+    def token(self, user: str = "admin") -> str:
+        """A token for Airflow's REST API."""
+        body = {"username": user, "password": self.password(user)}
+        return str(
+            httpx.post(f"{self.url}/auth/token", json=body, timeout=30).raise_for_status().json()["access_token"]
+        )
+
+    def wait_until_ready(self) -> None:
+        """Returns when all four are healthy and the `hourly` DAG is known and running.
+
+        Raises:
+            StreamwardenError: a process ended, or they aren't ready in time; names its log.
+        """
+        if self._started is None:
+            raise StreamwardenError("Airflow was not started")
+        self._started.result()
+        deadline, missing = time.monotonic() + READY_SECONDS, "an answer"
+        while time.monotonic() < deadline:
+            self.check()
+            missing = self._missing()
+            if not missing:
+                return
+            time.sleep(0.5)
+        raise StreamwardenError(f"Airflow isn't ready after {READY_SECONDS:.0f} s, it lacks {missing}: {self.folder}")
+
+    def check(self) -> None:
+        """Raises, with the log's telling line, when a process is gone."""
+        for process in self._processes:
+            process.check()
+
+    def environment(self) -> dict[str, str]:
+        """Everything the four processes and their tasks need, secrets included."""
+        return {
+            **self._place.environment(),
+            **_settings(self.folder, self.port),
+            **self._secrets,
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self._metadata("psycopg2"),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": self._metadata("asyncpg"),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+
+    def _start(self) -> None:
+        environment = self.environment()
+        _call([_program("streamwarden"), "migrate"], environment)
+        self._migrate_metadata(environment)
+        for component in COMPONENTS:
+            command = [_program("airflow"), component]
+            self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
+
+    def _migrate_metadata(self, environment: Mapping[str, str]) -> None:
+        """Nine seconds, so only for a new database or another Airflow."""
+        stamp, version = self.folder / "metadata-version", importlib.metadata.version("apache-airflow")
+        with engine(self._metadata_url).connect() as connection:
+            is_there = connection.execute(sa.text("select to_regclass('public.alembic_version')")).scalar()
+        if not is_there or not stamp.exists() or stamp.read_text() != version:
+            _call([_program("airflow"), "db", "migrate"], environment)
+            stamp.write_text(version)
+
+    def _metadata(self, driver: str) -> str:
+        return self._metadata_url.replace("postgresql://", f"postgresql+{driver}://", 1)
+
+    def _missing(self) -> str:
+        """What isn't ready yet, in words; empty when all is."""
+        try:
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10).raise_for_status().json()
+            unwell = [part for part, state in health.items() if state.get("status") != "healthy"]
+            if unwell:
+                return " and ".join(unwell)
+            with self._client() as client:
+                if client.get("/dags/hourly").status_code != httpx.codes.OK:
+                    return "the DAG `hourly`"
+        except httpx.HTTPError:
+            return "an answer"
+        return ""
+
+    def _client(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.token()}"}
+        return httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=30)
+
+    def _trigger(self, client: httpx.Client, hour: datetime) -> str:
+        _must(client.post("/pools", json={"name": "spark", "slots": 2, "include_deferred": False}), also=409)
+        _must(client.patch("/dags/hourly", json={"is_paused": False}))
+        interval = {"data_interval_start": hour.isoformat(), "data_interval_end": (hour + HOUR).isoformat()}
+        run_id = f"demo_{hour:%Y-%m-%dT%H}_{datetime.now(UTC):%H%M%S}"
+        run = {"dag_run_id": run_id, "logical_date": None, **interval, "conf": {"settle": False}}
+        return str(_must(client.post("/dags/hourly/dagRuns", json=run))["dag_run_id"])
+
+    def _follow(self, client: httpx.Client, run_id: str) -> str:
+        told: set[str] = set()
+        deadline = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < deadline:
+            self.check()
+            state = str(_must(client.get(f"/dags/hourly/dagRuns/{run_id}"))["state"])
+            tasks = _must(client.get(f"/dags/hourly/dagRuns/{run_id}/taskInstances"))["task_instances"]
+            for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
+                if task["state"] in _FINAL and task["task_id"] not in told:
+                    told.add(task["task_id"])
+                    self._tell(task)
+            if state in ("success", "failed"):
+                return state
+            time.sleep(1)
+        raise StreamwardenError(f"the hourly run didn't end within {RUN_SECONDS:.0f} s: {self.url}/dags/hourly")
+
+    def _tell(self, task: Mapping[str, Any]) -> None:
+        if task["task_id"] == "incomplete" and task["state"] == "skipped":
+            return  # that is good news, and no news
+        seconds = f"{task['duration']:.0f} s" if task["duration"] else ""
+        self._place.say(f"{task['state']:<8} {task['task_id']} {seconds}")
+
+
+def _settings(folder: Path, port: int) -> dict[str, str]:
+    """Airflow's configuration: loopback only, small, our folders."""
+    url = f"http://127.0.0.1:{port}"
+    sections = {
+        "CORE": {
+            "DAGS_FOLDER": PROJECT_ROOT / "dags",
+            "PLUGINS_FOLDER": PROJECT_ROOT / "plugins",
+            "LOAD_EXAMPLES": False,
+            "EXECUTOR": "LocalExecutor",
+            "PARALLELISM": 4,  # each worker is a process of its own, idle or not
+            "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
+            "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": folder / "passwords.json",
+            "EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        },
+        "API": {"HOST": "127.0.0.1", "PORT": port, "BASE_URL": url, "WORKERS": 1},
+        "LOGGING": {"BASE_LOG_FOLDER": folder / "logs"},
+        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": 0.5, "ENABLE_HEALTH_CHECK": False},
+        "DAG_PROCESSOR": {"PARSING_PROCESSES": 1},
+        "TRIGGERER": {"CAPACITY": 100},
+        "USAGE_DATA_COLLECTION": {"ENABLED": False},
+    }
+    settings = {f"AIRFLOW__{s}__{k}": str(v) for s, values in sections.items() for k, v in values.items()}
+    spark = {
+        "conn_type": "spark",
+        "host": "local[2]",
+        "extra": {"deploy-mode": "client", "spark-binary": "spark-submit"},
+    }
+    return {
+        **settings,
+        "AIRFLOW_HOME": str(folder),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONUNBUFFERED": "1",
+        # The fleet's hour is run by hand; by itself Airflow goes on with the hours after it.
+        "STREAMWARDEN_FIRST_HOUR": f"{datetime.now(UTC):%Y-%m-%dT%H}:00",
+    }
+
+
+def _secrets(folder: Path) -> dict[str, str]:
+    """Keys as environment variables; the users' passwords lie in `passwords.json`. Random, for the owner's eyes only."""
+    keys, passwords = folder / "secrets.json", folder / "passwords.json"
+    if not keys.exists():
+        _write_private(
+            keys,
+            {
+                "AIRFLOW__CORE__FERNET_KEY": Fernet.generate_key().decode(),
+                "AIRFLOW__API__SECRET_KEY": secrets.token_hex(32),
+                "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
+            },
+        )
+    if not passwords.exists():
+        _write_private(passwords, {user: secrets.token_urlsafe(12) for user in USERS})
+    return dict(json.loads(keys.read_text()))
+
+
+def _write_private(file: Path, content: Mapping[str, str]) -> None:
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(content))
+
+
+def _program(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+def _call(command: list[str], environment: Mapping[str, str]) -> None:
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        raise StreamwardenError(f"`{' '.join([Path(command[0]).name, *command[1:]])}` failed: {lines[-1]}")
+
+
+def _must(answer: httpx.Response, also: int | None = None) -> dict[str, Any]:
+    """The answer's JSON; another status than success (or `also`) is an error in one line."""
+    if answer.is_error and answer.status_code != also:
+        raise StreamwardenError(
+            f"Airflow answered {answer.status_code} to {answer.request.url.path}: {answer.text[:200]}"
+        )
+    return dict(answer.json())
+
+
+def _family(process: Process) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
