@@ -17,7 +17,8 @@ from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
 from streamwarden.config import Config
 
-from spark_apps.models.schema_versions import BUCKETS, Exemplar, Profile, Report, ShapeCount
+from spark_apps.models.schema_report import Exemplar, Report
+from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters
 

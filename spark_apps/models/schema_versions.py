@@ -11,7 +11,6 @@ Nothing here knows thresholds of tickets: whether a change breaks restore or rol
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Maps, Path, leaves_at, render, type_of
+from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Maps, Path
 
 BUCKETS = 64
 SURPRISE = 14.0
@@ -29,8 +28,6 @@ MIN_VALUES = 20
 ABSENT = "absent"
 NUMBERS = ("integer", "number")
 _MAX_EXEMPLARS = 6000
-_MAX_ENUM = 12
-_STRING_LENGTH_OF_ENUM = 40
 
 
 class ShapeCount(NamedTuple):
@@ -41,18 +38,6 @@ class ShapeCount(NamedTuple):
     count: int
     first: int
     last: int
-
-
-class Exemplar(NamedTuple):
-    """One record, looked up by its position."""
-
-    partition: int
-    offset: int
-    text: str | None
-
-    @property
-    def place(self) -> str:
-        return f"{self.partition}:{self.offset}"
 
 
 @dataclass
@@ -259,7 +244,7 @@ def _tabulate(shapes: Sequence[ShapeCount], paths: Mapping[str, set[tuple[Path, 
             for child in children.get(path, ())
             if child not in there
         }
-        ids_of[shape] = [ids.setdefault(key, len(ids)) for key in (*found, *absent)]
+        ids_of[shape] = [ids.setdefault(key, len(ids)) for key in sorted((*found, *absent))]
     lengths = [len(ids_of[row.shape]) for row in shapes]
     kind = np.array([i for row in shapes for i in ids_of[row.shape]], dtype=np.int64)
     bucket, count, first, last = (
@@ -431,15 +416,14 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
         if begun:
             new = min(begun, key=lambda name: abs(families[name].first - ended_at))
             replaced.add(new)
+            kind = "type_changed"
         else:
             new = max(active, key=lambda name: families[name].total)
-        rolled_back = not begun and families[new].first < families[old].first
-        low, high = _window(old=families[old], new=families[new])
-        if not begun:
-            low = high = families[old].span[1]
-        kind = (
-            "type_changed" if begun else "type_rolled_back" if rolled_back and courses[old].begins else "type_narrowed"
-        )
+            was_before = courses[old].begins and families[new].first < families[old].first
+            kind = "type_rolled_back" if was_before else "type_narrowed"
+        # Between the old kind and the newest there may have been others: the passage ends where the next one began.
+        nearest = min((name for name in families if name != old), key=lambda name: abs(families[name].first - ended_at))
+        low, high = _window(old=families[old], new=families[nearest]) if begun else (families[old].span[1],) * 2
         changes.append(
             Change(
                 path, kind, old, new, **_breaks(backward=True, forward=kind == "type_changed"),
@@ -476,126 +460,3 @@ def _number_changes(path: Path, integer: Kind, number: Kind, exposure: np.ndarra
             Change(path, "type_narrowed", "number", "integer", **breaks, low=low, high=high, old=number, new=integer)
         ]
     return []
-
-
-class Report:
-    """Rows for the warehouse: the profile with the records that show it."""
-
-    def __init__(self, profile: Profile, exemplars: Mapping[int, Exemplar], *, show_values: bool) -> None:
-        self.profile = profile
-        self.exemplars = exemplars
-        self.show_values = show_values
-        self._parsed: dict[int, Any] = {}
-
-    def path_rows(self) -> list[dict[str, Any]]:
-        """One row per version, path and type."""
-        rows = []
-        for (path, kind), figures in sorted(self.profile.kinds.items(), key=lambda item: (item[0][0], item[0][1])):
-            if kind == ABSENT:
-                continue
-            exposure = self.profile.exposure(path)
-            for version, part in self.profile.version_slices(path, kind):
-                count = int(figures.counts[part].sum())
-                if not count:
-                    continue
-                first, last = int(figures.firsts[part].min()), int(figures.lasts[part].max())
-                rows.append(
-                    {
-                        "version": version,
-                        "path": render(path),
-                        "type": kind,
-                        "count": count,
-                        "parents": max(count, int(exposure[part].sum())),
-                        "enum_values": self._enum(path, kind, first, last),
-                        "first_position": first,
-                        "last_position": last,
-                        "first_offset": self._place(first),
-                        "last_offset": self._place(last),
-                        "example": self._example(path, kind, last),
-                    }
-                )
-        return rows
-
-    def change_rows(self) -> list[dict[str, Any]]:
-        """One row per change."""
-        profile, rows = self.profile, []
-        for change in profile.changes:
-            exposure = profile.exposure(change.path)
-            before, after = exposure[: change.low + 1].sum(), exposure[change.high :].sum()
-            old, new = change.old, change.new
-            absent = profile.paths[change.path].get(ABSENT)
-            away = absent.counts if absent is not None else np.zeros(BUCKETS, dtype=np.int64)
-            rows.append(
-                {
-                    "path": render(change.path),
-                    "change": change.change,
-                    "old_version": profile.old_version(change),
-                    "new_version": profile.newest_version,
-                    "old_type": change.old_kind,
-                    "new_type": change.new_kind,
-                    "old_presence": _share(before - away[: change.low + 1].sum(), before),
-                    "new_presence": _share(after - away[change.high :].sum(), after),
-                    "old_count": old.total if old else None,
-                    "new_count": new.total if new else None,
-                    "breaks_backward": change.breaks_backward,
-                    "breaks_forward": change.breaks_forward,
-                    "strict_only": change.strict_only,
-                    "old_last_position": old.last if old else None,
-                    "new_first_position": new.first if new else None,
-                    "old_last_offset": self._place(old.last) if old else None,
-                    "new_first_offset": self._place(new.first) if new else None,
-                    "old_example": self._example(change.path, change.old_kind, old.last) if old else None,
-                    "new_example": self._example(change.path, change.new_kind, new.first) if new else None,
-                }
-            )
-        return rows
-
-    def _place(self, position: int) -> str | None:
-        exemplar = self.exemplars.get(position)
-        return exemplar.place if exemplar else None
-
-    def _value(self, position: int) -> Any:
-        if position not in self._parsed:
-            exemplar = self.exemplars.get(position)
-            try:
-                self._parsed[position] = json.loads(exemplar.text) if exemplar and exemplar.text else None
-            except ValueError:
-                self._parsed[position] = exemplar.text if exemplar else None
-        return self._parsed[position]
-
-    def _example(self, path: Path, kind: str | None, position: int) -> str | None:
-        if kind is None or position not in self.exemplars:
-            return None
-        found = leaves_at(self._value(position), path)
-        fitting = [leaf for leaf in found if type_of(leaf) in (kind, *(NUMBERS if kind in NUMBERS else ()))] or found
-        if not fitting:
-            return None
-        text = json.dumps(fitting[0], ensure_ascii=False, separators=(",", ":"))
-        return text[:80] if self.show_values else masked(fitting[0])
-
-    def _enum(self, path: Path, kind: str, first: int, last: int) -> list[str] | None:
-        """The strings seen there, while they are few and repeat; only where values may be shown."""
-        if kind != "string" or not self.show_values:
-            return None
-        seen: Counter[str] = Counter()
-        for position in self.exemplars:
-            if first <= position <= last:
-                seen.update(leaf for leaf in leaves_at(self._value(position), path) if isinstance(leaf, str))
-        small = 0 < len(seen) <= _MAX_ENUM and seen.total() >= 5 * len(seen)
-        return sorted(seen) if small and max(map(len, seen)) <= _STRING_LENGTH_OF_ENUM else None
-
-
-def masked(value: Any) -> str:
-    """What a value looks like without what it says: letters become x, digits 9."""
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, dict | list):
-        return f"{type_of(value)} of {len(value)}"
-    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
-    return (
-        "".join("9" if c.isdigit() else "x" if c.isalpha() else c for c in text)[:40] if value is not None else "null"
-    )
-
-
-def _share(part: Any, whole: Any) -> float | None:
-    return float(part) / float(whole) if whole else None

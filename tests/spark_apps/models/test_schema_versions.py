@@ -1,0 +1,320 @@
+"""Schema versions from literal JSON: what counts as a change, what breaks, and what only looks scary."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from spark_apps.models.json_shapes import Maps, paths_of, render
+from spark_apps.models.schema_report import Exemplar, Report, masked
+from spark_apps.models.schema_versions import BUCKETS, Change, Profile, ShapeCount
+
+
+def chance_of(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 — test data
+
+
+def shape(value: Any) -> str:
+    """What Spark's `schema_of_variant` says of a value; tests/spark_apps/apps/test_state_stores.py holds them equal."""
+    if isinstance(value, dict):
+        fields = ", ".join(f"`{key}`: {shape(value[key])}" for key in sorted(value))
+        return f"OBJECT<{fields}>"
+    if isinstance(value, list):
+        inner = {shape(item) for item in value}
+        return f"ARRAY<{'VOID' if not inner else inner.pop() if len(inner) == 1 else 'VARIANT'}>"
+    names = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING", type(None): "VOID"}
+    return names[type(value)]
+
+
+def profile(values: Iterable[Any]) -> Profile:
+    """The profile of values in write order; text stands for a shape that isn't JSON."""
+    shapes = [value if isinstance(value, str) else shape(value) for value in values]
+    counts: dict[tuple[int, str], list[int]] = {}
+    for i, text in enumerate(shapes):
+        counts.setdefault((i * BUCKETS // len(shapes), text), []).append(i)
+    return Profile([ShapeCount(b, text, len(at), at[0], at[-1]) for (b, text), at in counts.items()])
+
+
+def changes(values: Iterable[Any]) -> list[tuple[str, str]]:
+    return [(render(change.path), change.change) for change in profile(values).changes]
+
+
+def only_change(values: Iterable[Any]) -> Change:
+    [change] = profile(values).changes
+    return change
+
+
+def breaking(values: Iterable[Any]) -> list[tuple[str, str]]:
+    """Changes that break readers that aren't strict: what can become an alarm."""
+    return [
+        (render(change.path), change.change)
+        for change in profile(values).changes
+        if (change.breaks_backward or change.breaks_forward) and not change.strict_only
+    ]
+
+
+# What breaks.
+
+
+@pytest.mark.parametrize("kinds", [(1, "1"), ("a", True), (1.5, "a"), ({"x": 1}, "a"), ([1], {"x": 1}), (True, 1)])
+def test_a_type_that_changes_breaks_both_ways(kinds: tuple[Any, Any]) -> None:
+    old, new = kinds
+    change = only_change([{"f": old}] * 300 + [{"f": new}] * 200)
+    assert (render(change.path), change.change) == ("$.f", "type_changed")
+    assert (change.breaks_backward, change.breaks_forward, change.strict_only) == (True, True, False)
+    assert change.old and change.new
+    assert (change.old.total, change.new.total, change.old.last, change.new.first) == (300, 200, 299, 300)
+
+
+def test_a_required_field_that_goes_breaks_rollback_only() -> None:
+    change = only_change([{"a": 1, "b": "x"}] * 300 + [{"a": 1}] * 300)
+    assert (render(change.path), change.change) == ("$.b", "field_removed")
+    assert (change.breaks_backward, change.breaks_forward) == (False, True)
+
+
+def test_a_required_field_that_comes_breaks_restore_only() -> None:
+    change = only_change([{"a": 1}] * 300 + [{"a": 1, "b": "x"}] * 300)
+    assert (render(change.path), change.change) == ("$.b", "field_added")
+    assert (change.breaks_backward, change.breaks_forward) == (True, False)
+
+
+def test_nullability_gained_and_lost() -> None:
+    nullable = [{"a": None if i % 5 == 0 else "x"} for i in range(500)]
+    gained = only_change([{"a": "x"}] * 500 + nullable)
+    assert (gained.change, gained.breaks_backward, gained.breaks_forward) == ("nullability_gained", False, True)
+    lost = only_change(nullable + [{"a": "x"}] * 500)
+    assert (lost.change, lost.breaks_backward, lost.breaks_forward) == ("nullability_lost", True, False)
+
+
+def test_a_field_made_optional_at_a_stroke_breaks_rollback() -> None:
+    values = [{"a": 1, "b": 1}] * 1000 + [{"a": 1} if i % 3 else {"a": 1, "b": 1} for i in range(1000)]
+    assert breaking(values) == [("$.b", "field_made_optional")]
+
+
+def test_a_type_narrowed_breaks_restore() -> None:
+    change = only_change([{"a": 1 if i % 2 else "x"} for i in range(600)] + [{"a": "x"}] * 600)
+    assert (change.change, change.breaks_backward, change.breaks_forward) == ("type_narrowed", True, False)
+
+
+def test_a_change_deep_inside_is_named_by_its_path_alone() -> None:
+    old = {"order": {"items": [{"sku": 1, "a b": 1}]}}
+    new = {"order": {"items": [{"sku": "1", "a b": 1}]}}
+    assert changes([old] * 300 + [new] * 300) == [("$.order.items[].sku", "type_changed")]
+
+
+def test_an_object_that_goes_isnt_told_again_for_each_of_its_fields() -> None:
+    assert changes([{"a": {"b": 1, "c": {"d": 2}}, "e": 1}] * 300 + [{"e": 1}] * 300) == [("$.a", "field_removed")]
+
+
+def test_a_format_that_changes_breaks_both_ways() -> None:
+    found = profile([{"a": 1}] * 300 + ["FRAMED"] * 300)
+    assert [(render(c.path), c.change, c.old_kind, c.new_kind) for c in found.changes] == [
+        ("$", "type_changed", "object", "framed")
+    ]
+    assert found.format == "framed"
+    assert found.readable_values == 300
+
+
+def test_every_version_in_the_log_is_compared_with_the_newest() -> None:
+    found = profile([{"a": 1}] * 300 + [{"a": "1"}] * 300 + [{"a": [1]}] * 300)
+    assert found.newest_version == 3
+    assert sorted((c.old_kind, c.new_kind, found.old_version(c)) for c in found.changes) == [
+        ("integer", "array", 1),
+        ("string", "array", 2),
+    ]
+
+
+def test_values_of_a_release_that_was_rolled_back_break_the_restore() -> None:
+    change = only_change([{"a": 1}] * 300 + [{"a": "1"}] * 300 + [{"a": 1}] * 300)
+    assert (change.change, change.old_kind, change.new_kind) == ("type_rolled_back", "string", "integer")
+    assert (change.breaks_backward, change.breaks_forward) == (True, False)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_version_of_a_thousandth_of_the_values_is_found_wherever_it_lies(seed: int) -> None:
+    chance = chance_of(seed)
+    new = [{"a": "x", "b": 1}] * 50_000
+    old = {"a": 7, "b": 1}
+    at_the_start = [old] * 50 + new
+    assert breaking(at_the_start) == [("$.a", "type_changed")]
+    assert breaking(new + [{"a": 7.5, "b": 1}] * 50) == [("$.a", "type_changed")]
+    strewn = sorted(chance.sample(range(20_000), 50))  # what compaction has left of it in the older part
+    values = [old if i in set(strewn) else value for i, value in enumerate(new[:20_000])] + new[20_000:]
+    assert [path for path, _ in breaking(values)] == ["$.a"]
+
+
+def test_a_rolling_deploy_is_one_passage_between_two_versions() -> None:
+    chance = chance_of(3)
+    old, new = {"a": 1, "b": "x"}, {"a": "1"}
+    mixed = [new if chance.random() < i / 400 else old for i in range(400)]
+    found = profile([old] * 2000 + mixed + [new] * 2000)
+    assert found.newest_version == 2
+    assert sorted((render(c.path), c.change) for c in found.changes) == [
+        ("$.a", "type_changed"),
+        ("$.b", "field_removed"),
+    ]
+
+
+# What only looks scary.
+
+
+def optional_at_random(i: int, chance: random.Random) -> Any:
+    return {"a": 1} | ({"coupon": "x"} if chance.random() < 0.3 else {})
+
+
+def rare_optional(i: int, chance: random.Random) -> Any:
+    return {"a": 1} | ({"note": "x"} if chance.random() < 0.004 else {})
+
+
+def nearly_always(i: int, chance: random.Random) -> Any:
+    return {"a": 1} | ({"note": "x"} if chance.random() < 0.99 else {})
+
+
+def optional_in_campaigns(i: int, chance: random.Random) -> Any:
+    return {"a": 1} | ({"coupon": "x"} if (i // 450) % 2 else {})
+
+
+def map_of_customers(i: int, chance: random.Random) -> Any:
+    return {"a": 1, "by": {f"c{chance.randrange(3000)}x": 1 for _ in range(chance.randrange(5))}}
+
+
+def map_of_words(i: int, chance: random.Random) -> Any:
+    words = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine")
+    keys = {f"{chance.choice(words)}-{chance.choice(words)}" for _ in range(3)}
+    return {"a": 1, "by": {key: {"n": 1, "when": {str(chance.randrange(10**9)): 2}} for key in keys}}
+
+
+def new_constants(i: int, chance: random.Random) -> Any:
+    return {"status": chance.choice(("new", "paid") if i < 2000 else ("new", "paid", "refunded"))}
+
+
+def integers_become_fractions(i: int, chance: random.Random) -> Any:
+    return {"amount": 5 if i < 2000 else 5.5}
+
+
+def whole_numbers_now_and_then(i: int, chance: random.Random) -> Any:
+    return {"amount": 5 if chance.random() < 0.2 else 5.5}
+
+
+def a_union_from_the_start(i: int, chance: random.Random) -> Any:
+    return {"a": chance.choice((1, "x", None)), "b": [1] if chance.random() < 0.5 else []}
+
+
+def an_optional_field_is_added(i: int, chance: random.Random) -> Any:
+    return {"a": 1} | ({"coupon": "x"} if i > 2000 and chance.random() < 0.5 else {})
+
+
+def a_rolling_deploy_adds_an_optional_field(i: int, chance: random.Random) -> Any:
+    is_new = chance.random() < (i - 1500) / 1000
+    return {"a": 1} | ({"coupon": "x"} if is_new and chance.random() < 0.6 else {})
+
+
+def the_young_lack_what_comes_with_age(i: int, chance: random.Random) -> Any:
+    # Compaction leaves the last state of each order: old ones are delivered, young ones more and more are not.
+    return {"a": 1} | ({"delivered": "x"} if chance.random() > (i / 4000) ** 3 else {})
+
+
+def a_few_slips(i: int, chance: random.Random) -> Any:
+    return {"a": "oops" if i in (1000, 2000, 3990, 3999) else 1}
+
+
+DECOYS: list[Callable[[int, random.Random], Any]] = [
+    optional_at_random,
+    rare_optional,
+    nearly_always,
+    optional_in_campaigns,
+    map_of_customers,
+    map_of_words,
+    new_constants,
+    integers_become_fractions,
+    whole_numbers_now_and_then,
+    a_union_from_the_start,
+    an_optional_field_is_added,
+    a_rolling_deploy_adds_an_optional_field,
+    the_young_lack_what_comes_with_age,
+    a_few_slips,
+]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("decoy", DECOYS)
+def test_decoys_break_nothing(decoy: Callable[[int, random.Random], Any], seed: int) -> None:
+    chance = chance_of(seed)
+    assert breaking(decoy(i, chance) for i in range(4000)) == []
+
+
+@pytest.mark.parametrize("count", [1, 3, 19, 60, 500])
+def test_few_values_say_little(count: int) -> None:
+    chance = chance_of(1)
+    assert breaking(optional_at_random(i, chance) for i in range(count)) == []
+
+
+# Shapes.
+
+
+def test_keys_of_any_kind_keep_their_names() -> None:
+    text = "OBJECT<`a b`: BIGINT, `c:d`: ARRAY<VOID>, f: VOID, g: DECIMAL(2,1), h: DECIMAL(24,0), `m``n`: OBJECT<>>"
+    found = {(render(path), kind) for path, kind in paths_of(text)}
+    assert found == {
+        ("$", "object"), ("$['a b']", "integer"), ("$['c:d']", "array"), ("$.f", "null"), ("$.g", "number"),
+        ("$.h", "integer"), ("$['m`n']", "object"),
+    }  # fmt: skip
+
+
+def test_a_record_of_many_fields_is_no_map() -> None:
+    wide = shape({f"field_{i}_name": i for i in range(200)})
+    assert len(Maps([(wide, 100)]).paths(wide)) == 201
+
+
+def test_paths_are_bounded_by_the_schema_where_objects_are_maps() -> None:
+    chance = chance_of(2)
+    found = profile(map_of_words(i, chance) for i in range(4000))
+    assert {render(path) for path in found.paths} == {
+        "$",
+        "$.a",
+        "$.by",
+        "$.by.*",
+        "$.by.*.n",
+        "$.by.*.when",
+        "$.by.*.when.*",
+    }
+
+
+def test_hundreds_of_levels_dont_matter() -> None:
+    text = "OBJECT<a: " * 2000 + "BIGINT" + ">" * 2000
+    assert paths_of(text) == (((), "object"),)
+
+
+# The report.
+
+
+def report(values: list[Any], *, show_values: bool) -> Report:
+    import json
+
+    exemplars = {i: Exemplar(0, i, json.dumps(value)) for i, value in enumerate(values)}
+    return Report(profile(values), exemplars, show_values=show_values)
+
+
+VALUES = [{"a": 1, "s": "red"}] * 300 + [{"a": "1", "s": "red"}] * 300
+
+
+def test_examples_are_masked_unless_shown() -> None:
+    [shown] = report(VALUES, show_values=True).change_rows()
+    [hidden] = report(VALUES, show_values=False).change_rows()
+    assert (shown["old_example"], shown["new_example"]) == ("1", '"1"')
+    assert (hidden["old_example"], hidden["new_example"]) == ("9", '"9"')
+    assert masked("Käse-17 b") == '"xxxx-99 x"'
+    assert {row["enum_values"] for row in report(VALUES, show_values=False).path_rows()} == {None}
+
+
+def test_counts_of_all_versions_add_up() -> None:
+    rows = report(VALUES, show_values=True).path_rows()
+    counted = Counter({(row["version"], row["path"], row["type"]): row["count"] for row in rows})
+    assert counted[1, "$.a", "integer"] == counted[2, "$.a", "string"] == 300
+    assert sum(count for (_, path, _), count in counted.items() if path == "$") == 600
+    assert all(row["count"] == row["parents"] for row in rows)
+    assert {tuple(row["enum_values"]) for row in rows if row["path"] == "$.s"} == {("red",)}
