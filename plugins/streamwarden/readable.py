@@ -30,11 +30,16 @@ def readable(column: str, value: Any) -> tuple[str, str]:
     >>> readable("heap_max_bytes", 4294967296)
     ('Heap max', '4.0 GiB')
     """
-    for suffix, written in _UNITS.items():
-        stem = column.removesuffix(f"_{suffix}")
-        if stem != column or column == suffix:
-            return _label(stem), _text(value, written)
-    return _label(column), _text(value, _number)
+    if leading := re.match(r"(minutes|hours)_(?:to_)?(.+)$", column):  # minutes_throttled, hours_to_exhaustion
+        return f"Time {'to ' if '_to_' in column else ''}{_words(leading[2])}", _text(value, _UNITS[leading[1]])
+    if amount := re.match(r"((?:\w+_)?bytes_\w+)_per_second$", column):  # bytes_in_per_second
+        return _label(amount[1]), _text(value, _UNITS["bytes_per_second"])
+    named = _UNIT_NAMES.fullmatch(column)
+    if named is None:
+        return _label(column), _text(value, _number)
+    return _label(f"{named['what'] or ''} {named['figure'] or ''}" if named["what"] else column), _text(
+        value, _UNITS[named["unit"]]
+    )
 
 
 def readable_evidence(evidence: dict[str, Any]) -> list[tuple[str, str]]:
@@ -110,8 +115,20 @@ _UNITS: dict[str, Callable[[float], str]] = {
 }
 
 
+# `lag_seconds_max` is a length of time as `lag_seconds` is.
+_FIGURE = r"mean|median|max|min|last|first|low|high|total|p\d+"
+_UNIT_NAMES = re.compile(rf"(?:(?P<what>.+?)_)?(?P<unit>{'|'.join(_UNITS)})(?:_(?P<figure>{_FIGURE}))?")
+_WRITTEN = {
+    word.lower(): word for word in ("IOPS", "EBS", "GC", "JVM", "CPU", "ISR", "RocksDB", "JSON", "SQL", "ID", "AWS")
+}
+
+
+def _words(column: str) -> str:
+    return " ".join(_WRITTEN.get(word, word) for word in clean(column.replace("_", " ")).split())
+
+
 def _label(column: str) -> str:
-    words = clean(column.replace("_", " "))
+    words = _words(column)
     return words[:1].upper() + words[1:]
 
 
@@ -133,13 +150,15 @@ def _text(value: Any, written: Callable[[float], str]) -> str:
 
 
 def _entry(value: Any) -> str:
-    """An entry of nested evidence on one line: its first text stands for itself, figures carry their labels."""
+    """An entry of nested evidence on one line: its name first, then what is known of it, with labels."""
     if isinstance(value, list):
         return ", ".join(_entry(v) for v in value) or "none"
     if not isinstance(value, dict):
         return _text(value, _number)
-    parts = []
+    name = next((column for column, part in value.items() if isinstance(part, str)), None)
+    parts = [clean(value[name])] if name else []
     for column, part in value.items():
-        label, text = readable(column, part)
-        parts.append(text if not parts and isinstance(part, str) else f"{label.lower()} {text}")
+        if column != name:
+            label, text = readable(column, part)
+            parts.append(f"{label[:1].lower()}{label[1:]} {text}" if label[1:2].islower() else f"{label} {text}")
     return ", ".join(parts)

@@ -39,16 +39,17 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "--")
 LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
-INCHES_WIDE, DOTS_PER_INCH = 7.6, 150
+INCHES_WIDE, DOTS_PER_INCH = 6.4, 150
 TABLE_ROWS, CELL_CHARACTERS, LABEL_CHARACTERS = 30, 44, 34
 _BYTES = {"bytes": "", "bytes/s": "/s"}
+_SIGN = {"percent": "%"}
 
 mpl.rcParams |= {
     "text.parse_math": False,  # a topic may be called $x
     "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
     "svg.hashsalt": "streamwarden",  # the same data gives the same file
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "font.size": 9.5,
+    "font.size": 10,
 }
 
 
@@ -127,7 +128,7 @@ def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
     if not known:
         return None
     scale, unit = _scaled(header.unit, max(map(abs, known)))
-    figure, axes = _blank(3.3, header)
+    figure, axes = _blank(3.4, header)
     for number, (name, points) in enumerate(series.items()):
         points.sort(key=lambda point: point[0])
         times, values = [at for at, _ in points], [value / scale for _, value in points]
@@ -150,7 +151,7 @@ def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
     if min(known) >= 0:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
-    _legend(axes)
+    _legend(figure)
     return figure
 
 
@@ -167,7 +168,7 @@ def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: d
     totals = [sum(values.get(label, 0) for values in parts.values()) for label in labels]
     highest = max([*totals, *(value for values in limits.values() for value in values.values())])
     scale, unit = _scaled(header.unit, highest)
-    figure, axes = _blank(1.6 + 0.5 * len(labels), header)
+    figure, axes = _blank(1.9 + 0.5 * len(labels), header)
     left = [0.0] * len(labels)
     for number, (name, values) in enumerate(parts.items()):
         widths = [values.get(label, 0) / scale for label in labels]
@@ -189,7 +190,7 @@ def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: d
     axes.set_xlabel(unit)
     axes.grid(axis="x", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
-    _legend(axes)
+    _legend(figure)
     return figure
 
 
@@ -238,16 +239,15 @@ def _blank(inches_high: float, header: Header, inches: float = INCHES_WIDE) -> t
     return figure, axes
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(
-        loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, labelcolor=INK, fontsize=8.5, handlelength=2.8
-    )
+def _legend(figure: Figure) -> None:
+    """Below the plot: on a phone there is no room beside it."""
+    figure.legend(loc="outside lower left", ncols=3, frameon=False, labelcolor=INK, fontsize=9, handlelength=2.8)
 
 
 def _scaled(unit: str, largest: float) -> tuple[float, str]:
     """Divisor and name of the unit that suits the largest value."""
     if unit not in _BYTES or largest < 1024:
-        return 1.0, unit
+        return 1.0, _SIGN.get(unit, unit)
     power = min(int(math.log(largest, 1024)), 4)
     return 1024.0**power, ("B", "KiB", "MiB", "GiB", "TiB")[power] + _BYTES[unit]
 

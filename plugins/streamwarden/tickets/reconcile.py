@@ -138,8 +138,8 @@ def _apply(run: _Run, found: Sequence[Standing]) -> None:
         elif ticket is not None and ticket["state"] == "open" and (closing := standing.closes(ticket["opened_hour"])):
             _close(run, standing, ticket, *closing)
     opened = _open(run, fresh, tickets)
-    _link(run)
-    _tell(run, opened, tickets)
+    _tell(run, opened)
+    _link(run, {ticket_id for _, ticket_id in opened})
     _settle_storms(run)
 
 
@@ -250,8 +250,8 @@ def _insert(run: _Run, standing: Standing, previous: sa.RowMapping | None, summa
     ).scalar_one()
 
 
-def _tell(run: _Run, opened: Sequence[tuple[str, int]], tickets: Mapping[str, sa.RowMapping]) -> None:
-    """Plans the new tickets' texts; after linking, so that they can name their cause."""
+def _tell(run: _Run, opened: Sequence[tuple[str, int]]) -> None:
+    """Plans the new tickets' texts, causes first."""
     for fingerprint, ticket_id in opened:
         alarm = run.alarms[fingerprint]
         since = run.connection.execute(
@@ -261,13 +261,10 @@ def _tell(run: _Run, opened: Sequence[tuple[str, int]], tickets: Mapping[str, sa
         _change(run.connection, ticket_id, "create", alarm.hour, body, kind_of(alarm))
 
 
-def _link(run: _Run) -> None:
-    """Notes each open ticket's cause; a cause found after the ticket was filed is worth a comment."""
+def _link(run: _Run, opened: set[int]) -> None:
+    """Notes each open ticket's cause; new tickets name it anyway, for the others it is worth a comment."""
     rows = run.connection.execute(
-        sa.text(
-            "select t.*, exists (select 1 from tickets.change as c where c.ticket_id = t.ticket_id) as planned"
-            " from tickets.ticket as t where t.state = 'open' and t.detector <> :storm"
-        ),
+        sa.text("select * from tickets.ticket where state = 'open' and detector <> :storm"),
         {"storm": STORM},
     ).mappings().all()  # fmt: skip
     by_fingerprint = {row["fingerprint"]: row for row in rows}
@@ -283,7 +280,9 @@ def _link(run: _Run) -> None:
         if ticket["cause_ticket_id"] == cause["ticket_id"]:
             continue
         _update(run.connection, ticket["ticket_id"], cause_ticket_id=cause["ticket_id"])
-        if ticket["planned"] and ticket["muted"] is None:
+        if ticket["ticket_id"] in opened or ticket["summary_ticket_id"] is not None:
+            continue
+        if ticket["muted"] is None:
             link = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
             body = f"A likely cause is known now: {clean(cause['title'])}\n{link}"
             _change(run.connection, ticket["ticket_id"], "comment", run.newest, body)

@@ -66,7 +66,7 @@ def test_it_says_what_is_open_new_closed_and_not_judged(story: Story) -> None:
     for expected in (
         "3 of 13 past hours were judged", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
         "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "healthy again",
-        "1 resources", "c, for example", "because", "10 past hours of this day were never judged",
+        "1 resource ", "c, for example", "because", "10 past hours of this day were never judged",
     ):  # fmt: skip
         assert expected in text, expected
     assert "<script" not in report.html

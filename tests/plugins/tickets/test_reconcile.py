@@ -239,7 +239,7 @@ def test_a_cause_found_later_is_told(story: Story, run: Any) -> None:
     run()
     story.judge(1, {"v1": "alarm"}, evidence={"touches": ["instance:i-1"]})
     assert run().commented == 1
-    assert "A likely cause is known now: ebs_volume_starving title: v1" in story.changes()[1]["body"]
+    assert "A likely cause is known now: ebs_volume_starving title: v1" in story.changes()[-1]["body"]
     assert run().commented == 0
 
 
