@@ -1,0 +1,13 @@
+-- What couldn't be judged in each detector's newest hour, and why. Missing is not healthy.
+create view public.not_judged as
+select
+  coalesce(e.detector, j.detector) as detector,  -- Detector id
+  coalesce(e.resource, 'everything') as resource,  -- The resource; everything: the whole detector
+  coalesce(e.reason, j.reason) as reason,  -- Why
+  case when e.detector is null then j.status else 'skip' end as status,  -- skip, or blocked / failed: the whole detector
+  j.hour as hour,  -- The hour (UTC)
+  e.fingerprint  -- Id of the finding, for joins and links
+from (select distinct on (detector) * from detect.judgement order by detector asc, hour desc) as j
+left join detect.evaluation as e
+  on j.status = 'judged' and j.detector = e.detector and j.hour = e.hour and e.status = 'skip'
+where j.status <> 'judged' or e.detector is not null;

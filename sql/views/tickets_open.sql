@@ -1,0 +1,21 @@
+-- Open tickets, the worst and oldest first.
+create view public.tickets_open as
+select
+  t.severity,  -- Severity of the last alarm
+  t.title,  -- Title in the tracker
+  t.resource,  -- The resource
+  t.detector,  -- Detector id
+  t.opened_hour,  -- First hour in alarm (UTC)
+  t.last_alarm_hour,  -- Newest hour in alarm (UTC)
+  t.muted,  -- wont_fix or snoozed, where people said so
+  t.muted_until,  -- End of a snooze (UTC)
+  cause.title as cause,  -- Title of the ticket of its likely cause
+  t.sink,  -- Tracker
+  t.external_key,  -- Key there; null: the tracker wasn't told yet
+  t.external_url,  -- Link there
+  t.ticket_id,  -- Our id
+  t.fingerprint  -- Finding it is about
+from tickets.ticket as t
+left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
+where t.state = 'open'
+order by array_position(array['critical', 'warning', 'info'], t.severity), t.opened_hour;
