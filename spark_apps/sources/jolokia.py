@@ -22,15 +22,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 from streamwarden.config import Config, JmxEndpoint, load_config
 from streamwarden.hours import HOUR
 
 from spark_apps.sources.jmx_catalogue import METRICS, MBean, Role, beans_of, number, readings_of
 
-SCHEMA = (
-    "cluster string, role string, app string, endpoint string, metric string, labels string, kind string,"
-    " at timestamp, value double, process_started_at timestamp, resource string, gap string"
+SCHEMA = StructType(
+    [
+        *(StructField(name, StringType()) for name in ("cluster", "role", "app", "endpoint", "metric", "labels", "kind")),
+        StructField("at", TimestampType()),
+        StructField("value", DoubleType()),
+        StructField("process_started_at", TimestampType()),
+        StructField("resource", StringType()),
+        StructField("gap", StringType()),
+    ]
 )
 KNOWN_FOR = 2 * HOUR
 _RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime"]}
@@ -99,7 +105,7 @@ class Jolokia(DataSource):
     def name(cls) -> str:
         return "jolokia"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -1,0 +1,126 @@
+"""App brokers on a real broker: exact counts, a restart in mid-hour, a silent neighbour, the same hour twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker
+from streamwarden.config import Config
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.submit import run_app
+
+pytestmark = pytest.mark.slow
+TOPIC = "payments"
+DEAD = "http://127.0.0.1:1/jolokia"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        admin.create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(20)
+        yield running
+
+
+def config_for(broker: Broker) -> Config:
+    return Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": broker.bootstrap_servers}],
+            "jmx": [
+                {"role": "broker", "cluster": "demo", "url": broker.jolokia_url, "instance_id": "i-1"},
+                {"role": "broker", "cluster": "demo", "url": DEAD, "broker_id": 7},
+            ],
+            "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
+        }
+    )
+
+
+def produce(broker: Broker, records: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(records):
+        producer.produce(TOPIC, key=str(number), value=b"x" * 100)
+    assert producer.flush(20) == 0
+
+
+def consume(broker: Broker, records: int) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    consumer.subscribe([TOPIC])
+    got = 0
+    while got < records:
+        got += len(consumer.consume(records - got, timeout=20))
+    consumer.close()
+
+
+def row(warehouse: sa.Engine, query: str, **binds: Any) -> sa.RowMapping:
+    with warehouse.connect() as connection:
+        return connection.execute(sa.text(query), binds).mappings().one()
+
+
+BROKER_ROW = "select * from metrics.broker_hourly where hour = :hour and endpoint = :endpoint"
+TOPIC_ROW = "select * from metrics.topic_hourly where hour = :hour and topic = :topic"
+
+
+def test_hours_join_exactly_and_a_restart_counts_from_the_start(
+    broker: Broker, warehouse: sa.Engine, spark: Any
+) -> None:
+    hour = start_of_hour(datetime.now(UTC))
+    config = config_for(broker)
+    produce(broker, 1000)
+    run_app(spark, "brokers", hour - HOUR, config)
+
+    produce(broker, 300)
+    consume(broker, 1300)
+    run_app(spark, "brokers", hour, config)
+    topic = row(warehouse, TOPIC_ROW, hour=hour, topic=TOPIC)
+    assert topic["messages_in"] == 300  # what came between the two runs: no more, no less
+    assert topic["bytes_out"] > 1300 * 100 > topic["bytes_in"] > 300 * 100
+    assert topic["log_bytes"] > 1300 * 100 and topic["brokers"] == 1
+    first = row(warehouse, BROKER_ROW, hour=hour - HOUR, endpoint=broker.jolokia_url)
+    second = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
+    assert second["broker_id"] == 1 and second["instance_id"] == "i-1" and second["samples"] == 2
+    assert second["messages_in_per_second"] * second["covered_seconds"] >= 300
+    assert second["active_controllers"] == 1 and second["under_replicated_partitions"] == 0
+    assert second["partitions"] == second["leaders"] >= 3
+    assert 0 < second["cpu_ratio"] <= 1 and second["log_bytes"] >= topic["log_bytes"]
+    assert second["produce_p99_ms"] >= 0 and second["fetch_consumer_mean_ms"] > 0
+    assert second["fetch_follower_p99_ms"] is None  # there is no follower, so no figure
+    assert first["process_started_at"] == second["process_started_at"]
+
+    broker.kill()
+    broker.start()
+    produce(broker, 50)
+    run_app(spark, "brokers", hour, config)
+    topic = row(warehouse, TOPIC_ROW, hour=hour, topic=TOPIC)
+    assert topic["messages_in"] == 50
+    again = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
+    assert topic["counted_from"].replace(microsecond=0) == again["process_started_at"] > first["process_started_at"]
+
+
+def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
+    hour = start_of_hour(datetime.now(UTC))
+    for _ in range(2):  # the second run doubles nothing
+        run_app(spark, "brokers", hour, config_for(broker))
+    dead = row(warehouse, BROKER_ROW, hour=hour, endpoint=DEAD)
+    assert dead["broker_id"] == 7 and dead["samples"] is None and dead["under_replicated_partitions"] is None
+    gap = row(warehouse, "select * from detect.coverage where status <> 'answered'")
+    assert (gap["status"], gap["reason"]) == ("refused", "nothing accepts connections there")
+    assert row(warehouse, "select count(*) as n from metrics.broker_hourly")["n"] == 2
+
+
+def test_an_hour_that_is_over_is_missing_not_empty(
+    broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path
+) -> None:
+    hour = start_of_hour(datetime.now(UTC)) - 48 * HOUR
+    rows = run_app(spark, "brokers", hour, config_for(broker))
+    assert rows == {"metrics.broker_sample": 0, "metrics.broker_hourly": 2, "metrics.topic_hourly": 0}
+    told = row(warehouse, "select count(*) as n, min(status) as status, min(reason) as reason from detect.coverage")
+    assert (told["n"], told["status"]) == (2, "missing") and told["reason"].startswith("Jolokia only knows the present")

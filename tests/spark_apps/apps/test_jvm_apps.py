@@ -1,0 +1,140 @@
+"""App jvm_apps on a real Kafka Streams application: heap, RocksDB by its own figures, the detector on top."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import demo
+import httpx
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker
+from demo.jars import JOLOKIA, STREAMS, classpath
+from demo.process import Jvm, free_port
+from streamwarden.config import Config
+from streamwarden.hours import start_of_hour
+
+from spark_apps.jars import ensure
+from spark_apps.sources.jolokia import read_jmx
+from spark_apps.submit import run_app
+
+pytestmark = pytest.mark.slow
+MIB = 2**20
+PARTITIONS = 4
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", PARTITIONS)])["orders"].result(20)
+        producer = Producer({"bootstrap.servers": running.bootstrap_servers})
+        for number in range(20_000):
+            producer.produce("orders", key=f"customer-{number % 500}", value='{"amount": 1.5}')
+        assert producer.flush(30) == 0
+        yield running
+
+
+@pytest.fixture(params=["bounded", "unbounded"])
+def orders(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The demo's application with one shared cache or with RocksDB's defaults: (which, its Jolokia's address)."""
+    port = free_port()
+    app = Jvm(
+        request.param,
+        [
+            str(Path(demo.__path__[0]) / "OrdersApp.java"),
+            broker.bootstrap_servers,
+            str(tmp_path / "state"),
+            request.param,
+        ],
+        tmp_path,
+        classpath=classpath(STREAMS),
+        agent=ensure(JOLOKIA)[0],
+        jolokia_port=port,
+        options=["-Xmx160m"],
+    )
+    url = f"http://127.0.0.1:{port}/jolokia"
+    with app:
+        wait_for_stores(url)
+        yield request.param, url
+
+
+def wait_for_stores(url: str) -> None:
+    query = f"{url}/read/kafka.streams:type=stream-state-metrics,*/size-all-mem-tables"
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        try:
+            found = httpx.get(query, timeout=5).json().get("value", {})
+            if len(found) == 2 * PARTITIONS and all(v["size-all-mem-tables"] > MIB / 4 for v in found.values()):
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.3)
+    raise AssertionError("the application's stores never filled")
+
+
+def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.Engine, spark: Any) -> None:
+    which, url = orders
+    hour = start_of_hour(datetime.now(UTC))
+    config = Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": "unused:9092"}],
+            "jmx": [
+                {"role": "app", "app": which, "cluster": "demo", "url": url, "memory_limit_bytes": 1024 * MIB},
+                {"role": "app", "app": "silent", "cluster": "demo", "url": "http://127.0.0.1:1/jolokia"},
+            ],
+            "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
+        }
+    )
+    run_app(spark, "jvm_apps", hour, config)
+    with warehouse.connect() as connection:
+        apps = connection.execute(sa.text("select * from metrics.jvm_app_hourly")).mappings().all()
+        stores = connection.execute(sa.text("select * from metrics.state_store_memory_hourly")).mappings().all()
+    app = next(row for row in apps if row["app"] == which)
+    silent = next(row for row in apps if row["app"] == "silent")
+    assert silent["samples"] is None and silent["heap_max_bytes"] is None and silent["store_instances"] is None
+    assert app["samples"] == 2 and app["application_id"] == "orders" and app["memory_limit_bytes"] == 1024 * MIB
+    assert 0 < app["heap_used_after_gc_bytes"] < app["heap_max_bytes"] <= 160 * MIB
+    assert app["non_heap_used_bytes"] > 20 * MIB and app["threads"] > 5
+    assert app["stream_threads_alive"] == 2 and app["stream_threads_failed"] == 0
+    assert 0 < app["gc_seconds"] < app["covered_seconds"] and 0 < app["cpu_ratio"] <= 1
+    assert app["store_instances"] == 2 * PARTITIONS
+    assert {(row["store"], row["kind"], row["tasks"], row["segments"]) for row in stores} == {
+        ("customer-latest", "key_value", PARTITIONS, 1),
+        ("customer-revenue", "window", PARTITIONS, 3),
+    }
+    if which == "bounded":
+        assert app["rocksdb_shared_cache"] is True
+        assert app["rocksdb_expected_bytes"] == 32 * MIB  # one cache, which holds the write buffers too
+        assert app["rocksdb_measured_bytes"] < 40 * MIB
+    else:
+        assert app["rocksdb_shared_cache"] is False
+        assert app["rocksdb_expected_bytes"] == PARTITIONS * (1 + 3) * (50 + 3 * 16) * MIB
+        assert app["rocksdb_measured_bytes"] < app["rocksdb_expected_bytes"]
+
+
+def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> None:
+    endpoint = {"role": "app", "app": "plain", "cluster": "demo", "url": broker.jolokia_url}
+    config = Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": "unused:9092"}],
+            "jmx": [endpoint],
+            "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.2},
+        }
+    )
+    from spark_apps.apps import jvm_apps
+
+    samples = read_jmx(spark, config, "app", start_of_hour(datetime.now(UTC)))
+    empty = spark.createDataFrame(
+        [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+    )
+    frames = jvm_apps.transform({"jolokia": samples, "earlier_counters": empty}, datetime.now(UTC), config)
+    (row,) = frames["metrics.jvm_app_hourly"].collect()
+    assert row["application_id"] is None and row["store_instances"] is None and row["heap_max_bytes"] > 0
+    assert frames["metrics.state_store_memory_hourly"].count() == 0

@@ -1,0 +1,143 @@
+"""Stand-ins for Jolokia agents that misbehave, one per path of one local HTTP server. Answers are of the real form."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+VALUES: dict[str, dict[str, dict[str, Any]]] = {
+    "java.lang:type=Memory": {
+        "java.lang:type=Memory": {"HeapMemoryUsage": {"used": 10, "max": -1}, "NonHeapMemoryUsage": {"used": 3}}
+    },
+    "java.lang:type=OperatingSystem": {
+        "java.lang:type=OperatingSystem": {"ProcessCpuTime": 2_000_000_000, "AvailableProcessors": 4}
+    },
+    "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions": {
+        "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions": {"Value": float("nan")}
+    },
+}
+
+
+def reply_to(request: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A well-formed bulk reply: what isn't in VALUES is a 404, every other one without its request."""
+    entries: list[dict[str, Any]] = []
+    for number, one in enumerate(request):
+        pattern = one["mbean"].removesuffix(",*")
+        if pattern == "java.lang:type=Runtime":
+            entries.append({"request": one, "status": 200, "value": {"Uptime": 60_000}})
+        elif pattern in VALUES:
+            entries.append({"request": one, "status": 200, "value": VALUES[pattern]})
+        else:
+            missing = {"status": 404, "error_type": "javax.management.InstanceNotFoundException", "error": pattern}
+            entries.append(missing if number % 2 else {"request": one, **missing})
+    return entries
+
+
+class _Agent(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        self.server.asked.append(self.path)
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        getattr(self, self.path.split("?")[0].rpartition("/")[2])(request)
+
+    def good(self, request: list[dict[str, Any]]) -> None:
+        self._send(json.dumps(reply_to(request)))  # writes NaN, as some agents do
+
+    def denies(self, request: list[dict[str, Any]]) -> None:
+        reply = reply_to(request)
+        reply[1] = {"request": request[1], "status": 403, "error": "not allowed"}
+        self._send(json.dumps(reply))
+
+    def hangs(self, _request: list[dict[str, Any]]) -> None:
+        self.server.freed.wait(20)
+        self.close_connection = True
+
+    def trickles(self, _request: list[dict[str, Any]]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        while not self.server.freed.is_set():
+            try:
+                self.wfile.write(b" ")
+            except OSError:
+                return
+            time.sleep(0.1)
+
+    def locked(self, request: list[dict[str, Any]]) -> None:
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        if scheme == "Basic" and b64decode(token) == b"reader:sesame":
+            self.good(request)
+        else:
+            self._send("<html>who are you?</html>", 401)
+
+    def broken(self, _request: list[dict[str, Any]]) -> None:
+        self._send("<html>this is a <login> page</html>")
+
+    def single(self, _request: list[dict[str, Any]]) -> None:
+        self._send(json.dumps({"status": 500, "error": "secret internals", "stacktrace": "at …"}))
+
+    def short(self, request: list[dict[str, Any]]) -> None:
+        self._send(json.dumps(reply_to(request)[:-1]))
+
+    def strange(self, request: list[dict[str, Any]]) -> None:
+        values = [7, "x", None, [], {"a": 1}, {"b": {"Value": {}, "Count": "7"}}]
+        self._send(json.dumps([{"status": 200, "value": values[n % len(values)]} for n in range(len(request))]))
+
+    def resets(self, _request: list[dict[str, Any]]) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n[{")
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+
+    def _send(self, text: str, status: int = 200) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Agent)
+        self.asked: list[str] = []
+        self.freed = threading.Event()
+
+
+class Agents:
+    """The server: `url('hangs')` is the address of that agent, `asked` the paths in the order of their requests."""
+
+    def __init__(self, server: _Server) -> None:
+        self.base = f"http://127.0.0.1:{server.server_port}"
+        self.asked = server.asked
+
+    def url(self, name: str) -> str:
+        return f"{self.base}/{name}"
+
+
+@contextmanager
+def running_agents() -> Iterator[Agents]:
+    """The agents, until the end of the block."""
+    server = _Server()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield Agents(server)
+    finally:
+        server.freed.set()
+        server.shutdown()
+        server.server_close()

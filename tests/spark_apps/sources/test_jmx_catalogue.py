@@ -1,0 +1,104 @@
+"""The catalogue: beans to metrics, and what isn't a number stays null."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from spark_apps.sources.jmx_catalogue import MBEANS, METRICS, beans_of, key_properties, number, readings_of
+
+ROCKSDB = next(bean for bean in MBEANS if "rocksdb-state-id" in bean.pattern)
+FLUSH = next(bean for bean in MBEANS if "LogFlushStats" in bean.pattern)
+STREAMS = next(bean for bean in MBEANS if bean.pattern.endswith("type=stream-metrics"))
+LOG = next(bean for bean in MBEANS if "type=Log," in bean.pattern)
+MEMORY = next(bean for bean in MBEANS if bean.pattern.endswith("type=Memory"))
+
+
+def test_every_reading_is_a_metric_and_every_metric_is_read() -> None:
+    read = {reading.metric for bean in MBEANS for reading in bean.readings}
+    assert read == set(METRICS)
+
+
+def test_units_stand_in_the_names_of_what_has_one() -> None:
+    for name, kind in METRICS.items():
+        assert kind != "counter" or name.endswith("_total"), name
+        assert kind != "percentile" or name.endswith("_ms"), name
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (3, 3.0),
+        (0, 0.0),
+        (-1, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (None, None),
+        (True, None),
+        ("7", None),
+    ],
+)
+def test_number(raw: object, value: float | None) -> None:
+    assert number(raw) == value
+
+
+def test_names_of_beans_may_be_quoted() -> None:
+    name = r'kafka.server:type=Fetch,client-id="a,b=\"c\"",topic=x.y'
+    assert key_properties(name) == {"type": "Fetch", "client-id": 'a,b="c"', "topic": "x.y"}
+
+
+def test_a_mean_of_all_calls_times_their_number_is_a_counter() -> None:
+    found = {"kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs": {"Count": 10, "Mean": 2.5, "95thPercentile": 9}}
+    read = {metric: value for metric, _, value in readings_of(FLUSH, found)}
+    assert read == {"log_flushes_total": 10, "log_flush_ms_total": 25, "log_flush_p95_ms": 9}
+
+
+def test_partitions_of_a_topic_are_added_up_and_an_unknown_one_makes_the_sum_unknown() -> None:
+    found = {
+        "kafka.log:type=Log,name=Size,topic=a,partition=0": {"Value": 5},
+        "kafka.log:type=Log,name=Size,topic=a,partition=1": {"Value": 6},
+        "kafka.log:type=Log,name=Size,topic=a,partition=2,is-future=true": {"Value": 100},
+        "kafka.log:type=Log,name=Size,topic=b,partition=0": {"Value": None},
+        "kafka.log:type=Log,name=Size,topic=b,partition=1": {"Value": 7},
+    }
+    read = {labels["topic"]: value for _, labels, value in readings_of(LOG, found)}
+    assert read == {"a": 11, "b": None}
+
+
+def test_texts_become_labels_and_failed_attributes_are_null() -> None:
+    found = {
+        "kafka.streams:type=stream-metrics,client-id=a": {
+            "application-id": "orders",
+            "alive-stream-threads": 2,
+            "failed-stream-threads": "ERROR: java.lang.IllegalStateException",
+        },
+        "kafka.streams:type=stream-metrics,client-id=a,process-id=p": {},
+    }
+    assert list(readings_of(STREAMS, found)) == [
+        ("streams_info", {"application_id": "orders"}, 1.0),
+        ("stream_threads_alive", {}, 2.0),
+        ("stream_threads_failed", {}, None),
+    ]
+
+
+def test_an_endless_heap_has_no_maximum() -> None:
+    found = {"java.lang:type=Memory": {"HeapMemoryUsage": {"used": 5, "max": -1}, "NonHeapMemoryUsage": None}}
+    read = {metric: value for metric, _, value in readings_of(MEMORY, found)}
+    assert read == {"heap_used_bytes": 5, "heap_max_bytes": None, "non_heap_used_bytes": None}
+
+
+def test_stores_are_told_apart_by_task_not_by_thread() -> None:
+    found = {
+        "kafka.streams:type=stream-state-metrics,thread-id=t1,task-id=0_1,rocksdb-state-id=s": {"estimate-num-keys": 4}
+    }
+    assert list(readings_of(ROCKSDB, found)) == [("keys", {"store": "s", "task": "0_1", "kind": "key_value"}, 4.0)]
+
+
+def test_wide_beans_are_read_seldom() -> None:
+    def topics(sample: int) -> list[str]:
+        return [name for bean in beans_of("broker", sample, 3) for name in re.findall(r"name=(\w+)", bean.pattern)]
+
+    assert "BytesInPerSec" in topics(0) and "Size" not in topics(0)
+    assert "BytesInPerSec" not in topics(1) and "UnderReplicatedPartitions" in topics(1)
+    assert "BytesInPerSec" in topics(2) and "Size" in topics(2)

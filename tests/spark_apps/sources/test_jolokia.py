@@ -1,0 +1,167 @@
+"""The source jolokia against agents that misbehave: one gap each, one plain sentence, and nobody else's rows lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamwarden.config import CONFIG_ENV, Config
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.sources.jolokia import Jolokia, address_of, read_jmx
+from tests.spark_apps.sources.agents import Agents, running_agents
+
+
+@pytest.fixture
+def agents() -> Iterator[Agents]:
+    with running_agents() as running:
+        yield running
+
+
+def ask(*addresses: str, hour: datetime | None = None, **options: Any) -> list[dict[str, Any]]:
+    """Rows of the source, read here instead of in a Spark task."""
+    endpoints = [
+        {
+            "cluster": "demo",
+            "role": "broker",
+            "app": None,
+            "address": address,
+            "has_credentials": "locked" in address,
+            "timeout_seconds": 0.7,
+        }
+        for address in addresses
+    ]
+    given = {"samples": 2, "sample_seconds": 0.1, "partitions": 1, **options}
+    given |= {"endpoints": json.dumps(endpoints), "hour": (hour or start_of_hour(datetime.now(UTC))).isoformat()}
+    source = Jolokia({key: str(value) for key, value in given.items()})
+    reader = source.reader(source.schema())
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return pa.Table.from_batches(batches).to_pylist() if batches else []
+
+
+def gap_of(rows: list[dict[str, Any]], address: str) -> str | None:
+    gaps = {row["gap"] for row in rows if row["endpoint"] == address and row["gap"]}
+    assert len(gaps) <= 1
+    return gaps.pop() if gaps else None
+
+
+def test_a_good_agent_is_read_in_every_sample_and_what_it_lacks_spoils_nothing(agents: Agents) -> None:
+    rows = ask(agents.url("good"))
+    assert gap_of(rows, agents.url("good")) is None
+    assert agents.asked == ["/good", "/good"]  # one request per sample
+    heap = [row for row in rows if row["metric"] == "heap_used_bytes"]
+    assert [row["value"] for row in heap] == [10, 10] and heap[0]["at"] < heap[1]["at"]
+    values = {row["metric"]: row["value"] for row in rows}
+    assert values["cpu_seconds_total"] == 2 and values["processors"] == 4
+    assert values["heap_max_bytes"] is None and values["under_replicated_partitions"] is None  # -1 and NaN
+    assert "bytes_in_total" not in values  # 404
+    started = heap[0]["process_started_at"]
+    assert heap[0]["at"] - started == timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason"),
+    [
+        ("hangs", "no answer within 0.7 s"),
+        ("trickles", "no answer within 0.7 s"),
+        ("broken", "the answer isn't JSON"),
+        ("single", "the agent answered with status 500"),
+        ("short", "the answer isn't a Jolokia reply"),
+        ("resets", "the connection broke off"),
+    ],
+)
+def test_a_bad_agent_is_a_gap_and_the_others_stay(agents: Agents, agent: str, reason: str) -> None:
+    bad, good = agents.url(agent), agents.url("good")
+    rows = ask(bad, good)
+    assert (gap_of(rows, bad) or "").startswith(f"refused: {reason}")
+    assert [row["metric"] for row in rows if row["endpoint"] == bad] == [None]
+    assert gap_of(rows, good) is None and sum(row["endpoint"] == good for row in rows) > 5
+
+
+def test_a_closed_port_a_bad_address_and_values_that_make_no_sense(agents: Agents) -> None:
+    strange = agents.url("strange")
+    rows = ask("http://127.0.0.1:1/jolokia", "ftp://a/b", "http://", strange)
+    assert gap_of(rows, "http://127.0.0.1:1/jolokia") == "refused: nothing accepts connections there"
+    assert gap_of(rows, "ftp://a/b") == gap_of(rows, "http://") == "refused: the address isn't one of http or https"
+    assert all(row["value"] is None for row in rows)
+
+
+def test_agents_that_hang_cost_one_time_out_together(agents: Agents) -> None:
+    started = time.monotonic()
+    ask(*(f"{agents.url('hangs')}?{n}" for n in range(20)))
+    assert time.monotonic() - started < 5  # 20 × 2 × 0.7 s one after the other
+    assert len(agents.asked) == 20  # one that hangs isn't asked again
+
+
+def test_a_denied_bean_is_a_gap_beside_the_rows(agents: Agents) -> None:
+    rows = ask(agents.url("denies"))
+    assert "groups of MBeans were denied, such as java.lang:type=Memory" in (gap_of(rows, agents.url("denies")) or "")
+    assert any(row["metric"] == "processors" for row in rows)
+
+
+def test_credentials_come_from_the_config_and_stand_in_no_row(
+    agents: Agents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "streamwarden.yaml"
+    monkeypatch.setenv(CONFIG_ENV, str(config))
+    monkeypatch.setenv("JMX_PASSWORD", "sesame")
+    locked = agents.url("locked")
+    text = "kafka: [{name: demo, bootstrap_servers: b}]\njmx: [{role: broker, cluster: demo, url: URL, user: reader, "
+    config.write_text(text.replace("URL", locked) + "password: '${JMX_PASSWORD}'}]")
+    rows = ask(locked)
+    assert gap_of(rows, locked) is None and any(row["metric"] == "processors" for row in rows)
+    monkeypatch.setenv("JMX_PASSWORD", "wrong")
+    config.write_text(config.read_text() + "\n")  # else the loaded config is reused
+    rows += ask(locked)
+    assert (gap_of(rows, locked) or "").startswith("refused: HTTP 401")
+    config.write_text("kafka: []\n# none\n")
+    rows = ask(locked)
+    assert gap_of(rows, locked) == "refused: its credentials aren't in the config of the Spark worker"
+    assert "sesame" not in str(rows) and "wrong" not in str(rows)
+
+
+def test_credentials_in_an_address_are_cut_out() -> None:
+    assert address_of("http://u:p@h:8778/jolokia?token=s#f") == "http://h:8778/jolokia"
+    assert "secret" not in address_of("http://u:secret@[bad/x?t=secret")
+
+
+@pytest.mark.parametrize("age", [timedelta(hours=2), timedelta(days=2), -HOUR])
+def test_other_hours_can_not_be_known(agents: Agents, age: timedelta) -> None:
+    rows = ask(agents.url("good"), hour=start_of_hour(datetime.now(UTC)) - age)
+    assert (gap_of(rows, agents.url("good")) or "").startswith("missing: Jolokia only knows the present")
+    assert len(rows) == 1 and agents.asked == []
+
+
+def test_the_hour_before_still_counts(agents: Agents) -> None:
+    rows = ask(agents.url("good"), hour=start_of_hour(datetime.now(UTC)) - HOUR)
+    assert gap_of(rows, agents.url("good")) is None
+
+
+def test_no_endpoint_is_no_row() -> None:
+    assert ask() == []
+
+
+@pytest.mark.slow
+def test_in_spark_tasks(agents: Agents, spark: Any) -> None:
+    endpoints = [
+        {"role": "app", "app": f"app-{n}", "cluster": "demo", "url": f"{agents.base}/{n}/good"} for n in range(5)
+    ]
+    config = Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": "b"}],
+            "jmx": [*endpoints, {"role": "app", "app": "down", "cluster": "demo", "url": "http://127.0.0.1:1/j"}],
+            "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 1},
+        }
+    )
+    frame = read_jmx(spark, config, "app", start_of_hour(datetime.now(UTC)))
+    rows = [row.asDict() for row in frame.where("metric = 'processors' or gap is not null").collect()]
+    assert sorted(row["app"] for row in rows) == sorted([f"app-{n}" for n in range(5)] * 2 + ["down"])
+    for app in {row["app"] for row in rows} - {"down"}:
+        first, second = sorted(row["at"] for row in rows if row["app"] == app)
+        assert second - first >= timedelta(seconds=0.5)

@@ -1,0 +1,78 @@
+"""Records of `__consumer_offsets`, every layout, decoded from bytes; none of them may spoil its neighbours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from spark_apps.sources.kafka_commits import decode
+from tests.spark_apps.offsets_log import commit_key, commit_value, group_key, group_value
+
+AT = datetime(2026, 1, 5, 10, 30, 0, 123000, UTC)
+AT_MS = int(AT.timestamp() * 1000)
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("metadata", ["", "hello", "x" * 300, "ü" * 70])
+def test_commits_of_every_version(version: int, metadata: str) -> None:
+    [row] = decode([commit_key('g"ü', "t", 3)], [commit_value(version, 2**40 + 5, AT_MS, metadata)]).to_pylist()
+    assert row == {
+        "kind": "commit",
+        "group_id": 'g"ü',
+        "topic": "t",
+        "partition": 3,
+        "committed_offset": 2**40 + 5,
+        "committed_at": AT,
+        "generation": None,
+    }
+
+
+def test_null_metadata_is_read() -> None:
+    [row] = decode([commit_key("g", "t", 0)], [commit_value(4, 9, AT_MS, None)]).to_pylist()
+    assert (row["kind"], row["committed_offset"], row["committed_at"]) == ("commit", 9, AT)
+
+
+def test_a_record_seen_on_kafka_4_3() -> None:
+    value = "000400000000000000c8ffffffff0768656c6c6f00000001a1fc8bfdd301001083e994f93fcb446c8202d6c953ae820b"
+    [row] = decode([commit_key("g", "t1", 0)], [bytes.fromhex(value)]).to_pylist()
+    assert row["committed_offset"] == 200
+    assert row["committed_at"] == datetime(2026, 11, 21, 5, 19, 55, 347000, UTC)
+
+
+def test_group_metadata_of_both_protocols_and_removed_commits() -> None:
+    keys = [group_key("g"), group_key("new", 3), commit_key("g", "t", 1)]
+    values = [group_value(17), bytes.fromhex("0000000000020100083e9a8651c9cf7b7a"), None]
+    rows = decode(keys, values).to_pylist()
+    assert [(r["kind"], r["group_id"], r["generation"]) for r in rows] == [
+        ("group", "g", 17),
+        ("group", "new", 2),
+        ("tombstone", "g", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b""),
+        (b"", b"\0"),
+        (b"\x00\x63abc", b"whatever"),
+        (group_key("g", 5), b"\0\0\0\0"),
+        (commit_key("g", "t", 0)[:-2], commit_value(3, 1, AT_MS)),
+        (commit_key("g", "t", 0), commit_value(4, 1, AT_MS)[:20]),
+        (commit_key("g", "t", 0), b"\x00\x09" + commit_value(3, 1, AT_MS)[2:]),
+        (commit_key("g", "t", 0), b""),
+        (group_key("g"), None),
+        (group_key("g"), b"\x00\x2a" + group_value(3)[2:]),
+        (b"\x00\x01\x00\x02\xff\xfe\x00\x01t\x00\x00\x00\x00", commit_value(3, 1, AT_MS)),
+    ],
+)
+def test_unknown_and_broken_records_have_no_kind_and_spoil_nothing(key: bytes | None, value: bytes | None) -> None:
+    good = (commit_key("good", "t", 0), commit_value(3, 41, AT_MS))
+    rows = decode([good[0], key, good[0]], [good[1], value, good[1]]).to_pylist()
+    assert [row["kind"] for row in rows] == ["commit", None, "commit"]
+    assert [row["committed_offset"] for row in rows] == [41, None, 41]
+
+
+def test_nothing_to_decode() -> None:
+    assert decode([], []).num_rows == 0

@@ -1,0 +1,280 @@
+"""The Kafka sources on a real broker with SASL and ACLs: complete rows, and one gap for each way to fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+from demo.broker import Broker
+from demo.process import free_port
+from pyspark.sql import Row, SparkSession
+from streamwarden.config import CONFIG_ENV
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.sources.kafka_client import ClusterSource, Connection, cluster_named, led_partitions, read_clusters
+from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_offsets import KafkaOffsets, committed_offsets
+from spark_apps.sources.kafka_record_times import record_times
+from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.spark_apps.offsets_log import Commit, commit_key, commit_value, log_partition, write_commits
+
+pytestmark = pytest.mark.slow
+BEFORE = start_of_hour(datetime.now(UTC)) - timedelta(hours=30)
+"""An hour of the day before yesterday, whose commits are written by hand."""
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+Read = Callable[..., list[Row]]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A broker with a second listener that wants SASL: `watcher` may describe everything, `blind` hardly anything."""
+    port, sasl_port, controller = free_port(), free_port(), free_port()
+    users = " ".join(f'user_{name}="secret-{name}"' for name in ("watcher", "blind"))
+    settings = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},"
+        f"CONTROLLER://127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN} {users};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    folder = tmp_path_factory.mktemp("secured")
+    with Broker(folder, port=port, controller_port=controller, settings=settings) as running:
+        running.sasl_servers = f"127.0.0.1:{sasl_port}"  # type: ignore[attr-defined]
+        _fill(running.bootstrap_servers)
+        yield running
+
+
+def _fill(servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    topics = [NewTopic("orders", 3, 1, config={"retention.ms": "-1"}), NewTopic("gone", 1, 1)]
+    for future in admin.create_topics(topics).values():
+        future.result()
+    time.sleep(1)
+    producer = Producer({"bootstrap.servers": servers})
+    for i in range(300):
+        at = int((BEFORE + timedelta(seconds=12 * i)).timestamp() * 1000)
+        producer.produce("orders", b"x", partition=i % 3, timestamp=at)
+    for _ in range(10):
+        producer.produce("gone", b"x", partition=0)
+    assert producer.flush(10) == 0
+    for group, commits in {
+        'bill"ing ü': [TopicPartition("orders", 0, 40, metadata="a note"), TopicPartition("gone", 0, 5)],
+        "beyond": [TopicPartition("orders", 1, 100_000)],
+    }.items():
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
+        consumer.commit(offsets=commits, asynchronous=False)
+        consumer.close()
+    admin.delete_topics(["gone"])["gone"].result()
+    acls = [
+        AclBinding(kind, "*", ResourcePatternType.LITERAL, "User:watcher", "*", operation, AclPermissionType.ALLOW)
+        for kind, operation in (
+            (ResourceType.TOPIC, AclOperation.DESCRIBE),
+            (ResourceType.TOPIC, AclOperation.READ),
+            (ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS),
+            (ResourceType.GROUP, AclOperation.DESCRIBE),
+        )
+    ]
+    acls += [
+        AclBinding(
+            kind, name, ResourcePatternType.LITERAL, "User:blind", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
+        )
+        for kind, name in ((ResourceType.TOPIC, "orders"), (ResourceType.GROUP, "beyond"))
+    ]
+    for future in admin.create_acls(acls).values():
+        future.result()
+
+
+@pytest.fixture
+def read(broker: Any, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Reads a source over clusters of the config: `watched`, `blind`, `wrong` (password) and `dead`."""
+
+    def sasl(user: str, password: str) -> dict[str, str]:
+        return {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": user,
+            "sasl.password": password,
+        }
+
+    clusters = [
+        {"name": "watched", "bootstrap_servers": broker.sasl_servers, "client": sasl("watcher", "secret-watcher")},
+        {"name": "blind", "bootstrap_servers": broker.sasl_servers, "client": sasl("blind", "secret-blind")},
+        {"name": "wrong", "bootstrap_servers": broker.sasl_servers, "client": sasl("watcher", "hunter2")},
+        {"name": "dead", "bootstrap_servers": "127.0.0.1:1"},
+    ]
+    file = tmp_path / "streamwarden.yaml"
+    file.write_text(yaml.safe_dump({"kafka": clusters}))
+    monkeypatch.setenv(CONFIG_ENV, str(file))
+    monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
+
+    def rows(source: type[ClusterSource], *clusters: str, hour: datetime | None = None) -> list[Row]:
+        start = hour or start_of_hour(datetime.now(UTC))
+        span = {"from": _ms(start), "to": _ms(start + HOUR)}
+        return read_clusters(spark, source, clusters, **span, slices=2).collect()
+
+    return rows
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def gaps(rows: list[Row]) -> dict[str, str]:
+    return {row.resource: row.gap for row in rows if row.gap}
+
+
+def test_topics(read: Read) -> None:
+    rows = {row.topic: row for row in read(KafkaTopics, "watched")}
+    orders = rows["orders"]
+    assert [(p.partition, p.leader, p.replicas, p.isr) for p in orders.partitions] == [
+        (i, 1, [1], [1]) for i in range(3)
+    ]
+    assert orders.configs["retention.ms"].asDict() == {"value": "-1", "source": "dynamic_topic_config"}
+    assert orders.configs["cleanup.policy"].source == "default_config"
+    assert "gone" not in rows
+    assert "__consumer_offsets" in rows
+
+
+def test_groups(read: Read, broker: Any) -> None:
+    member = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "alive", "client.id": "reader-1"})
+    member.subscribe(["orders"])
+    try:
+        deadline = time.monotonic() + 20
+        while not member.assignment() and time.monotonic() < deadline:
+            member.poll(0.2)
+        rows = {row.group_id: row for row in read(KafkaGroups, "watched")}
+    finally:
+        member.close()
+    assert rows["alive"].state == "STABLE"
+    [seen] = rows["alive"].members
+    assert (seen.client_id, seen.host) == ("reader-1", "127.0.0.1")
+    assert {topic: sorted(partitions) for topic, partitions in seen.assignment.items()} == {"orders": [0, 1, 2]}
+    assert rows['bill"ing ü'].state == "EMPTY"
+    assert rows["beyond"].members == []
+
+
+def test_offsets_of_the_present_hour(read: Read) -> None:
+    rows = read(KafkaOffsets, "watched")
+    committed = {(r.group_id, r.topic, r.partition): r.committed_offset for r in rows if r.kind == "committed"}
+    assert committed[('bill"ing ü', "orders", 0)] == 40
+    assert committed[("beyond", "orders", 1)] == 100_000
+    assert not [key for key in committed if key[:2] == ("beyond", "orders") and key[2] != 1]  # committed on one only
+    logs = {(r.topic, r.partition): r for r in rows if r.kind == "log"}
+    orders = logs["orders", 0]
+    assert (orders.log_start_offset, orders.log_end_offset, orders.last_stable_offset) == (0, 100, 100)
+    assert orders.offset_at_from == orders.recent_offset == orders.offset_at_to == 100  # nothing came in this hour
+    assert not gaps(rows)
+
+
+def test_offsets_by_time_of_a_past_hour(read: Read) -> None:
+    logs = {(r.topic, r.partition): r for r in read(KafkaOffsets, "watched", hour=BEFORE) if r.kind == "log"}
+    # One record every 12 s, over three partitions: one every 36 s in each, the last at 59 min 48 s.
+    assert logs["orders", 0].offset_at_from == 0
+    assert logs["orders", 0].recent_offset == 99  # 98 * 36 s = 58:48, 99 * 36 s = 59:24
+    assert logs["orders", 0].offset_at_to == 100
+    assert logs["orders", 0].as_of.replace(tzinfo=UTC) == BEFORE + HOUR
+
+
+def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: Any) -> None:
+    at = BEFORE + timedelta(minutes=10)
+    write_commits(broker.bootstrap_servers, [Commit("long ago", "orders", i, 7 + i, at) for i in range(3)])
+    past = [row for row in read(KafkaCommits, "watched", hour=BEFORE) if row.kind == "commit"]
+    assert {(row.group_id, row.topic, row.partition, row.committed_offset) for row in past} >= {
+        ("long ago", "orders", i, 7 + i) for i in range(3)
+    }
+    assert {row.committed_at.replace(tzinfo=UTC) for row in past if row.group_id == "long ago"} == {at}
+    now = read(KafkaCommits, "watched")
+    seen = {(row.group_id, row.topic, row.committed_offset) for row in now if row.kind == "commit"}
+    assert seen >= {('bill"ing ü', "orders", 40), ('bill"ing ü', "gone", 5), ("beyond", "orders", 100_000)}
+    assert sum(row.records_read for row in now if row.kind == "read") >= 3
+
+
+def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_spoil_nothing(read: Read) -> None:
+    for source in (KafkaTopics, KafkaGroups, KafkaOffsets, KafkaCommits):
+        started = time.monotonic()
+        rows = read(source, "dead", "watched", "wrong")
+        assert time.monotonic() - started < 20, source
+        found = gaps(rows)
+        assert set(found) == {"dead", "wrong"}, (source, found)
+        assert found["dead"].startswith("refused: no broker of cluster 'dead' at 127.0.0.1:1 answered"), found
+        assert "rejects the credentials" in found["wrong"], found
+        assert "hunter2" not in found["wrong"]
+        assert [row for row in rows if row.cluster == "watched" and not row.gap]
+
+
+def test_missing_rights_are_gaps(read: Read) -> None:
+    commits = read(KafkaCommits, "blind")
+    assert "Read on __consumer_offsets" in gaps(commits)["blind"]
+    topics = read(KafkaTopics, "blind")
+    assert [row.topic for row in topics if row.topic] == ["orders"]
+    assert next(row for row in topics if row.topic == "orders").configs is None
+    assert gaps(topics)["blind configs"].startswith("refused:")
+    offsets = read(KafkaOffsets, "blind")
+    assert {row.group_id for row in offsets if row.kind == "committed" and row.group_id} == {"beyond"}
+    assert [row for row in offsets if row.kind == "log" and row.topic == "orders"]
+
+
+def test_a_topic_deleted_between_listing_and_reading_costs_only_itself(read: Read, broker: Any) -> None:
+    from confluent_kafka.admin import OffsetSpec
+
+    from spark_apps.sources.kafka_client import Answer, list_offsets
+
+    connection = Connection(cluster_named("watched"))
+    led = [(topic, partition) for topic, partition, _ in led_partitions(connection.metadata())]
+    answers = list_offsets(connection, dict.fromkeys([*led, ("gone", 0)], OffsetSpec.latest()))
+    assert all(isinstance(answers[key], Answer) for key in led)
+    assert isinstance(answers["gone", 0], BaseException)
+
+
+def test_record_times_are_found_by_offset(read: Read, spark: SparkSession) -> None:
+    wanted = [("watched", "orders", 0, offset) for offset in (0, 1, 50, 99, 100)] + [("watched", "gone", 0, 3)]
+    frame = spark.createDataFrame(wanted, "cluster string, topic string, partition int, offset bigint")
+    found = {(row.topic, row.offset): row.record_at for row in record_times(frame).collect()}
+    for offset in (0, 1, 50, 99):
+        expected = BEFORE + timedelta(seconds=36 * offset)
+        assert abs(found["orders", offset].replace(tzinfo=UTC) - expected) < timedelta(seconds=1), offset
+    assert found["orders", 100] is None  # not written yet
+    assert found["gone", 3] is None
+
+
+def test_no_clusters_are_no_rows(read: Read) -> None:
+    assert read(KafkaOffsets) == []
+    assert read(KafkaCommits) == []
+
+
+def test_a_group_whose_commit_kills_the_client_costs_only_itself(read: Read, broker: Any) -> None:
+    """Last of the module: its coordinator can't load that commit any more."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
+    value = commit_value(4, 5, _ms(datetime.now(UTC)), None)
+    producer.produce(
+        "__consumer_offsets", value, commit_key("poison", "orders", 0), partition=log_partition("poison", 8)
+    )
+    assert producer.flush(10) == 0
+    broker.stop()
+    broker.start()
+    healthy = [g for g in ('bill"ing ü', "beyond") if log_partition(g, 8) != log_partition("poison", 8)]
+    deadline = time.monotonic() + 20
+    rows: list[Any] = []
+    while not rows and time.monotonic() < deadline:
+        rows, refusals = committed_offsets("watched", [*healthy, "poison"])
+    assert {row[0] for row in rows} == set(healthy)
+    assert [group for group, _ in refusals] == ["poison"]
+    assert [row.committed_offset for row in read(KafkaCommits, "watched") if row.group_id == "poison"] == [5]
