@@ -6,24 +6,28 @@ import os
 import smtplib
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from streamwarden.config import Config
 from streamwarden.errors import StreamwardenError
 from streamwarden.reports.daily import Report
 
+if TYPE_CHECKING:
+    from airflow.providers.smtp.hooks.smtp import SmtpHook
+
 SMTP_ENV = "STREAMWARDEN_SMTP_URL"  # smtp://host:25, smtp+starttls://user:password@host:587, smtps://…:465
 TIMEOUT_SECONDS = 30
 
 
-def mail_report(report: Report, config: Config, airflow_connection: str | None = None) -> int:
+def mail_report(report: Report, config: Config, airflow_hook: SmtpHook | None = None) -> int:
     """Sends the report to the configured recipients; returns how many there are.
 
     Args:
-        airflow_connection: id of Airflow's SMTP connection; without it the address is `$STREAMWARDEN_SMTP_URL`.
+        airflow_hook: Airflow's open SMTP connection; without it the address is `$STREAMWARDEN_SMTP_URL`.
 
     Raises:
         StreamwardenError: the server can't be reached or refuses; one line without the password.
@@ -33,7 +37,8 @@ def mail_report(report: Report, config: Config, airflow_connection: str | None =
         return 0
     message = compose(report, config)
     try:
-        with _airflow(airflow_connection) if airflow_connection else _plain() as smtp:
+        # The hook's own sending can't place pictures inside the text; its connection is all we need.
+        with nullcontext(cast(smtplib.SMTP, airflow_hook._smtp_client)) if airflow_hook else _plain() as smtp:
             refused = smtp.send_message(message)
     except (OSError, smtplib.SMTPException) as error:
         raise StreamwardenError(f"reports.mail_to: the mail wasn't sent: {_plainly(error)}") from None
@@ -57,15 +62,6 @@ def compose(report: Report, config: Config) -> EmailMessage:
     for cid, png in report.images.items():
         html.add_related(png, "image", "png", cid=f"<{cid}>", filename="plot.png")  # type: ignore[union-attr]
     return message
-
-
-@contextmanager
-def _airflow(connection: str) -> Iterator[smtplib.SMTP]:
-    from airflow.providers.smtp.hooks.smtp import SmtpHook
-
-    with SmtpHook(smtp_conn_id=connection) as hook:
-        # The hook's own sending can't place pictures inside the text; its connection is all we need.
-        yield hook._smtp_client  # type: ignore[misc]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from PIL import Image
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -209,7 +210,7 @@ def _table(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
     )
     axes.axis("off")
     table = axes.table(
-        cellText=cells, colLabels=titles, cellLoc="left", colLoc="left", bbox=(0, 0, 1, 1),
+        cellText=cells, colLabels=titles, cellLoc="left", colLoc="left", bbox=Bbox.unit(),
         colWidths=[width / sum(widths) for width in widths],
     )  # fmt: skip
     table.auto_set_font_size(False)
@@ -246,6 +247,8 @@ def _legend(figure: Figure) -> None:
 
 def _scaled(unit: str, largest: float) -> tuple[float, str]:
     """Divisor and name of the unit that suits the largest value."""
+    if unit == "seconds" and largest >= 300:
+        return (3600.0, "hours") if largest >= 7200 else (60.0, "minutes")
     if unit not in _BYTES or largest < 1024:
         return 1.0, _SIGN.get(unit, unit)
     power = min(int(math.log(largest, 1024)), 4)

@@ -24,20 +24,20 @@ def layer(subject: str) -> int:
     return LAYERS.index(subject) if subject in LAYERS else len(LAYERS)
 
 
-def causes(findings: Sequence[Linkable]) -> Mapping[str, str]:
-    """Fingerprint of a finding → fingerprint of its cause: the lowest layer it shares something with."""
+def causes(findings: Sequence[Linkable]) -> Mapping[str, tuple[str, str]]:
+    """Fingerprint of a finding → fingerprint of its possible cause at the lowest layer, and what both touch."""
     touching = by_touch(findings)
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     for finding in findings:
         lower = [
-            other
+            (other, touch)
             for touch in finding.touches
             for other in touching[touch]
             if layer(other.subject) < layer(finding.subject)
         ]
         if lower:
-            cause = min(lower, key=lambda other: (layer(other.subject), other.since, other.fingerprint))
-            found[finding.fingerprint] = cause.fingerprint
+            cause, touch = min(lower, key=lambda one: (layer(one[0].subject), one[0].since, one[0].fingerprint, one[1]))
+            found[finding.fingerprint] = cause.fingerprint, touch
     return found
 
 

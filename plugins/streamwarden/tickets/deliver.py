@@ -218,7 +218,8 @@ def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -
     lines = []
     for row in rows:
         link = row["external_url"] or render.finding_url(config, row["fingerprint"])
-        lines.append(f"{row['relation']}: {clean(row['title'])} ({row['state']}) {link}")
+        shared = f", shares {clean(row['shared'])}" if row["shared"] else ""
+        lines.append(f"{row['relation']}{shared}: {clean(row['title'])} ({row['state']}) {link}")
     return lines
 
 
@@ -238,11 +239,14 @@ _RELATED = sa.text("""
     with this as (select * from tickets.ticket where ticket_id = :id)
     select
       o.fingerprint, o.title, o.state, o.external_url,
+      (
+        select min(touch) from jsonb_array_elements_text(this.touches) as touch where o.touches ? touch
+      ) as shared,
       case
-        when o.ticket_id = this.cause_ticket_id then 'Likely cause'
+        when o.ticket_id = this.cause_ticket_id then 'Possible cause'
         when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
-        when o.cause_ticket_id = this.ticket_id then 'Likely follows from this'
-        else 'Shares what it is about'
+        when o.cause_ticket_id = this.ticket_id then 'May follow from this'
+        else 'Related'
       end as relation
     from this
     inner join tickets.ticket as o

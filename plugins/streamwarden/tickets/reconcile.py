@@ -1,7 +1,10 @@
 """Turns evaluations into ticket changes, all in one transaction: what is to be told is committed before it is told.
 
 What should be open follows from the stored evaluations alone (history.py), so running an hour twice or backfilling an
-old one changes nothing that newer hours decided. Rules: field.md §7, in short in docs.
+old one changes nothing that newer hours decided. The rules: a finding is a detector and a resource, never a value; it
+opens and closes after so many hours with data, and missing data does neither; it comes back as the same ticket for a
+while, then as a new one that names the old; what people muted stays quiet, but for a rise in severity; beyond a cap all
+new findings of a run share one ticket; and people hear of it again only when something that matters changed.
 """
 
 from __future__ import annotations
@@ -275,7 +278,7 @@ def _link(run: _Run, opened: set[int]) -> None:
             for row in rows if row["detector"] in run.detectors
         ]
     )  # fmt: skip
-    for fingerprint, cause_fingerprint in links.items():
+    for fingerprint, (cause_fingerprint, touch) in links.items():
         ticket, cause = by_fingerprint[fingerprint], by_fingerprint[cause_fingerprint]
         if ticket["cause_ticket_id"] == cause["ticket_id"]:
             continue
@@ -284,7 +287,7 @@ def _link(run: _Run, opened: set[int]) -> None:
             continue
         if ticket["muted"] is None:
             link = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
-            body = f"A likely cause is known now: {clean(cause['title'])}\n{link}"
+            body = f"A possible cause is known now, it shares {clean(touch)}: {clean(cause['title'])}\n{link}"
             _change(run.connection, ticket["ticket_id"], "comment", run.newest, body)
             run.plan.commented += 1
 

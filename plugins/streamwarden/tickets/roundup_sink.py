@@ -13,7 +13,7 @@ from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attem
 
 from streamwarden.config import Tickets
 from streamwarden.errors import StreamwardenError
-from streamwarden.tickets.sinks import Draft, Issue, TrackerDown, Update
+from streamwarden.tickets.sinks import Draft, Issue, State, TrackerDown, Update
 
 TIMEOUT_SECONDS = 15
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
@@ -151,7 +151,7 @@ class RoundupSink:
         status = (found.get("status") or {}).get("name", "")
         keywords = {keyword.get("name") for keyword in found.get("keyword") or []}
         key = str(found["id"])
-        state = "closed" if status in CLOSED else "snoozed" if status == SNOOZED else "open"
+        state: State = "closed" if status in CLOSED else "snoozed" if status == SNOOZED else "open"
         return Issue(key, f"{self.url}/issue{key}", "wont_fix" if WONT_FIX in keywords else state)
 
 

@@ -7,6 +7,8 @@ from typing import Literal, Protocol
 
 from streamwarden.errors import StreamwardenError
 
+State = Literal["open", "closed", "snoozed", "wont_fix"]
+
 
 class TrackerDown(StreamwardenError):
     """The tracker can't be talked to at all: trying the next ticket is of no use."""
@@ -18,7 +20,7 @@ class Issue:
 
     key: str
     url: str | None
-    state: Literal["open", "closed", "snoozed", "wont_fix"]
+    state: State
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,10 @@ def test_through_airflows_connection(
         f'{{"conn_type": "smtp", "host": "127.0.0.1", "port": {port}, "login": "me", "password": "pass word",'
         ' "extra": {"disable_ssl": true, "disable_tls": true}}',
     )
-    assert mail_report(render_daily(story.engine, config, DAY), config, "smtp_test") == 2
+    from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+    with SmtpHook("smtp_test") as hook:
+        assert mail_report(render_daily(story.engine, config, DAY), config, hook.get_conn()) == 2
     assert len(inbox.mails) == 1
 
 

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 import sqlalchemy as sa
+from streamwarden.detectors import load_detectors
 from streamwarden.errors import StreamwardenError
-from streamwarden.reports.plots import draw_finding, plot_finding
+from streamwarden.reports.plots import FOLDER, draw_finding, load_plot, plot_finding
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: because\n*/\n"
@@ -76,6 +77,13 @@ def test_the_same_data_gives_the_same_file(warehouse: sa.Engine, folder: Path) -
 def test_nothing_to_draw_is_no_plot(warehouse: sa.Engine, folder: Path) -> None:
     assert draw_finding(warehouse, "lines", HOUR, {"id": "none"}, "svg", folder) is None
     assert plot_finding(warehouse, "no_such_detector", HOUR, {}, "svg") is None
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.sql")), ids=lambda file: file.stem)
+def test_every_plot_of_ours_is_of_a_detector_and_runs_on_the_schema(warehouse: sa.Engine, file: Path) -> None:
+    load_plot(file)
+    identity = dict.fromkeys(load_detectors()[file.stem].identity, "nobody")
+    assert plot_finding(warehouse, file.stem, HOUR, identity, "svg") is None
 
 
 @pytest.mark.parametrize(

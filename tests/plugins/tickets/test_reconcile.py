@@ -230,8 +230,11 @@ def test_findings_that_touch_the_same_thing_are_linked_and_the_lower_layer_is_th
     volume, group = story.tickets()
     assert (volume["resource"], group["cause_ticket_id"]) == ("v1", volume["ticket_id"])
     deliver(story.engine, sink, config)
-    assert "Likely cause: ebs_volume_starving title: v1 (open) http://tracker/0" in sink.drafts[1].body
-    assert f"Likely follows from this: {group['title']}" in sink.drafts[0].body
+    assert (
+        "Possible cause, shares instance:i-1: ebs_volume_starving title: v1 (open) http://tracker/0"
+        in sink.drafts[1].body
+    )
+    assert f"May follow from this, shares instance:i-1: {group['title']}" in sink.drafts[0].body
 
 
 def test_a_cause_found_later_is_told(story: Story, run: Any) -> None:
@@ -239,7 +242,10 @@ def test_a_cause_found_later_is_told(story: Story, run: Any) -> None:
     run()
     story.judge(1, {"v1": "alarm"}, evidence={"touches": ["instance:i-1"]})
     assert run().commented == 1
-    assert "A likely cause is known now: ebs_volume_starving title: v1" in story.changes()[-1]["body"]
+    assert (
+        "A possible cause is known now, it shares instance:i-1: ebs_volume_starving title: v1"
+        in story.changes()[-1]["body"]
+    )
     assert run().commented == 0
 
 
