@@ -1,0 +1,106 @@
+"""EBS: limits by type and size, and the credit bucket (field.md §2, after the EBS user guide), as column expressions.
+
+SSD I/O counts in pieces of 256 KiB. A gp2 bucket holds 5,400,000 credits of one I/O each; st1 and sc1 have one of bytes:
+1 TiB for each TiB of size. A limit that AWS doesn't state (type `standard`) is null.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+MIB, TIB = 2.0**20, 2.0**40
+PIECE_BYTES = 256 * 2.0**10
+GP2_BUCKET_CREDITS = 5_400_000.0
+GP2_BURST_IOPS = 3_000.0
+ST1_IOPS, SC1_IOPS = 500.0, 250.0  # of 1 MiB
+LIMITS = ("baseline_iops", "burst_iops", "baseline_bytes_per_second", "burst_bytes_per_second", "bucket_credits")
+"""Columns that `limits` makes."""
+
+
+def limits() -> dict[str, Column]:
+    """LIMITS from volume_type, size_gib, provisioned_iops and provisioned_throughput_mib_s."""
+    size, asked = f.col("size_gib"), f.col("provisioned_iops").cast("double")
+    tib = size / f.lit(1024.0)
+    gp2 = f.least(f.lit(16_000.0), f.greatest(f.lit(100.0), size * 3.0))
+    gp2_bytes = f.when(size <= 170, 128 * MIB).otherwise(250 * MIB)
+    gp3 = f.coalesce(asked, f.lit(3000.0))
+    # 256 KiB an operation up to 500 MiB/s; beyond 32,000 IOPS 16 KiB an operation.
+    io1_mib_s = f.when(asked <= 32_000, f.least(f.lit(500.0), asked / 4)).otherwise(f.least(f.lit(1000.0), asked / 64))
+    fixed_bytes = {
+        "gp3": f.coalesce(f.col("provisioned_throughput_mib_s"), f.lit(125)) * MIB,
+        "io1": io1_mib_s * MIB,
+        "io2": f.least(f.lit(4000.0), asked * 0.256) * MIB,
+    }
+    fixed_iops = {"gp3": gp3, "io1": asked, "io2": asked, "st1": f.lit(ST1_IOPS), "sc1": f.lit(SC1_IOPS)}
+
+    def per_tib(mib_s: float, cap: float) -> Column:
+        return f.least(f.lit(cap), tib * mib_s) * MIB
+
+    return {
+        "baseline_iops": _by_type(gp2=gp2, **fixed_iops),
+        "burst_iops": _by_type(gp2=f.greatest(gp2, f.lit(GP2_BURST_IOPS)), **fixed_iops),
+        "baseline_bytes_per_second": _by_type(
+            gp2=f.least(gp2_bytes, gp2 * PIECE_BYTES), st1=per_tib(40.0, 500.0), sc1=per_tib(12.0, 192.0), **fixed_bytes
+        ),
+        "burst_bytes_per_second": _by_type(
+            gp2=gp2_bytes, st1=per_tib(250.0, 500.0), sc1=per_tib(80.0, 250.0), **fixed_bytes
+        ),
+        "bucket_credits": _by_type(
+            gp2=f.when(gp2 < GP2_BURST_IOPS, f.lit(GP2_BUCKET_CREDITS)), st1=tib * TIB, sc1=tib * TIB
+        ),
+    }
+
+
+def _by_type(**of: Column) -> Column:
+    chosen = f.lit(None).cast("double")
+    for volume_type, value in of.items():
+        chosen = f.when(f.col("volume_type") == volume_type, value.cast("double")).otherwise(chosen)
+    return chosen
+
+
+def is_hdd() -> Column:
+    """Whether the volume's credits are bytes."""
+    return f.col("volume_type").isin("st1", "sc1")
+
+
+def spent_per_second() -> Column:
+    """Credits that a load spends, from ops_per_second and bytes_per_second: on SSD whichever counts more pieces."""
+    pieces = f.greatest("ops_per_second", f.col("bytes_per_second") / PIECE_BYTES)
+    known = f.col("ops_per_second").isNotNull() & f.col("bytes_per_second").isNotNull()
+    return f.when(is_hdd(), f.col("bytes_per_second")).when(known, pieces)
+
+
+def earned_per_second() -> Column:
+    """Credits that a bucket earns: its baseline."""
+    return f.when(is_hdd(), f.col("baseline_bytes_per_second")).otherwise(f.col("baseline_iops"))
+
+
+def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Column) -> Column:
+    """Where the bucket stands at its last BurstBalance, by operations alone, from the first one on.
+
+    Null when a point between is missing. It is never below empty nor above full.
+
+    Args:
+        points: array of struct<at, period_seconds, spent, balance> in order of time.
+    """
+    known = f.filter(points, lambda p: p.balance.isNotNull())
+    first, last = f.get(known, f.lit(0)), f.get(known, f.size(known) - 1)
+    since = f.filter(points, lambda p: (p.at > first.at) & (p.at <= last.at))
+
+    def step(balance: Column, p: Column) -> Column:
+        change = (earned - p.spent) * p.period_seconds / bucket_credits * 100
+        # greatest and least skip nulls: what an unknown load did to the bucket isn't known.
+        is_known = balance.isNotNull() & change.isNotNull()
+        return f.when(is_known, f.least(f.lit(100.0), f.greatest(f.lit(0.0), balance + change)))
+
+    seconds = f.aggregate(since, f.lit(0).cast("bigint"), lambda total, p: total + p.period_seconds)
+    is_whole = seconds == f.unix_timestamp(last.at) - f.unix_timestamp(first.at)
+    return f.when(is_whole, f.aggregate(since, first.balance, step))
+
+
+def median(values: Column) -> Column:
+    """Median of an array of doubles without nulls; null when it is empty."""
+    ordered, size = f.array_sort(values), f.size(values)
+    lower = f.get(ordered, ((size - 1) / 2).cast("int"))
+    return (lower + f.get(ordered, (size / 2).cast("int"))) / 2

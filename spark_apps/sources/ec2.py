@@ -1,0 +1,160 @@
+"""EC2's inventory as the Spark data sources `ec2_volumes` and `ec2_instances`: one partition per account and region.
+
+They read DescribeVolumes, DescribeInstances and DescribeInstanceTypes (permissions of the same names), all free of
+charge, in pages of 500. They know the present only. A place without volumes or instances answers one row without an id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, listed
+
+PAGE_SIZE = 500
+MEGA = 1_000_000  # EC2 states megabytes, not mebibytes
+Row = dict[str, Any]
+
+
+class Ec2Volumes(PlacesSource):
+    """Every EBS volume with its attachments."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ec2_volumes"
+
+    def schema(self) -> str:
+        return (
+            "account string, region string, volume_id string, volume_type string, size_gib int, iops int,"
+            " throughput_mib_s int, state string, multi_attach boolean, created_at timestamp,"
+            " attachments array<struct<instance_id: string, device: string, state: string, attached_at: timestamp>>,"
+            " tags map<string, string>, observed_at timestamp, resource string, gap string"
+        )
+
+    def read_place(self, connection: Connection) -> Iterator[list[Row]]:
+        resource = f"{connection.place} volumes"
+        try:
+            for page in _pages(connection, "describe_volumes"):
+                observed_at = datetime.now(UTC)
+                rows = [_volume(volume) for volume in listed(page, "Volumes")] or [{}]
+                yield [row | {"observed_at": observed_at, "resource": resource} for row in rows]
+        except Failure as error:
+            yield [{"resource": resource, "gap": connection.gap(error)}]
+
+
+class Ec2Instances(PlacesSource):
+    """Every EC2 instance with what its type offers."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ec2_instances"
+
+    def schema(self) -> str:
+        return (
+            "account string, region string, instance_id string, instance_type string, state string, private_ip string,"
+            " private_dns string, launched_at timestamp, vcpus int, memory_bytes bigint, nitro boolean,"
+            " ebs_baseline_iops double, ebs_maximum_iops double, ebs_baseline_bytes_per_second double,"
+            " ebs_maximum_bytes_per_second double, tags map<string, string>, observed_at timestamp,"
+            " resource string, gap string"
+        )
+
+    def read_place(self, connection: Connection) -> Iterator[list[Row]]:
+        resource = f"{connection.place} instances"
+        types = _InstanceTypes(connection)
+        try:
+            for page in _pages(connection, "describe_instances"):
+                observed_at = datetime.now(UTC)
+                found = [instance for lot in listed(page, "Reservations") for instance in lot["Instances"]]
+                types.learn({instance["InstanceType"] for instance in found})
+                rows = [_instance(instance) | types.known.get(instance["InstanceType"], {}) for instance in found]
+                yield [row | {"observed_at": observed_at, "resource": resource} for row in rows or [{}]]
+        except Failure as error:
+            yield [{"resource": resource, "gap": connection.gap(error)}]
+        if types.asked:
+            yield [{"resource": f"{connection.place} instance types", "gap": types.gap}]
+
+
+class _InstanceTypes:
+    """Memory, processors and EBS limits by type; a refusal leaves them unknown and costs no instance its row."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.known: dict[str, Row] = {}
+        self.asked = False
+        self.gap: str | None = None
+
+    def learn(self, names: set[str]) -> None:
+        missing = sorted(names - self.known.keys())
+        # A filter, as one unknown name among InstanceTypes would refuse them all; it takes 200 values.
+        for wanted in (missing[i : i + 200] for i in range(0, len(missing), 200)):
+            self.asked = True
+            paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
+            try:
+                for page in paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}]):
+                    self.known |= {kind["InstanceType"]: _limits(kind) for kind in listed(page, "InstanceTypes")}
+            except Failure as error:
+                self.gap = self.connection.gap(error)
+
+
+def _pages(connection: Connection, operation: str) -> Iterator[dict[str, Any]]:
+    paginator = connection.client("ec2").get_paginator(operation)
+    return iter(paginator.paginate(PaginationConfig={"PageSize": PAGE_SIZE}))
+
+
+def _tags(item: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(tag["Key"], tag["Value"]) for tag in item.get("Tags", ())]
+
+
+def _volume(volume: dict[str, Any]) -> Row:
+    return {
+        "volume_id": volume["VolumeId"],
+        "volume_type": volume["VolumeType"],
+        "size_gib": volume["Size"],
+        "iops": volume.get("Iops"),
+        "throughput_mib_s": volume.get("Throughput"),
+        "state": volume["State"],
+        "multi_attach": volume.get("MultiAttachEnabled"),
+        "created_at": volume["CreateTime"],
+        "attachments": [
+            {
+                "instance_id": attachment.get("InstanceId"),
+                "device": attachment.get("Device"),
+                "state": attachment.get("State"),
+                "attached_at": attachment.get("AttachTime"),
+            }
+            for attachment in volume.get("Attachments", ())
+        ],
+        "tags": _tags(volume),
+    }
+
+
+def _instance(instance: dict[str, Any]) -> Row:
+    return {
+        "instance_id": instance["InstanceId"],
+        "instance_type": instance["InstanceType"],
+        "state": instance["State"]["Name"],
+        "private_ip": instance.get("PrivateIpAddress"),
+        "private_dns": instance.get("PrivateDnsName") or None,
+        "launched_at": instance.get("LaunchTime"),
+        "tags": _tags(instance),
+    }
+
+
+def _limits(kind: dict[str, Any]) -> Row:
+    ebs = kind.get("EbsInfo", {}).get("EbsOptimizedInfo", {})
+    hypervisor = kind.get("Hypervisor")
+    return {
+        "vcpus": kind.get("VCpuInfo", {}).get("DefaultVCpus"),
+        "memory_bytes": _times(kind.get("MemoryInfo", {}).get("SizeInMiB"), 1024**2),
+        # Bare metal has no hypervisor and is Nitro where its volumes are NVMe.
+        "nitro": hypervisor == "nitro" if hypervisor else kind.get("EbsInfo", {}).get("NvmeSupport") == "required",
+        "ebs_baseline_iops": _times(ebs.get("BaselineIops"), 1.0),
+        "ebs_maximum_iops": _times(ebs.get("MaximumIops"), 1.0),
+        "ebs_baseline_bytes_per_second": _times(ebs.get("BaselineThroughputInMBps"), MEGA),
+        "ebs_maximum_bytes_per_second": _times(ebs.get("MaximumThroughputInMBps"), MEGA),
+    }
+
+
+def _times(figure: float | None, factor: float) -> float | None:
+    return None if figure is None else figure * factor
