@@ -31,6 +31,7 @@ APPS: dict[str, SparkApp] = {
                 "metrics.instance_hourly",
                 "metrics.volume_sample",
                 "metrics.volume_hourly",
+                "metrics.cloudwatch_cost_hourly",
             ),
         ),
         SparkApp(

@@ -32,6 +32,7 @@ create table metrics.volume_hourly (
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   volume_id text not null,  -- EBS volume id
+  known_until timestamptz not null,  -- End of what CloudWatch had settled when it was read
   minutes_expected integer not null,  -- Minutes of the hour that could be known when it was read
   minutes_present integer,  -- Minutes for which operations are known; null: CloudWatch didn't answer
   minutes_balance integer,  -- Minutes for which BurstBalance is known; null: CloudWatch didn't answer
@@ -39,10 +40,13 @@ create table metrics.volume_hourly (
   iops_p95 double precision,  -- 95th percentile of the minutes
   iops_p99 double precision,  -- 99th percentile of the minutes
   iops_max double precision,  -- Largest minute
+  iops_now double precision,  -- Mean of the last 15 minutes known
   busy_iops_p95 double precision,  -- 95th percentile of ops / (period - idle time): what micro-bursts really ask
   bytes_per_second_mean double precision,  -- Bytes per second, mean
   bytes_per_second_p95 double precision,  -- 95th percentile of the minutes
+  bytes_per_second_p99 double precision,  -- 99th percentile of the minutes
   bytes_per_second_max double precision,  -- Largest minute
+  bytes_per_second_now double precision,  -- Mean of the last 15 minutes known
   read_bytes double precision,  -- Bytes read in the hour
   write_bytes double precision,  -- Bytes written in the hour
   queue_length_mean double precision,  -- Operations waiting, mean
@@ -53,13 +57,14 @@ create table metrics.volume_hourly (
   burst_iops double precision,  -- IOPS it reaches with credits (the maximum where there is no bucket)
   baseline_bytes_per_second double precision,  -- Bytes per second it sustains for ever
   burst_bytes_per_second double precision,  -- Bytes per second it reaches with credits
+  bucket_credits double precision,  -- Credits of a full bucket: operations for gp2, bytes for st1 and sc1; null: no bucket
   burst_balance_min_percent double precision,  -- Lowest BurstBalance of the hour
   burst_balance_last_percent double precision,  -- Last BurstBalance of the hour
   modelled_balance_last_percent double precision,  -- The same by our own model of the bucket, from operations alone
-  credits_per_hour double precision,  -- Change of the bucket per hour at the present load (negative: it empties)
-  hours_to_exhaustion double precision,  -- Hours until the bucket is empty at the present load; null: it doesn't empty
-  hours_to_exhaustion_low double precision,  -- The same at the hour's heaviest load
-  hours_to_exhaustion_high double precision,  -- The same at its lightest load that still empties the bucket
+  credits_per_hour double precision,  -- Credits won per hour at the load of the last 15 minutes (negative: the bucket empties)
+  hours_to_exhaustion double precision,  -- Hours until the bucket is empty at that load, 0 when it is; null: it doesn't empty
+  hours_to_exhaustion_low double precision,  -- The same at the load of the heaviest quarter of an hour
+  hours_to_exhaustion_high double precision,  -- The same at that of the lightest quarter that still empties the bucket
   minutes_empty integer,  -- Minutes with a bucket of at most 1 %
   minutes_at_iops_limit integer,  -- Minutes in which the volume's IOPS bound
   minutes_at_throughput_limit integer,  -- Minutes in which the volume's throughput bound
@@ -67,11 +72,26 @@ create table metrics.volume_hourly (
   minutes_stalled integer,  -- Minutes with stalled I/O
   minutes_throttled integer,  -- Minutes in which any of these limits bound
   throttled_since timestamptz,  -- Since when it has been throttled without a pause of 10 minutes; null: it isn't
+  demand_iops_p95 double precision,  -- 95th percentile of what it did; of volumes held back over the last day as well
+  demand_iops_p99 double precision,  -- 99th percentile of the same
+  demand_bytes_per_second_p95 double precision,  -- 95th percentile of bytes per second, likewise
+  demand_bytes_per_second_p99 double precision,  -- 99th percentile of the same
+  demand_hours double precision,  -- Hours behind these four figures
   read_baseline_bytes_per_second double precision,  -- Usual read rate at this hour of the week (median); brokers' volumes
   read_baseline_mad_bytes_per_second double precision,  -- Median absolute deviation of the same
   read_baseline_hours integer,  -- Hours of history behind the baseline
   read_baseline_kind text,  -- hour_of_week, or all_hours while there is too little history
   primary key (hour, account, region, volume_id)
+);
+
+-- What an hour's reading of CloudWatch cost.
+create table metrics.cloudwatch_cost_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  account text not null,  -- AWS account id
+  region text not null,  -- AWS region
+  calls integer not null,  -- GetMetricData requests, with those that were repeated
+  metrics_asked integer not null,  -- Metrics asked, which AWS bills
+  primary key (hour, account, region)
 );
 
 -- CloudWatch AWS/EC2 and CWAgent, one row per instance and period.
