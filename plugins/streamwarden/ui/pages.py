@@ -1,0 +1,341 @@
+"""What each page shows, read from the warehouse in one read-only transaction; the queries are in sql/pages/."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+
+from spark_apps.catalogue import APPS
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import Config, load_config
+from streamwarden.detectors import Detector, load_detectors
+from streamwarden.detectors.explain import psql_script
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import HOUR, parse_hour
+from streamwarden.readable import clean, readable_evidence, span
+from streamwarden.warehouse import open_warehouse
+
+QUERIES, REPORT_QUERIES = PROJECT_ROOT / "sql" / "pages", PROJECT_ROOT / "sql" / "reports"
+STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
+MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES = 12, 200, 60, 50
+STALE_AFTER = timedelta(hours=3)  # the hour itself, its settling, its run; then something is wrong
+STATUS_WORDS = {
+    "alarm": "in alarm",
+    "ok": "healthy",
+    "skip": "couldn't be judged",
+    "blocked": "not judged: its sources weren't gathered",
+    "failed": "not judged: the rule failed",
+    "none": "nothing known",
+    "partly": "partly answered",
+    "unanswered": "no answer",
+    "answered": "answered",
+}
+CLOSE_WORDS = {
+    "healthy": "healthy again",
+    "deleted": "the resource is gone",
+    "person": "closed by a person",
+    "wont_fix": "won't be fixed",
+}
+SEVERITIES = ("critical", "warning", "info")
+Row = dict[str, Any]
+
+
+class UnknownError(StreamwardenError):
+    """The address names something that isn't there."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One hour of a strip."""
+
+    hour: datetime
+    status: str
+    severity: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Hours side by side, oldest first, and the same in words."""
+
+    cells: list[Cell]
+    words: str
+
+
+def now() -> Row:
+    """The fleet now: what is open, what couldn't be judged, how fresh every source is."""
+    with _warehouse() as (connection, config):
+        standing = _ask(connection, "standing")[0]
+        found = _ask(connection, "findings", severity=None, detector=None, words=None, most=MOST_CARDS)
+        newest = standing["hour"] or datetime.now(UTC)
+        day = {"start": newest - timedelta(hours=STRIP_HOURS - 1), "finish": newest + HOUR}
+        return {
+            "place": "now",
+            "standing": standing,
+            "stale": standing["hour"] is not None and datetime.now(UTC) - (newest + HOUR) > STALE_AFTER,
+            "findings": _with_strips(connection, found, newest),
+            "not_judged": _ask(connection, "not_judged", most=MOST_LINES),
+            "sources": _sources(connection, newest),
+            "rules": _rules(connection, config, newest),
+            "fleet": _rows(connection, REPORT_QUERIES, "fleet", day),
+        }
+
+
+def findings(severity: str | None, detector: str | None, words: str | None) -> Row:
+    """All findings that are open or in alarm, and the tickets closed lately."""
+    words = words.strip() if words else None
+    with _warehouse() as (connection, _):
+        newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
+        asked = {"severity": severity or None, "detector": detector or None, "words": words or None}
+        found = _ask(connection, "findings", **asked, most=MOST_FINDINGS)
+        return {
+            "place": "findings",
+            "asked": asked,
+            "newest": newest,
+            "severities": SEVERITIES,
+            "detectors": load_detectors(),
+            "findings": _with_strips(connection, found, newest),
+            "closed": _ask(connection, "closed", newest=newest, days=CLOSED_DAYS, most=MOST_LINES),
+            "closed_days": CLOSED_DAYS,
+            "close_words": CLOSE_WORDS,
+        }
+
+
+def finding(fingerprint: str, hour_text: str | None) -> Row:
+    """One finding as it stood in an hour: sentence, cure, plot, evidence, history, tickets, the SQL that judged it."""
+    if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
+        raise UnknownError("The address doesn't name a finding: it needs 64 hexadecimal digits.")
+    asked_hour = parse_hour(hour_text) if hour_text else None
+    with _warehouse() as (connection, config):
+        rows = _ask(connection, "finding", fingerprint=fingerprint, hour=asked_hour)
+        if not rows:
+            raise UnknownError(
+                "Nothing was said of this finding in that hour."
+                if asked_hour
+                else "This finding was never judged here."
+            )
+        found = rows[0]
+        newest = found["newest_hour"] or found["hour"]
+        history = _history(connection, fingerprint, newest)
+        detector = load_detectors().get(found["detector"])
+        values = {
+            "place": "findings",
+            "finding": found,
+            "newest": newest,
+            "is_newest": found["hour"] == newest,
+            "advice": clean(found["evidence"].get("advice") or ""),
+            "evidence": readable_evidence(found["evidence"]),
+            "day": _strip(newest, STRIP_HOURS, history),
+            "history": _stretches(history, newest),
+            "history_days": HISTORY_HOURS // 24,
+            "tickets": _ask(connection, "finding_tickets", fingerprint=fingerprint),
+            "related": _ask(connection, "finding_related", fingerprint=fingerprint),
+            "close_words": CLOSE_WORDS,
+            "status_words": STATUS_WORDS,
+            "detector": detector,
+        }
+    return values | _plot(config, found) | _judged_by(detector, found)
+
+
+def coverage(hour_text: str | None) -> Row:
+    """What each source was asked in an hour, what came, what is missing and why."""
+    with _warehouse() as (connection, _):
+        newest = _ask(connection, "gathered_hours")[0]["hour"]
+        hour = parse_hour(hour_text) if hour_text else newest
+        base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS}
+        if hour is None:
+            return base | {"sources": [], "gaps": [], "loads": {}}
+        gaps = _ask(connection, "hour_gaps", hour=hour, most=MOST_LINES, examples=MOST_EXAMPLES)
+        loads = {row["app"]: row for row in _ask(connection, "loads", hour=hour)}
+        sources = _sources(connection, hour)
+        return base | {"sources": sources, "gaps": gaps, "loads": loads, "before": hour - HOUR, "after": hour + HOUR}
+
+
+def detectors() -> Row:
+    """The catalogue: all rules, by subject, with their last day."""
+    with _warehouse() as (connection, config):
+        newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
+        rules = _rules(connection, config, newest)
+        return {"place": "detectors", "newest": newest, "subjects": groupby(rules, key=lambda rule: rule["subject"])}
+
+
+def detector(detector_id: str) -> Row:
+    """One rule: what it reads, its parameters with their reasons, what to do, what it can't see, its SQL."""
+    known = load_detectors()
+    if detector_id not in known:
+        raise UnknownError("There is no rule of that name; the list of rules shows all.")
+    rule = known[detector_id]
+    with _warehouse() as (connection, config):
+        newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
+        strips = [row for row in _rules(connection, config, newest) if row["id"] == detector_id]
+        found = _ask(connection, "findings", severity=None, detector=detector_id, words=None, most=MOST_LINES)
+    in_force = rule.params_in_force(config)
+    return {
+        "place": "detectors",
+        "detector": rule,
+        "rule": strips[0],
+        "newest": newest,
+        "findings": found,
+        "in_force": in_force,
+        "psql": psql_script(rule, in_force, newest.replace(minute=0, second=0, microsecond=0)),
+    }
+
+
+@contextmanager
+def _warehouse() -> Iterator[tuple[sa.Connection, Config]]:
+    """A read-only connection that can't hold a page up for long."""
+    config = load_config()
+    with open_warehouse(config).connect().execution_options(postgresql_readonly=True) as connection:
+        connection.execute(sa.text("select set_config('statement_timeout', '20s', true)"))
+        yield connection, config
+
+
+def _ask(connection: sa.Connection, query: str, **values: Any) -> list[Row]:
+    return _rows(connection, QUERIES, query, values)
+
+
+def _rows(connection: sa.Connection, folder: Any, query: str, values: Row) -> list[Row]:
+    return [dict(row) for row in connection.execute(_statement(folder / f"{query}.sql"), values).mappings()]
+
+
+@cache
+def _statement(file: Any) -> sa.TextClause:
+    return sa.text(file.read_text())
+
+
+def _with_strips(connection: sa.Connection, found: list[Row], newest: datetime) -> list[Row]:
+    rows = _ask(
+        connection, "finding_strips",
+        fingerprints=[row["fingerprint"] for row in found], newest=newest, hours=STRIP_HOURS,
+    )  # fmt: skip
+    by_finding: dict[str, list[Row]] = {}
+    for row in rows:
+        by_finding.setdefault(row["fingerprint"], []).append(row)
+    return [row | {"strip": _strip(newest, STRIP_HOURS, by_finding.get(row["fingerprint"], []))} for row in found]
+
+
+def _strip(newest: datetime, hours: int, rows: Iterable[Row]) -> Strip:
+    """The last hours up to the newest; an hour without a row is one of which nothing is known."""
+    known = {row["hour"]: row for row in rows}
+    cells = []
+    for back in range(hours - 1, -1, -1):
+        hour = newest - back * HOUR
+        row = known.get(hour)
+        status = row["status"] if row else "none"
+        text = (row or {}).get("text") or STATUS_WORDS.get(status, status)
+        cells.append(
+            Cell(hour, status, (row or {}).get("severity") or "info", f"{hour:%d %b %H:%M} UTC: {clean(text)}")
+        )
+    return Strip(cells, _in_words(cells))
+
+
+def _in_words(cells: list[Cell]) -> str:
+    stretches = [(status, len(list(group))) for status, group in groupby(cells, key=lambda cell: cell.status)]
+    said = ", then ".join(f"{STATUS_WORDS.get(status, status)} {count} h" for status, count in stretches)
+    return f"Last {len(cells)} hours, oldest first: {said}."
+
+
+def _rules(connection: sa.Connection, config: Config, newest: datetime) -> list[Row]:
+    """All rules with their last day, those that are switched off included."""
+    by_rule: dict[str, list[Row]] = {}
+    for row in _ask(connection, "detector_strips", newest=newest, hours=STRIP_HOURS):
+        by_rule.setdefault(row["detector"], []).append(_hour_of_rule(row))
+    enabled = load_detectors(config=config)
+    rules = []
+    for rule in load_detectors().values():
+        hours = by_rule.get(rule.id, [])
+        last = hours[-1] if hours else None
+        rules.append(
+            {"id": rule.id, "subject": rule.subject, "title": rule.title, "severity": rule.severity}
+            | {"maturity": rule.maturity, "enabled": rule.id in enabled, "last": last}
+            | {"strip": _strip(newest, STRIP_HOURS, hours)}
+        )
+    return sorted(rules, key=lambda rule: rule["subject"])
+
+
+def _hour_of_rule(row: Row) -> Row:
+    if row["status"] != "judged":
+        return row | {"text": f"{row['status']}: {row['reason']}"}
+    status = "alarm" if row["alarms"] else "skip" if row["skips"] and not row["oks"] else "ok"
+    if not row["alarms"] and not row["oks"] and not row["skips"]:
+        status = "none"
+    text = f"{row['alarms']} in alarm, {row['oks']} healthy, {row['skips']} couldn't be judged"
+    return row | {"status": status, "text": text}
+
+
+def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
+    """Every source with the figures of the hour and its last day."""
+    rows = _ask(connection, "sources", newest=newest, hours=STRIP_HOURS)
+    sources = []
+    for (app, source), group in groupby(rows, key=lambda row: (row["app"], row["source"])):
+        hours = [_hour_of_source(row) for row in group]
+        last = hours[-1] if hours[-1]["hour"] == newest else None
+        answered = [row["hour"] for row in hours if row["answered"]]
+        sources.append(
+            {"app": app, "source": source, "last": last, "answered_hour": max(answered, default=None)}
+            | {"strip": _strip(newest, STRIP_HOURS, hours)}
+        )
+    return sources
+
+
+def _hour_of_source(row: Row) -> Row:
+    status = "answered" if row["answered"] == row["asked"] else "partly" if row["answered"] else "unanswered"
+    return row | {"status": status, "text": f"{row['answered']} of {row['asked']} answered"}
+
+
+def _history(connection: sa.Connection, fingerprint: str, newest: datetime) -> list[Row]:
+    return _ask(connection, "finding_strips", fingerprints=[fingerprint], newest=newest, hours=HISTORY_HOURS)
+
+
+def _stretches(history: list[Row], newest: datetime) -> list[Row]:
+    """The history as stretches of the same status, newest first; hours of which nothing is known are told as such."""
+    known = {row["hour"]: row for row in history}
+    if not known:
+        return []
+    first = min(known)
+    hours = [first + n * HOUR for n in range(int((newest - first) / HOUR) + 1)]
+    nothing: Row = {"status": "none", "severity": "info", "reason": ""}
+    rows = [(hour, known.get(hour, nothing)) for hour in hours]
+    stretches = []
+    for _, group in groupby(rows, key=lambda entry: (entry[1]["status"], entry[1]["severity"])):
+        entries = list(group)
+        last_hour, last = entries[-1]
+        stretches.append(
+            {"since": entries[0][0], "last_hour": last_hour, "lasting": span(len(entries) * 3600)}
+            | {"status": last["status"], "severity": last["severity"], "reason": last["reason"]}
+        )
+    return stretches[::-1]
+
+
+def _plot(config: Config, found: Row) -> Row:
+    """The plot as an address that holds the picture itself; its words are for who can't see it."""
+    from streamwarden.reports.plots import draw_finding  # matplotlib: only for who looks at a finding
+
+    try:
+        drawing = draw_finding(open_warehouse(config), found["detector"], found["hour"], found["identity"], "svg")
+    except StreamwardenError as error:
+        return {"plot": None, "plot_alt": "", "plot_error": str(error)}
+    if drawing is None:
+        return {"plot": None, "plot_alt": "", "plot_error": None}
+    picture = base64.b64encode(drawing.content).decode()
+    return {"plot": f"data:image/svg+xml;base64,{picture}", "plot_alt": drawing.alt, "plot_error": None}
+
+
+def _judged_by(detector: Detector | None, found: Row) -> Row:
+    """The SQL that judged, with the parameters it had, and whether the file is still the same."""
+    params = found["params"] or {}
+    return {
+        "params": params,
+        "sql": detector.sql if detector else None,
+        "is_same_sql": bool(detector) and detector.checksum == found["sql_checksum"],
+        "psql": psql_script(detector, params, found["hour"]) if detector else None,
+    }

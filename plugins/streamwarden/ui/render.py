@@ -1,0 +1,55 @@
+"""How values become text on a page. Everything is escaped; names from clusters lose control characters too."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jinja2
+
+from streamwarden.readable import clean, moment, span
+
+
+def render(template: str, values: dict[str, Any]) -> str:
+    """A page."""
+    return _TEMPLATES.get_template(template).render(values)
+
+
+def hour_span(hour: datetime) -> str:
+    """An hour as people say it: `05:00–06:00 UTC`, with the day unless it is today."""
+    start, end = hour.astimezone(UTC), hour.astimezone(UTC) + timedelta(hours=1)
+    day = "" if start.date() == datetime.now(UTC).date() else f"{start:%Y-%m-%d} "
+    return f"{day}{start:%H:%M}–{end:%H:%M} UTC"
+
+
+def ago(value: datetime) -> str:
+    """How long ago, roughly."""
+    seconds = (datetime.now(UTC) - value).total_seconds()
+    if seconds < 60:
+        return "just now"
+    return f"{span(seconds - seconds % 60)} ago"
+
+
+def web_link(url: str | None) -> str | None:
+    """The address, if it is one of the web; a tracker can't make us offer `javascript:`."""
+    return url if url and urlsplit(url).scheme in ("http", "https") else None
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 rule`, `2 rules`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_TEMPLATES.filters |= {
+    "moment": moment, "clean": clean, "span": span, "hour_span": hour_span, "ago": ago, "web_link": web_link,
+    "counted": counted, "iso": lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
+}  # fmt: skip

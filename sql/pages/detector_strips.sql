@@ -1,0 +1,25 @@
+-- What each detector said, hour by hour: the worst severity in alarm, and how many of each.
+select
+  j.detector,
+  j.hour,
+  j.status,
+  j.reason,
+  j.alarms,
+  j.oks,
+  j.skips,
+  a.severity
+from detect.judgement as j
+left join (
+  select
+    e.detector,
+    e.hour,
+    (array_agg(e.severity order by array_position(array['critical', 'warning', 'info'], e.severity)))[1] as severity
+  from detect.evaluation as e
+  where
+    e.status = 'alarm'
+    and e.hour > cast(:newest as timestamptz) - make_interval(hours => :hours)
+    and e.hour <= cast(:newest as timestamptz)
+  group by e.detector, e.hour
+) as a on j.detector = a.detector and j.hour = a.hour
+where j.hour > cast(:newest as timestamptz) - make_interval(hours => :hours) and j.hour <= cast(:newest as timestamptz)
+order by j.detector, j.hour

@@ -1,0 +1,14 @@
+-- A finding as it stood in an hour, or where none is given in the newest that has it.
+select
+  e.*,
+  d.title,
+  j.params,
+  j.sql_checksum,
+  j.judged_at as detector_judged_at,
+  (select max(n.hour) from detect.judgement as n where n.detector = e.detector and n.status = 'judged') as newest_hour
+from detect.evaluation as e
+left join detect.detector as d on e.detector = d.detector
+left join detect.judgement as j on e.hour = j.hour and e.detector = j.detector
+where e.fingerprint = :fingerprint and e.hour = coalesce(cast(:hour as timestamptz), e.hour)
+order by e.hour desc
+limit 1

@@ -1,0 +1,6 @@
+-- The newest hour for which any source was asked.
+select max(hour) as hour from (
+  select max(hour) as hour from detect.coverage
+  union all
+  select max(hour) as hour from detect.load
+) as known

@@ -1,0 +1,14 @@
+-- What wasn't answered in an hour: the same source, status and reason on one line.
+select
+  c.app,
+  c.source,
+  c.status,
+  coalesce(c.reason, 'no reason given') as reason,
+  count(*) as resources,
+  (array_agg(c.resource order by c.resource))[1 : cast(:examples as integer)] as examples,
+  count(*) over () as total
+from detect.coverage as c
+where c.hour = cast(:hour as timestamptz) and c.status <> 'answered'
+group by c.app, c.source, c.status, c.reason
+order by count(*) desc, c.app, c.source, c.status, reason
+limit cast(:most as integer)

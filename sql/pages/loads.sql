@@ -1,0 +1,11 @@
+-- What each app loaded for an hour, or why not.
+select
+  l.app,
+  l.status,
+  l.error,
+  l.started_at,
+  extract(epoch from l.finished_at - l.started_at)::double precision as took_seconds,
+  (select sum(value::bigint) from jsonb_each_text(l.rows)) as rows
+from detect.load as l
+where l.hour = cast(:hour as timestamptz)
+order by l.app

@@ -1,0 +1,15 @@
+-- What each source was asked and what came, for every hour of a stretch that ends with the newest.
+select
+  c.app,
+  c.source,
+  c.hour,
+  count(*) as asked,
+  count(*) filter (where c.status = 'answered') as answered,
+  count(*) filter (where c.status = 'late') as late,
+  count(*) filter (where c.status = 'refused') as refused,
+  count(*) filter (where c.status = 'missing') as missing,
+  max(c.asked_at) as asked_at
+from detect.coverage as c
+where c.hour > cast(:newest as timestamptz) - make_interval(hours => :hours) and c.hour <= cast(:newest as timestamptz)
+group by c.app, c.source, c.hour
+order by c.app, c.source, c.hour
