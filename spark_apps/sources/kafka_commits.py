@@ -266,7 +266,8 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
 def _flatten(values: list[bytes | None]) -> tuple[Bytes, Longs, Longs]:
     """All values in one array, with start and length of each (-1: null), and room to read past the end."""
     length = np.fromiter((-1 if v is None else len(v) for v in values), np.int64, len(values))
-    start = np.concatenate(([0], np.cumsum(np.maximum(length, 0))[:-1]))
+    size = np.maximum(length, 0)
+    start = np.cumsum(size) - size
     data = np.frombuffer(b"".join(v or b"" for v in values) + bytes(32), np.uint8)
     return data, start, length
 

@@ -31,6 +31,7 @@ class GroupsReader(ClusterReader):
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
         now = datetime.now(UTC)
+        connection.metadata()  # fails early where the cluster is down
         listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
         rows = [self.gap_row(name, name, connection.gap(error)) for error in listing.errors]
         types = {group.group_id: group.type for group in listing.valid}

@@ -160,8 +160,8 @@ class KafkaOffsets(ClusterSource):
 def committed_offsets(cluster: str, groups: list[str]) -> Committed:
     """Committed offsets of these groups.
 
-    confluent-kafka 2.16 kills its process on a commit whose metadata is null. So it is asked in a child process; when
-    that dies the groups are halved until the culprit stands alone.
+    confluent-kafka 2.16 kills its process on some answers: a commit with null metadata, a coordinator that can't load
+    such a one. So it is asked in a child process; when that dies the groups are halved until the culprit stands alone.
     """
     rows, refusals = [], []
     for i in range(0, len(groups), _GROUPS_AT_ONCE):
@@ -177,8 +177,8 @@ def _ask_aside(cluster: str, groups: list[str]) -> Committed:
             return child.submit(_ask, cluster, groups).result()
     except BrokenProcessPool:
         if len(groups) == 1:
-            reason = "missing: one of its commits has null metadata, which the Kafka client can't read"
-            return [], [(groups[0], f"{reason}; its commit history is used instead.")]
+            reason = "missing: the Kafka client dies on its commits (one has null metadata)"
+            return [], [(groups[0], f"{reason}; the commit history must do.")]
         middle = len(groups) // 2
         left, right = _ask_aside(cluster, groups[:middle]), _ask_aside(cluster, groups[middle:])
         return left[0] + right[0], left[1] + right[1]
