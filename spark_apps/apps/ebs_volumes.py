@@ -1,4 +1,4 @@
-"""EC2 instances and EBS volumes: what there is, what it was asked to do, what held it back, and until when it can go on.
+"""EC2 instances and EBS volumes: what there is, what it did, what held it back, and until when it can go on.
 
 CloudWatch's hour is read with some minutes before it, as points come late. Two look-backs explain the hour: the read
 rate of the brokers' volumes over four weeks (is this much normal?), and the last day of volumes that ran low or were
@@ -64,9 +64,8 @@ VOLUME_METRICS = (
     Metric("throughput_exceeded", "VolumeThroughputExceededCheck", "Average", _CHECKED),
     Metric("stalled", "VolumeStalledIOCheck", "Average", _CHECKED),
 )
-_LOOKED_BACK = {*"read_ops write_ops read_bytes write_bytes".split()} | {
-    *"burst_balance_percent iops_exceeded throughput_exceeded queue_length".split()
-}
+_LOOKED_BACK = ("read_ops", "write_ops", "read_bytes", "write_bytes")
+_LOOKED_BACK += ("burst_balance_percent", "iops_exceeded", "throughput_exceeded")
 LOOK_BACK_METRICS = tuple(metric for metric in VOLUME_METRICS if metric.column in _LOOKED_BACK)
 INSTANCE_METRICS = (
     Metric("cpu_percent", "CPUUtilization", "Average"),

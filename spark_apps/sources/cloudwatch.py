@@ -24,8 +24,7 @@ import pyarrow as pa
 from botocore.utils import parse_timestamp
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_apps.sources.aws_client import Connection, Failure, Place, PlacesSource, Unreadable, is_throttled, listed
 
@@ -40,11 +39,21 @@ RETENTION = ((timedelta(days=15), MINUTE), (timedelta(days=63), 300), (timedelta
 _MARGIN = timedelta(minutes=30)  # a run that lasts must not lose its points half-way
 
 SERIES_COLUMNS = ("account", "region", "resource_id", "metric", "namespace", "name", "dimensions", "stat")
-SCHEMA = StructType.fromDDL(
-    "account string, region string, resource_id string, metric string, at timestamp, period_seconds int, value double,"
-    " calls int, metrics_asked int, resource string, gap string"
+SCHEMA = pa.schema(
+    {
+        "account": pa.string(),
+        "region": pa.string(),
+        "resource_id": pa.string(),
+        "metric": pa.string(),
+        "at": pa.timestamp("us", "UTC"),
+        "period_seconds": pa.int32(),
+        "value": pa.float64(),
+        "calls": pa.int32(),
+        "metrics_asked": pa.int32(),
+        "resource": pa.string(),
+        "gap": pa.string(),
+    }
 )
-_ARROW = to_arrow_schema(SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,7 @@ def read_metrics(series: DataFrame, span: Span) -> DataFrame:
         series.select(*SERIES_COLUMNS, batch.cast("int").alias("batch"))
         .repartitionById(slices, f.pmod(f.hash("account", "region") + f.col("batch"), f.lit(slices)))
         .sortWithinPartitions("account", "region", "batch")
-        .mapInArrow(_Reader(span, CALLS_PER_SECOND / slices).read, SCHEMA)
+        .mapInArrow(_Reader(span, CALLS_PER_SECOND / slices).read, from_arrow_schema(SCHEMA))
     )
 
 
@@ -280,7 +289,7 @@ def _rows(
         "region": of("region"),
         "resource_id": of("resource_id"),
         "metric": of("metric"),
-        "at": seconds.cast(pa.timestamp("s", "UTC")).cast(_ARROW.field("at").type),
+        "at": seconds.cast(pa.timestamp("s", "UTC")).cast(SCHEMA.field("at").type),
         "period_seconds": pa.array([period_seconds] * count, pa.int32()),
         "value": pa.array(values, pa.float64()),
         "calls": nothing,
@@ -288,7 +297,7 @@ def _rows(
         "resource": resource,
         "gap": gap,
     }
-    return pa.RecordBatch.from_pydict(columns, schema=_ARROW)
+    return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
 
 
 def _cost_row(place: Place, desk: _Desk) -> pa.RecordBatch:
@@ -302,7 +311,7 @@ def _cost_row(place: Place, desk: _Desk) -> pa.RecordBatch:
         # As much as possible was still answered, and nobody can tell what wasn't.
         "gap": desk.closed or (f"refused: {place}: CloudWatch says: {notice}" if notice else None),
     }
-    return pa.RecordBatch.from_pylist([row], schema=_ARROW)
+    return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
 
 
 class CloudWatchMetrics(PlacesSource):
