@@ -114,7 +114,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
     """One finding as it stood in an hour: sentence, cure, plot, evidence, history, tickets, the SQL that judged it."""
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         raise UnknownError("The address doesn't name a finding: it needs 64 hexadecimal digits.")
-    asked_hour = parse_hour(hour_text) if hour_text else None
+    asked_hour = _hour(hour_text)
     with _warehouse() as (connection, config):
         rows = _ask(connection, "finding", fingerprint=fingerprint, hour=asked_hour)
         if not rows:
@@ -133,7 +133,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "newest": newest,
             "is_newest": found["hour"] == newest,
             "advice": clean(found["evidence"].get("advice") or ""),
-            "evidence": readable_evidence(found["evidence"]),
+            "evidence": readable_evidence(_in_order(found["evidence"], detector)),
             "day": _strip(newest, STRIP_HOURS, history),
             "history": _stretches(history, newest),
             "history_days": HISTORY_HOURS // 24,
@@ -150,7 +150,7 @@ def coverage(hour_text: str | None) -> Row:
     """What each source was asked in an hour, what came, what is missing and why."""
     with _warehouse() as (connection, _):
         newest = _ask(connection, "gathered_hours")[0]["hour"]
-        hour = parse_hour(hour_text) if hour_text else newest
+        hour = _hour(hour_text) or newest
         base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS}
         if hour is None:
             return base | {"sources": [], "gaps": [], "loads": {}}
@@ -188,6 +188,13 @@ def detector(detector_id: str) -> Row:
         "in_force": in_force,
         "psql": psql_script(rule, in_force, newest.replace(minute=0, second=0, microsecond=0)),
     }
+
+
+def _hour(text: str | None) -> datetime | None:
+    try:
+        return parse_hour(text) if text else None
+    except StreamwardenError as error:
+        raise UnknownError(str(error)) from None
 
 
 @contextmanager
@@ -268,7 +275,8 @@ def _hour_of_rule(row: Row) -> Row:
     status = "alarm" if row["alarms"] else "skip" if row["skips"] and not row["oks"] else "ok"
     if not row["alarms"] and not row["oks"] and not row["skips"]:
         status = "none"
-    text = f"{row['alarms']} in alarm, {row['oks']} healthy, {row['skips']} couldn't be judged"
+    counts = {"in alarm": row["alarms"], "healthy": row["oks"], "couldn't be judged": row["skips"]}
+    text = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "nothing to judge"
     return row | {"status": status, "text": text}
 
 
@@ -290,6 +298,12 @@ def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
 def _hour_of_source(row: Row) -> Row:
     status = "answered" if row["answered"] == row["asked"] else "partly" if row["answered"] else "unanswered"
     return row | {"status": status, "text": f"{row['answered']} of {row['asked']} answered"}
+
+
+def _in_order(evidence: Row, detector: Detector | None) -> Row:
+    """Evidence as the rule's last select has it; JSON in the warehouse forgets the order."""
+    last = {m[0]: m.start() for m in re.finditer(r"\w+", detector.sql)} if detector else {}
+    return dict(sorted(evidence.items(), key=lambda entry: last.get(entry[0], -1)))
 
 
 def _history(connection: sa.Connection, fingerprint: str, newest: datetime) -> list[Row]:
@@ -333,6 +347,8 @@ def _plot(config: Config, found: Row) -> Row:
 def _judged_by(detector: Detector | None, found: Row) -> Row:
     """The SQL that judged, with the parameters it had, and whether the file is still the same."""
     params = found["params"] or {}
+    if detector:
+        params = {name: params[name] for name in detector.params if name in params}
     return {
         "params": params,
         "sql": detector.sql if detector else None,

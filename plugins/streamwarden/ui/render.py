@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def paragraphs(text: str) -> list[str]:
+    """Text of a header without its line breaks: a number or an empty line begins a new paragraph."""
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*\d+\. )", text.strip())]
+
+
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -51,5 +57,5 @@ _TEMPLATES = jinja2.Environment(
 )
 _TEMPLATES.filters |= {
     "moment": moment, "clean": clean, "span": span, "hour_span": hour_span, "ago": ago, "web_link": web_link,
-    "counted": counted, "iso": lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
+    "counted": counted, "paragraphs": paragraphs, "iso": lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 }  # fmt: skip

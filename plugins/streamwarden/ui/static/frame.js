@@ -1,5 +1,6 @@
 // Two things a page can't do by itself when Airflow shows it in its frame: look like Airflow (light or dark is chosen
-// there), and open tickets in a new tab (the frame's sandbox forbids it; Airflow's own document may).
+// there), and follow links that leave the frame, to tickets and to Airflow itself (the frame's sandbox forbids it;
+// Airflow's own document may).
 "use strict";
 (() => {
   let airflow;
@@ -19,12 +20,12 @@
   watch.observe(airflow, { attributes: true, attributeFilter: ["class"] });
   addEventListener("pagehide", () => watch.disconnect());
   addEventListener("click", (event) => {
-    const link = event.target.closest('a[target="_blank"]');
+    const link = event.target.closest("a[target]");
     if (!link) return;
     event.preventDefault();
     const twin = window.parent.document.createElement("a");
     twin.href = link.href;
-    twin.target = "_blank";
+    twin.target = link.target === "_top" ? "_self" : link.target;
     twin.rel = "noopener";
     twin.click();
   });
