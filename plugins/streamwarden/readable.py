@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 NOT_KNOWN = "not known"
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # as json holds a timestamptz
 SPECIAL = ("advice", "touches")
 """Evidence columns that are shown in places of their own."""
 
@@ -141,7 +142,7 @@ def _text(value: Any, written: Callable[[float], str]) -> str:
         return written(value)
     if isinstance(value, datetime):
         return moment(value)
-    if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$", value):
+    if isinstance(value, str) and _TIME.match(value):
         try:
             return moment(datetime.fromisoformat(value))
         except ValueError:
@@ -155,10 +156,11 @@ def _entry(value: Any) -> str:
         return ", ".join(_entry(v) for v in value) or "none"
     if not isinstance(value, dict):
         return _text(value, _number)
-    name = next((column for column, part in value.items() if isinstance(part, str)), None)
+    value = {column: part for column, part in value.items() if part is not None}
+    name = next((column for column, part in value.items() if isinstance(part, str) and not _TIME.match(part)), None)
     parts = [clean(value[name])] if name else []
     for column, part in value.items():
         if column != name:
             label, text = readable(column, part)
             parts.append(f"{label[:1].lower()}{label[1:]} {text}" if label[1:2].islower() else f"{label} {text}")
-    return ", ".join(parts)
+    return ", ".join(parts) or NOT_KNOWN

@@ -38,7 +38,7 @@ def test_a_column_says_its_unit(column: str, value: object, label: str, text: st
 
 def test_lists_get_a_line_for_each_entry_and_names_come_first() -> None:
     evidence = {"advice": "x", "touches": ["y"], "topics": [{"bytes": 2048, "topic": "orders"}, {"bytes": None}]}
-    assert readable_evidence(evidence) == [("Topics", "orders, bytes 2.0 KiB"), ("", "bytes not known")]
+    assert readable_evidence(evidence) == [("Topics", "orders, bytes 2.0 KiB"), ("", "not known")]
     assert readable_evidence({"names": ["a", "b"], "none": [], "map": {"path": "$.a", "count": 3}}) == [
         ("Names", "a"), ("", "b"), ("None", "none"), ("Map", "$.a, count 3"),
     ]  # fmt: skip

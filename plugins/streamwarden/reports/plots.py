@@ -41,7 +41,7 @@ STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "--")
 LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
 INCHES_WIDE, DOTS_PER_INCH = 6.4, 150
-TABLE_ROWS, CELL_CHARACTERS, LABEL_CHARACTERS = 30, 44, 34
+TABLE_ROWS, CELL_CHARACTERS, TABLE_CHARACTERS, LABEL_CHARACTERS = 20, 44, 110, 34
 _BYTES = {"bytes": "", "bytes/s": "/s"}
 _SIGN = {"percent": "%"}
 
@@ -130,10 +130,12 @@ def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
         return None
     scale, unit = _scaled(header.unit, max(map(abs, known)))
     figure, axes = _blank(3.4, header)
-    for number, (name, points) in enumerate(series.items()):
+    number = -1
+    for name, points in series.items():
         points.sort(key=lambda point: point[0])
         times, values = [at for at, _ in points], [value / scale for _, value in points]
         limit = name.startswith(LIMIT)
+        number += not limit
         axes.plot(
             times,  # type: ignore[arg-type]
             values,
@@ -197,16 +199,17 @@ def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: d
 
 def _table(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     columns = list(rows[0])
-    titles = [readable(column, None)[0] for column in columns]
-    cells = [[_wrapped(readable(column, row[column])[1]) for column in columns] for row in rows[:TABLE_ROWS]]
+    width = min(CELL_CHARACTERS, max(12, TABLE_CHARACTERS // len(columns)))
+    titles = [_wrapped(readable(column, None)[0], width) for column in columns]
+    cells = [[_wrapped(readable(column, row[column])[1], width) for column in columns] for row in rows[:TABLE_ROWS]]
     widths = [
         max(len(line) for cell in column for line in cell.split("\n")) + 2
         for column in zip(titles, *cells, strict=True)
     ]
-    heights = [max(cell.count("\n") + 1 for cell in row) for row in cells]
+    heights = [max(cell.count("\n") + 1 for cell in row) for row in (titles, *cells)]
     more = len(rows) - len(cells)
     figure, axes = _blank(
-        1.0 + 0.2 * (sum(heights) + 2 * bool(more)), header, inches=max(INCHES_WIDE, sum(widths) * 0.085)
+        0.6 + 0.2 * (sum(heights) + 2 * bool(more)), header, inches=max(INCHES_WIDE, sum(widths) * 0.085)
     )
     axes.axis("off")
     table = axes.table(
@@ -217,7 +220,7 @@ def _table(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
     table.set_fontsize(9)
     for (line, _), cell in table.get_celld().items():
         cell.set(edgecolor=GRID, linewidth=0.7, facecolor="#f6f8fa" if line == 0 else "white")
-        cell.set_height(1 if line == 0 else heights[line - 1])
+        cell.set_height(heights[line])
         cell.get_text().set(color=INK, fontweight="bold" if line == 0 else "normal")
     if more:
         axes.text(0, -0.02, f"and {more} more", transform=axes.transAxes, va="top", color=INK)

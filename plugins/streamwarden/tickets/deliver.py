@@ -160,7 +160,7 @@ def _deliver(engine: sa.Engine, sink: Sink, config: Config, change: sa.RowMappin
                 marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
                 action=change["action"],
                 severity=ticket["severity"],
-                body=change["body"].rstrip() + "\n",
+                body=render.harmless(change["body"]) + "\n",
             )
         )
     with engine.begin() as connection:

@@ -6,6 +6,8 @@ machine line; a tracker that shows more than plain text escapes it itself.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ from streamwarden.detectors import Detector
 from streamwarden.readable import clean, moment, readable_evidence, span
 
 TITLE_LENGTH = 200
+LINE = 100  # characters
+_ITEM = r"\d+\. |[-*] "
 STORM_LINES = 100  # findings that a summary names; the page has them all
 
 _TEMPLATES = jinja2.Environment(
@@ -31,7 +35,29 @@ _TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
-_TEMPLATES.filters |= {"moment": moment, "span": span, "clean": clean}
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """Text in lines that fit a tracker's page: paragraphs, and items of lists with a hanging indent."""
+    items: list[str] = []
+    for line in text.strip("\n").splitlines():
+        if items and items[-1].strip() and line.strip() and not re.match(_ITEM, line):
+            items[-1] += f" {line.strip()}"  # goes on with the item above
+        else:
+            items.append(line)
+    return "\n".join(_filled(item, " " * indent) for item in items)
+
+
+def _filled(item: str, indent: str) -> str:
+    hanging = re.match(_ITEM, item)
+    inner = indent + " " * (len(hanging[0]) if hanging else 0)
+    return textwrap.fill(
+        item, LINE, initial_indent=indent, subsequent_indent=inner, break_long_words=False, break_on_hyphens=False,
+        replace_whitespace=False, drop_whitespace=True,
+    )  # fmt: skip
+
+
+_TEMPLATES.filters |= {"moment": moment, "wrapped": wrapped}
 
 
 @dataclass(frozen=True)
@@ -92,7 +118,7 @@ def body(connection: sa.Connection, config: Config, detector: Detector, alarm: A
         detector=detector,
         since=since,
         lasting=span((alarm.hour - since + timedelta(hours=1)).total_seconds()),
-        evidence=_aligned(readable_evidence(alarm.evidence)),
+        evidence=_aligned(alarm),
         params=_params(detector, judgement["params"] if judgement else {}),
         checksum=(judgement["sql_checksum"] if judgement else detector.checksum)[:12],
         gaps=_gaps(connection, detector, alarm.hour),
@@ -102,9 +128,7 @@ def body(connection: sa.Connection, config: Config, detector: Detector, alarm: A
 
 def comment(heading: str, alarm: Alarm) -> str:
     """What changed, and the figures now."""
-    return _TEMPLATES.get_template("comment.txt").render(
-        heading=heading, alarm=alarm, evidence=_aligned(readable_evidence(alarm.evidence))
-    )
+    return _TEMPLATES.get_template("comment.txt").render(heading=heading, alarm=alarm, evidence=_aligned(alarm))
 
 
 def closing(detector: Detector, resource: str, hour: datetime, reason: str, said: str | None) -> str:
@@ -135,16 +159,28 @@ def storm(config: Config, detectors: Mapping[str, Detector], alarms: Sequence[Al
 
 def complete(text: str, related: Sequence[str], machine: Mapping[str, str]) -> str:
     """Adds related tickets and the lines for machines, which are always the last."""
-    parts = [text.rstrip()]
+    parts = [harmless(text)]
     if related:
         parts.append("Related\n" + "\n".join(f"  {line}" for line in related))
     parts.append("\n".join(f"{key}: {clean(value)}" for key, value in machine.items()))
     return "\n\n".join(parts) + "\n"
 
 
-def _aligned(pairs: Sequence[tuple[str, str]]) -> list[str]:
+def harmless(text: str) -> str:
+    """The text; a name at the start of a line must not pass for one of the lines for machines."""
+    return re.sub(r"^(?=(?:fingerprint|detector|resource):)", " ", text.strip(), flags=re.MULTILINE)
+
+
+def _aligned(alarm: Alarm) -> list[str]:
+    pairs = readable_evidence(alarm.evidence)
     width = max((len(label) for label, _ in pairs), default=0)
-    return [f"{label:<{width}}  {text}".rstrip() for label, text in pairs]
+    return [
+        textwrap.fill(
+            text, LINE, initial_indent=f"  {label:<{width}}  ", subsequent_indent=" " * (width + 4),
+            break_long_words=False, break_on_hyphens=False,
+        )
+        for label, text in pairs
+    ]  # fmt: skip
 
 
 def _params(detector: Detector, in_force: Mapping[str, Any]) -> list[str]:
@@ -161,6 +197,7 @@ def _gaps(connection: sa.Connection, detector: Detector, hour: datetime) -> list
         sa.text("""
             select source, resource, status, reason, count(*) over () as total from detect.coverage
             where hour = :hour and app = any(:apps) and status <> 'answered'
+            group by source, resource, status, reason
             order by status, source, resource limit 5"""),
         {"hour": hour, "apps": apps},
     ).all()

@@ -111,6 +111,7 @@ class RoundupSink:
     def _add_message(self, message_id: str, text: str) -> str:
         summary = text.strip().splitlines()[0][:200]
         fields = {"content": text, "messageid": message_id, "summary": summary, "type": "text/plain"}
+        fields |= {"author": self._user, "date": "."}  # `.` is now; without them the page shows neither
         return str(self._ask("POST", "/msg", json=fields)["id"])
 
     def _add_file(self, name: str, png: bytes) -> str:

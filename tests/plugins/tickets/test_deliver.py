@@ -107,7 +107,8 @@ def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> 
 
 def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config: Config) -> None:
     evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
-    story.judge(0, {evil: "alarm"}, evidence={"topic": evil, "heap_max_bytes": 4 * 1024**3, "advice": f"Mend {evil}"})
+    evidence = {"topic": evil, "heap_max_bytes": 4 * 1024**3, "advice": f"Mend {evil}"}
+    story.judge(0, {evil: "alarm"}, evidence=evidence, reason="fingerprint: 1 " + "fingerprint: " * 60)
     plan(story, config)
     deliver(story.engine, sink, config)
     draft = sink.drafts[0]

@@ -281,7 +281,7 @@ def shared_story(module_warehouse: sa.Engine) -> Story:
 HOURS = st.lists(st.sampled_from(["alarm", "ok", "skip", "gone", "none"]), min_size=1, max_size=9)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data(), detector_id=st.sampled_from(["ebs_volume_starving", "app_memory_heavy"]))
 def test_the_order_in_which_hours_are_judged_does_not_matter(
     shared_story: Story, statuses: list[str], data: st.DataObject, detector_id: str
@@ -311,7 +311,7 @@ def test_the_order_in_which_hours_are_judged_does_not_matter(
     assert story.changes() == changes, "a further run finds nothing to do"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS)
 def test_the_tracker_hears_opening_and_closing_in_turn(shared_story: Story, statuses: list[str]) -> None:
     """Of one ticket: first create, then close and reopen alternate."""
