@@ -222,7 +222,7 @@ def _is_windowed() -> Column:
     """A window's start or end, in milliseconds, stands 12 (time) or 16 and 8 (session) bytes before the key's end."""
 
     def moment(place: int) -> Column:
-        milliseconds = f.conv(f.hex(f.expr(f"substring(key, {place}, 8)")), 16, 10).cast("bigint")
+        milliseconds = f.conv(f.hex(f.expr(f"substring(key, {place}, 8)")), 16, 10).try_cast("bigint")
         return f.abs(milliseconds - f.unix_millis("at")) < 400 * 86_400_000
 
     size = f.length("key")

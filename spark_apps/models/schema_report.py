@@ -84,7 +84,7 @@ class Report:
         profile, rows = self.profile, []
         for change in profile.changes:
             exposure = profile.exposure(change.path)
-            before, after = exposure[: change.low + 1].sum(), exposure[change.high :].sum()
+            before, after = exposure[: change.low].sum(), exposure[change.high + 1 :].sum()
             old, new = change.old, change.new
             absent = profile.paths[change.path].get(ABSENT)
             away = absent.counts if absent is not None else np.zeros(BUCKETS, dtype=np.int64)
@@ -94,21 +94,21 @@ class Report:
                     "change": change.change,
                     "old_version": profile.old_version(change),
                     "new_version": profile.newest_version,
-                    "old_type": change.old_kind,
-                    "new_type": change.new_kind,
-                    "old_presence": _share(before - away[: change.low + 1].sum(), before),
-                    "new_presence": _share(after - away[change.high :].sum(), after),
-                    "old_count": old.total if old else None,
-                    "new_count": new.total if new else None,
-                    "breaks_backward": change.breaks_backward,
-                    "breaks_forward": change.breaks_forward,
-                    "strict_only": change.strict_only,
-                    "old_last_position": old.last if old else None,
-                    "new_first_position": new.first if new else None,
-                    "old_last_offset": self._place(old.last) if old else None,
-                    "new_first_offset": self._place(new.first) if new else None,
-                    "old_example": self._example(change.path, change.old_kind, old.last) if old else None,
-                    "new_example": self._example(change.path, change.new_kind, new.first) if new else None,
+                    "old_type": old.type,
+                    "new_type": new.type,
+                    "old_presence": _share(before - away[: change.low].sum(), before),
+                    "new_presence": _share(after - away[change.high + 1 :].sum(), after),
+                    "old_count": old.kind.total,
+                    "new_count": new.kind.total,
+                    "breaks_backward": change.breaks.backward,
+                    "breaks_forward": change.breaks.forward,
+                    "strict_only": change.breaks.strict_only,
+                    "old_last_position": old.kind.last,
+                    "new_first_position": new.kind.first,
+                    "old_last_offset": self._place(old.kind.last),
+                    "new_first_offset": self._place(new.kind.first),
+                    "old_example": self._example(change.path, old.type, old.kind.last),
+                    "new_example": self._example(change.path, new.type, new.kind.first),
                 }
             )
         return rows

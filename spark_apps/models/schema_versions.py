@@ -30,7 +30,8 @@ NUMBERS = ("integer", "number")
 _MAX_EXEMPLARS = 6000
 
 
-class ShapeCount(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ShapeCount:
     """Values of one shape within one bucket."""
 
     bucket: int
@@ -83,21 +84,40 @@ class Course:
     comes_and_goes: bool
 
 
+class Breaks(NamedTuple):
+    """What a change breaks; `strict_only`: only where readers are strict."""
+
+    backward: bool = False
+    forward: bool = False
+    strict_only: bool = False
+
+
+RESTORE = Breaks(backward=True)
+ROLLBACK = Breaks(forward=True)
+BOTH = Breaks(backward=True, forward=True)
+STRICT_RESTORE = Breaks(backward=True, strict_only=True)
+STRICT_ROLLBACK = Breaks(forward=True, strict_only=True)
+
+
+class Side(NamedTuple):
+    """What stood at a path before or after a change; without a type it was absent."""
+
+    type: str | None
+    kind: Kind
+
+
 @dataclass
 class Change:
     """A change between the version that holds the old kind last and the newest one."""
 
     path: Path
     change: str
-    old_kind: str | None
-    new_kind: str | None
-    breaks_backward: bool
-    breaks_forward: bool
-    strict_only: bool
+    old: Side
+    new: Side
+    breaks: Breaks
     low: int
     high: int
-    old: Kind | None = None
-    new: Kind | None = None
+    """Buckets of the passage."""
 
 
 class Profile:
@@ -169,25 +189,22 @@ class Profile:
             return []
         exposure = self.exposure(path)
         gone, there = _course(absent, exposure, [present]), _course(present, exposure, [absent])
-        low, high = _window(old=present, new=absent) if gone.begins else _window(old=absent, new=present)
         if gone.comes_and_goes or there.comes_and_goes:
             return []
-        kind = _main(kinds)
-        removed = {"old_kind": kind, "new_kind": None, "old": present, "new": absent, "low": low, "high": high}
-        added = {"old_kind": None, "new_kind": kind, "old": absent, "new": present, "low": low, "high": high}
+        without, field = Side(None, absent), Side(_main(kinds), present)
         match gone.begins, there.ends, there.begins, gone.ends:
             case True, True, _, _:
-                return [Change(path, "field_removed", **removed, **_breaks(forward=True))]
+                return [_change(path, "field_removed", field, without, ROLLBACK)]
             case True, False, _, _ if _is_sharp(absent, exposure):
-                return [Change(path, "field_made_optional", **removed, **_breaks(forward=True))]
+                return [_change(path, "field_made_optional", field, without, ROLLBACK)]
             case False, True, _, _:
-                return [Change(path, "optional_field_removed", **removed, **_breaks(backward=True, strict_only=True))]
+                return [_change(path, "optional_field_removed", field, without, STRICT_RESTORE)]
             case _, _, True, True:
-                return [Change(path, "field_added", **added, **_breaks(backward=True))]
+                return [_change(path, "field_added", without, field, RESTORE)]
             case _, _, True, False:
-                return [Change(path, "optional_field_added", **added, **_breaks(forward=True, strict_only=True))]
+                return [_change(path, "optional_field_added", without, field, STRICT_ROLLBACK)]
             case _, _, False, True if _is_sharp_end(absent, exposure):
-                return [Change(path, "field_made_required", **added, **_breaks(backward=True, strict_only=True))]
+                return [_change(path, "field_made_required", without, field, STRICT_RESTORE)]
         return []
 
     @cached_property
@@ -332,15 +349,16 @@ def _halves_agree(counts: np.ndarray, exposure: np.ndarray) -> bool:
     return bool(rates[0] * 2 >= rates[1])
 
 
-def _window(*, old: Kind, new: Kind) -> tuple[int, int]:
-    """Buckets from the first value of the new kind to the last of the old one (or the cut between them)."""
-    edges = sorted((new.span[0], old.span[1]))
-    # Where the old kind goes on for ever, the passage is where the new one began.
-    return (new.span[0], new.span[0]) if new.span[0] + BUCKETS // 4 < old.span[1] else (edges[0], edges[1])
+def _change(path: Path, change: str, old: Side, new: Side, breaks: Breaks) -> Change:
+    low, high = _passage(old.kind, new.kind)
+    return Change(path, change, old, new, breaks, low, high)
 
 
-def _breaks(*, backward: bool = False, forward: bool = False, strict_only: bool = False) -> dict[str, Any]:
-    return {"breaks_backward": backward, "breaks_forward": forward, "strict_only": strict_only}
+def _passage(old: Kind, new: Kind) -> tuple[int, int]:
+    """Buckets between the first value of the new kind and the last of the old one."""
+    begun, ended = new.span[0], old.span[1]
+    # Where the old kind goes on for long, the passage is where the new one began.
+    return (begun, begun) if begun + BUCKETS // 4 < ended else (min(begun, ended), max(begun, ended))
 
 
 def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
@@ -353,37 +371,11 @@ def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
     course, other = _course(null, exposure, [typed]), _course(typed, exposure, [null])
     if course.comes_and_goes or other.comes_and_goes:
         return []
-    kind = _main(kinds)
+    nulls, values = Side("null", null), Side(_main(kinds), typed)
     if course.begins and not course.ends and (other.ends or _is_sharp(null, exposure)):
-        low, high = _window(old=typed, new=null)
-        return [
-            Change(
-                path,
-                "nullability_gained",
-                kind,
-                "null",
-                **_breaks(forward=True),
-                low=low,
-                high=high,
-                old=typed,
-                new=null,
-            )
-        ]
+        return [_change(path, "nullability_gained", values, nulls, ROLLBACK)]
     if course.ends and not course.begins and not other.begins and _is_sharp_end(null, exposure):
-        low, high = _window(old=null, new=typed)
-        return [
-            Change(
-                path,
-                "nullability_lost",
-                "null",
-                kind,
-                **_breaks(backward=True),
-                low=low,
-                high=high,
-                old=null,
-                new=typed,
-            )
-        ]
+        return [_change(path, "nullability_lost", nulls, values, RESTORE)]
     return []
 
 
@@ -409,6 +401,7 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
     steady = {name: course for name, course in courses.items() if not course.comes_and_goes}
     active = [name for name in families if families[name].total >= MIN_VALUES and not courses[name].ends]
     begun = [name for name in active if name in steady and steady[name].begins]
+    sides = {name: Side(name, kind) for name, kind in families.items()}
     changes: list[Change] = []
     replaced: set[str] = set()
     for old in (name for name, course in steady.items() if course.ends and active):
@@ -416,47 +409,30 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
         if begun:
             new = min(begun, key=lambda name: abs(families[name].first - ended_at))
             replaced.add(new)
-            kind = "type_changed"
+            change = _change(path, "type_changed", sides[old], sides[new], BOTH)
+            # Between the old kind and the newest there may have been others: the passage ends where the next one began.
+            next_one = min(families.keys() - {old}, key=lambda name: abs(families[name].first - ended_at))
+            change.low, change.high = _passage(families[old], families[next_one])
         else:
             new = max(active, key=lambda name: families[name].total)
             was_before = courses[old].begins and families[new].first < families[old].first
-            kind = "type_rolled_back" if was_before else "type_narrowed"
-        # Between the old kind and the newest there may have been others: the passage ends where the next one began.
-        nearest = min((name for name in families if name != old), key=lambda name: abs(families[name].first - ended_at))
-        low, high = _window(old=families[old], new=families[nearest]) if begun else (families[old].span[1],) * 2
-        changes.append(
-            Change(
-                path, kind, old, new, **_breaks(backward=True, forward=kind == "type_changed"),
-                low=low, high=high, old=families[old], new=families[new],
+            change = _change(
+                path, "type_rolled_back" if was_before else "type_narrowed", sides[old], sides[new], RESTORE
             )
-        )  # fmt: skip
+            change.low = change.high = families[old].span[1]
+        changes.append(change)
     for new in (name for name in begun if name not in replaced):
-        old = max((name for name in families if name != new), key=lambda name: families[name].total)
-        low, high = _window(old=families[old], new=families[new])
-        changes.append(
-            Change(
-                path, "type_widened", old, new, **_breaks(forward=True),
-                low=low, high=high, old=families[old], new=families[new],
-            )
-        )  # fmt: skip
+        old = max(families.keys() - {new}, key=lambda name: families[name].total)
+        changes.append(_change(path, "type_widened", sides[old], sides[new], ROLLBACK))
     return changes
 
 
 def _number_changes(path: Path, integer: Kind, number: Kind, exposure: np.ndarray) -> list[Change]:
     """Fractions that begin break readers that insist on integers; fractions that stop may have been a type."""
     course, whole = _course(number, exposure, [integer]), _course(integer, exposure, [number])
-    if course.comes_and_goes:
-        return []
-    if course.begins and not course.ends:
-        low, high = _window(old=integer, new=number)
-        breaks = _breaks(forward=True, strict_only=True)
-        return [
-            Change(path, "type_widened", "integer", "number", **breaks, low=low, high=high, old=integer, new=number)
-        ]
-    if course.ends and not course.begins and not whole.ends:
-        low, high = _window(old=number, new=integer)
-        breaks = _breaks(backward=True)
-        return [
-            Change(path, "type_narrowed", "number", "integer", **breaks, low=low, high=high, old=number, new=integer)
-        ]
+    integers, fractions = Side("integer", integer), Side("number", number)
+    if course.begins and not course.ends and not course.comes_and_goes:
+        return [_change(path, "type_widened", integers, fractions, STRICT_ROLLBACK)]
+    if course.ends and not course.begins and not whole.ends and not course.comes_and_goes:
+        return [_change(path, "type_narrowed", fractions, integers, RESTORE)]
     return []

@@ -15,6 +15,7 @@ see: values that compaction has taken; the hour of records whose producers' cloc
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,6 +43,7 @@ from spark_apps.sources.kafka_client import (
 )
 
 CHUNK_VALUES = 25
+BATCH_VALUES = 2000
 SLICES_PER_TOPIC = 4
 STALLED_SECONDS = 10
 SUFFIX = "-changelog"
@@ -128,9 +130,9 @@ class ChangelogReader(ClusterReader):
         except KafkaException as error:
             return [TopicSlice(cluster, gap=connection.gap(error))]
         topics = {
-            topic.topic: sorted(topic.partitions)
-            for topic in metadata.topics.values()
-            if topic.topic.endswith(SUFFIX) and topic.error is None
+            name: sorted(topic.partitions)
+            for name, topic in metadata.topics.items()
+            if name.endswith(SUFFIX) and topic.error is None
         }
         logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
         groups = _group_ids(connection)
@@ -299,6 +301,7 @@ def _consumer(connection: Connection, *, sampled: bool) -> Consumer:
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
+            "fetch.queue.backoff.ms": 5,
             **sizes,
         },
         logger=SILENT,
@@ -310,25 +313,25 @@ def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list
     pending: list[Any] = []
     for chunk in chunks:
         consumer.assign([TopicPartition(topic, chunk.partition, chunk.low)])
-        left = chunk.limit or chunk.high - chunk.low
-        reached = False
+        left, reached, heard = chunk.limit or chunk.high - chunk.low, False, time.monotonic()
         while left > 0 and not reached:
-            answers = consumer.consume(num_messages=min(left, 2000), timeout=STALLED_SECONDS)
-            if not answers:
+            # It waits for all that it was asked for, and compaction leaves fewer: so it waits briefly, again and again.
+            answers = consumer.consume(num_messages=min(left, BATCH_VALUES), timeout=0.05)
+            if answers:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > STALLED_SECONDS:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             for answer in answers:
-                error = answer.error()
-                if error is not None and error.code() not in (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT):
-                    raise KafkaException(error)
-                if error is not None:
-                    reached = reached or error.code() == KafkaError._PARTITION_EOF
-                elif answer.offset() >= chunk.high:
+                error, offset = answer.error(), answer.offset() or 0
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     reached = True
-                else:
+                elif error is not None and error.code() != KafkaError._TRANSPORT:  # a lost connection is made anew
+                    raise KafkaException(error)
+                elif error is None and chunk.low <= offset < chunk.high:
                     pending.append(answer)
                     left -= 1
-                    reached = reached or answer.offset() == chunk.high - 1
-        if len(pending) >= 2000:
+                reached = reached or offset >= chunk.high - 1
+        if len(pending) >= BATCH_VALUES:
             yield pending
             pending = []
     if pending:
@@ -336,7 +339,9 @@ def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list
 
 
 def _gap(connection: Connection, topic: str, error: BaseException) -> str:
-    code = error.args[0].code() if isinstance(error, KafkaException) else None
-    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC):
-        return f"missing: topic '{topic}' was deleted while it was read."
-    return connection.gap(error)
+    """The gap of a topic; one that is gone by now doesn't always say so, it just doesn't answer."""
+    try:
+        deleted = topic not in connection.metadata().topics
+    except KafkaException:
+        deleted = False
+    return f"missing: topic '{topic}' was deleted while it was read." if deleted else connection.gap(error)

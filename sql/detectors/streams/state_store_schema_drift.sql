@@ -32,7 +32,7 @@ with changes as (
     c.*,
     case
       when c.strict_only and :strict_readers = 0 then 'info'
-      when least(coalesce(c.old_count, 0), coalesce(c.new_count, 0)) < :min_values then 'info'
+      when least(c.old_count, c.new_count) < :min_values then 'info'
       when c.breaks_backward then 'critical'
       when c.breaks_forward then 'warning'
       else 'info'
@@ -50,7 +50,7 @@ described as (
     ) as rank,
     case
       when old_type is null then format('%s (%s) was added', path, new_type)
-      when new_type is null and new_presence > 0 then format('%s (%s) is no longer always there', path, old_type)
+      when change = 'field_made_optional' then format('%s (%s) is no longer always there', path, old_type)
       when new_type is null then format('%s (%s) was removed', path, old_type)
       when change = 'nullability_gained' then format('%s (%s) became null in some values', path, old_type)
       when change = 'nullability_lost' then format('%s (%s) is never null any more', path, new_type)

@@ -14,17 +14,20 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql.types import StructType
 from streamwarden.config import CONFIG_ENV, Config, load_config
 from streamwarden.detectors import evaluate, load_detectors
-from streamwarden.hours import start_of_hour
 
+from spark_apps.apps.state_stores import shapes_of
+from spark_apps.models.json_shapes import paths_of
+from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
+from tests.spark_apps.models.test_schema_versions import shape
 
 pytestmark = pytest.mark.slow
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
-Value = bytes | None
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def cluster(kafka_broker: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def changelog(cluster: Config) -> Iterable[Callable[..., str]]:
-    """Makes a changelog of an application of its own and writes values to it, in order, one a second by default."""
+    """Makes a changelog of an application of its own and writes values to it, in order, ten a second by default."""
     servers = cluster.kafka[0].bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     made: list[str] = []
@@ -59,24 +62,36 @@ def changelog(cluster: Config) -> Iterable[Callable[..., str]]:
         topic = f"app{uuid.uuid4().hex[:6]}-latest-changelog"
         admin.create_topics([NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact"})])[topic].result()
         made.append(topic)
-        producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
-        start_ms = int(start.timestamp() * 1000)
-        for i, value in enumerate(values):
-            raw = value if isinstance(value, bytes | None) else json.dumps(value).encode()
-            producer.produce(topic, raw, key(i), partition=i % partitions, timestamp=start_ms + i * step_ms)
-            if i % 10_000 == 0:
-                producer.poll(0)
-        assert producer.flush(30) == 0
+        write(servers, topic, values, start, partitions=partitions, step_ms=step_ms, key=key)
         return topic
 
     yield make
-    for future in admin.delete_topics(made).values():
+    there = set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=5).topics)
+    for future in admin.delete_topics(sorted(there & set(made))).values() if there & set(made) else ():
         future.result()
     # Deletion is asynchronous: the next test lists the topics again.
     deadline = time.monotonic() + 10
     while set(made) & set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=5).topics):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def write(
+    servers: str,
+    topic: str,
+    values: Iterable[Any],
+    start: datetime,
+    *,
+    partitions: int = 2,
+    step_ms: int = 100,
+    key: Callable[[int], bytes] = lambda i: f"k-{i}".encode(),
+) -> None:
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
+    start_ms = int(start.timestamp() * 1000)
+    for i, value in enumerate(values):
+        raw = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+        producer.produce(topic, raw, key(i), partition=i % partitions, timestamp=start_ms + i * step_ms)
+    assert producer.flush(30) == 0
 
 
 @pytest.fixture
@@ -97,6 +112,11 @@ def run_hour(spark: Any, cluster: Config, warehouse: sa.Engine) -> Callable[...,
 def select(warehouse: sa.Engine, query: str, **binds: Any) -> list[dict[str, Any]]:
     with warehouse.connect() as connection:
         return [dict(row) for row in connection.execute(sa.text(query), binds).mappings()]
+
+
+def tables(warehouse: sa.Engine) -> dict[str, list[dict[str, Any]]]:
+    names = ("state_store_hourly", "state_store_path_hourly", "state_store_change_hourly")
+    return {name: select(warehouse, f"select * from metrics.{name} order by 1, 2, 3, 4, 5, 6") for name in names}
 
 
 def order(i: int, **changed: Any) -> dict[str, Any]:
@@ -123,6 +143,113 @@ def test_a_type_that_changes_within_the_hour_is_critical_and_named(
     assert (quantity["old_last_offset"], quantity["new_first_offset"]) == ("1:199", "0:200")
     assert quantity["new_first_at"] == HOUR + timedelta(seconds=40)
     assert (quantity["old_example"], quantity["new_example"]) == ("3", '"0"')
-    [store] = select(warehouse, "select * from metrics.state_store_hourly")
+    first = tables(warehouse)
+    [store] = first["state_store_hourly"]
     assert (store["format"], store["windowed"], store["versions"], store["records"]) == ("json", False, 2, 800)
     assert (store["application_id"], store["store"]) == (topic.removesuffix("-latest-changelog"), "latest")
+    run_hour()
+    assert tables(warehouse) == first
+
+
+def test_a_change_stays_known_while_old_values_are_in_the_log_and_no_longer(
+    changelog: Any, run_hour: Any, cluster: Config
+) -> None:
+    topic = changelog([order(i) for i in range(400)])
+    later, last = HOUR + timedelta(hours=1), HOUR + timedelta(hours=2)
+    assert run_hour()[topic]["status"] == "ok"
+    servers = cluster.kafka[0].bootstrap_servers
+    write(servers, topic, [order(i, quantity=str(i)) for i in range(400)], later)
+    assert run_hour(later)[topic]["severity"] == "critical"
+    assert run_hour(last)[topic]["severity"] == "critical"
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.delete_records([TopicPartition(topic, p, 200) for p in range(2)]).values():
+        future.result()
+    assert run_hour(last)[topic]["status"] == "ok"
+
+
+def test_values_that_arent_json_are_named_and_windows_are_seen(
+    changelog: Any, run_hour: Any, warehouse: sa.Engine
+) -> None:
+    window_ms = int(HOUR.timestamp() * 1000)
+    topics = {
+        changelog([struct.pack(">q", i) for i in range(100)]): ("long", False, "ok"),
+        changelog([b"\x00" + struct.pack(">i", 7) + b"\x06abc" * 3] * 100): ("framed", False, "skip"),
+        changelog([b"plain text"] * 100): ("string", False, "skip"),
+        changelog([b"\xff\xfe\x00\x80" * 5] * 100): ("binary", False, "skip"),
+        changelog([None] * 100): (None, False, "skip"),
+        changelog([]): (None, None, "skip"),
+        changelog([{"orders": 1}] * 100, key=lambda i: b"c-1" + struct.pack(">q", window_ms) + struct.pack(">i", 0)): (
+            "json",
+            True,
+            "ok",
+        ),
+        changelog(
+            [{"orders": 1}] * 100, key=lambda i: b"c-1" + struct.pack(">q", window_ms) + struct.pack(">q", window_ms)
+        ): ("json", True, "ok"),
+        changelog([{"a": i} if i % 20 else b"not json" for i in range(200)] + [None] * 10): ("json", False, "ok"),
+    }
+    found = run_hour()
+    stores = {row["topic"]: row for row in select(warehouse, "select * from metrics.state_store_hourly")}
+    assert {t: (s["format"], s["windowed"], found[t]["status"]) for t, s in stores.items()} == topics
+    slips = stores[list(topics)[-1]]
+    assert (slips["unreadable_values"], slips["tombstones"], slips["values_profiled"]) == (10, 10, 200)
+
+
+def test_a_large_log_is_sampled_and_a_rare_old_version_found(
+    changelog: Any, run_hour: Any, cluster: Config, warehouse: sa.Engine
+) -> None:
+    sampled = cluster.model_copy(
+        update={"gathering": cluster.gathering.model_copy(update={"changelog_sample_values": 4000})}
+    )
+    # 2 % of the older values in one stretch, and 4,000 read of 60,000.
+    old = [order(i, quantity=str(i)) if 5000 <= i < 5600 else order(i) for i in range(30_000)]
+    start = HOUR - timedelta(minutes=50)
+    topic = changelog(old + [order(i) for i in range(30_000)], start=start, step_ms=100)
+    found = run_hour(config=sampled)[topic]
+    [store] = select(warehouse, "select * from metrics.state_store_hourly")
+    assert 3900 <= store["values_profiled"] <= 4100
+    assert store["values_total"] == 60_000
+    assert (found["status"], found["severity"]) == ("alarm", "critical")
+    assert "$.quantity" in found["reason"]
+
+
+def test_shapes_of_spark_are_those_of_the_model_tests(spark: Any) -> None:
+    values = [
+        {"a": 1, "b c": [], "d": None, "e": [1, 2], "f": {"g": True, "h": []}, "i": "x"},
+        {"f": [{"a": 1}], "k": ["a", 1]},
+    ]
+    frame = spark.createDataFrame(
+        [("t", i, json.dumps(value).encode()) for i, value in enumerate(values)],
+        "resource string, position bigint, value binary",
+    )
+    found = {row["first"]: row["shape"] for row in shapes_of(frame).collect()}
+    for i, value in enumerate(values):
+        assert set(paths_of(found[i])) == set(paths_of(shape(value)))
+
+
+def test_a_cluster_that_doesnt_answer_is_a_gap_and_spoils_no_other(
+    spark: Any, changelog: Any, cluster: Config, warehouse: sa.Engine, tmp_path: Path
+) -> None:
+    topic = changelog([order(i) for i in range(100)])
+    two = cluster.model_dump(mode="json", include={"kafka"})
+    two["kafka"].append({"name": "gone", "bootstrap_servers": "127.0.0.1:1"})
+    (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(two))
+    run_app(spark, "state_stores", HOUR, load_config(tmp_path / "streamwarden.yaml"))
+    coverage = {row["resource"]: row for row in select(warehouse, "select * from detect.coverage")}
+    assert coverage["gone"]["status"] == "refused"
+    assert "no broker of cluster 'gone' at 127.0.0.1:1" in coverage["gone"]["reason"]
+    assert coverage[f"shop/{topic}"]["status"] == "answered"
+    assert len(select(warehouse, "select * from metrics.state_store_hourly where values_profiled = 100")) == 1
+
+
+def test_a_topic_that_goes_while_it_is_read_is_a_gap(changelog: Any, cluster: Config) -> None:
+    topic = changelog([order(i) for i in range(100)])
+    options = {"clusters": '["shop"]', "hour": HOUR.isoformat(), "sample_values": "1000"}
+    schema = StructType.fromDDL(ChangelogValues(options).schema())
+    reader = ChangelogReader(options, schema)
+    [part] = [part for part in reader.partitions() if part.topic == topic]  # type: ignore[attr-defined]
+    admin = AdminClient({"bootstrap.servers": cluster.kafka[0].bootstrap_servers})
+    admin.delete_topics([topic])[topic].result()
+    rows = [row for batch in reader.read(part) for row in batch.to_pylist()]
+    gaps = {row["gap"] for row in rows if row["gap"]}
+    assert gaps == {f"missing: topic '{topic}' was deleted while it was read."}

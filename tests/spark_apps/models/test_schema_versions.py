@@ -53,7 +53,7 @@ def breaking(values: Iterable[Any]) -> list[tuple[str, str]]:
     return [
         (render(change.path), change.change)
         for change in profile(values).changes
-        if (change.breaks_backward or change.breaks_forward) and not change.strict_only
+        if (change.breaks.backward or change.breaks.forward) and not change.breaks.strict_only
     ]
 
 
@@ -65,29 +65,29 @@ def test_a_type_that_changes_breaks_both_ways(kinds: tuple[Any, Any]) -> None:
     old, new = kinds
     change = only_change([{"f": old}] * 300 + [{"f": new}] * 200)
     assert (render(change.path), change.change) == ("$.f", "type_changed")
-    assert (change.breaks_backward, change.breaks_forward, change.strict_only) == (True, True, False)
-    assert change.old and change.new
-    assert (change.old.total, change.new.total, change.old.last, change.new.first) == (300, 200, 299, 300)
+    assert change.breaks == (True, True, False)
+    old_values, new_values = change.old.kind, change.new.kind
+    assert (old_values.total, new_values.total, old_values.last, new_values.first) == (300, 200, 299, 300)
 
 
 def test_a_required_field_that_goes_breaks_rollback_only() -> None:
     change = only_change([{"a": 1, "b": "x"}] * 300 + [{"a": 1}] * 300)
     assert (render(change.path), change.change) == ("$.b", "field_removed")
-    assert (change.breaks_backward, change.breaks_forward) == (False, True)
+    assert (change.breaks.backward, change.breaks.forward) == (False, True)
 
 
 def test_a_required_field_that_comes_breaks_restore_only() -> None:
     change = only_change([{"a": 1}] * 300 + [{"a": 1, "b": "x"}] * 300)
     assert (render(change.path), change.change) == ("$.b", "field_added")
-    assert (change.breaks_backward, change.breaks_forward) == (True, False)
+    assert (change.breaks.backward, change.breaks.forward) == (True, False)
 
 
 def test_nullability_gained_and_lost() -> None:
     nullable = [{"a": None if i % 5 == 0 else "x"} for i in range(500)]
     gained = only_change([{"a": "x"}] * 500 + nullable)
-    assert (gained.change, gained.breaks_backward, gained.breaks_forward) == ("nullability_gained", False, True)
+    assert (gained.change, gained.breaks.backward, gained.breaks.forward) == ("nullability_gained", False, True)
     lost = only_change(nullable + [{"a": "x"}] * 500)
-    assert (lost.change, lost.breaks_backward, lost.breaks_forward) == ("nullability_lost", True, False)
+    assert (lost.change, lost.breaks.backward, lost.breaks.forward) == ("nullability_lost", True, False)
 
 
 def test_a_field_made_optional_at_a_stroke_breaks_rollback() -> None:
@@ -97,7 +97,7 @@ def test_a_field_made_optional_at_a_stroke_breaks_rollback() -> None:
 
 def test_a_type_narrowed_breaks_restore() -> None:
     change = only_change([{"a": 1 if i % 2 else "x"} for i in range(600)] + [{"a": "x"}] * 600)
-    assert (change.change, change.breaks_backward, change.breaks_forward) == ("type_narrowed", True, False)
+    assert (change.change, change.breaks.backward, change.breaks.forward) == ("type_narrowed", True, False)
 
 
 def test_a_change_deep_inside_is_named_by_its_path_alone() -> None:
@@ -112,7 +112,7 @@ def test_an_object_that_goes_isnt_told_again_for_each_of_its_fields() -> None:
 
 def test_a_format_that_changes_breaks_both_ways() -> None:
     found = profile([{"a": 1}] * 300 + ["FRAMED"] * 300)
-    assert [(render(c.path), c.change, c.old_kind, c.new_kind) for c in found.changes] == [
+    assert [(render(c.path), c.change, c.old.type, c.new.type) for c in found.changes] == [
         ("$", "type_changed", "object", "framed")
     ]
     assert found.format == "framed"
@@ -122,7 +122,7 @@ def test_a_format_that_changes_breaks_both_ways() -> None:
 def test_every_version_in_the_log_is_compared_with_the_newest() -> None:
     found = profile([{"a": 1}] * 300 + [{"a": "1"}] * 300 + [{"a": [1]}] * 300)
     assert found.newest_version == 3
-    assert sorted((c.old_kind, c.new_kind, found.old_version(c)) for c in found.changes) == [
+    assert sorted((c.old.type, c.new.type, found.old_version(c)) for c in found.changes) == [
         ("integer", "array", 1),
         ("string", "array", 2),
     ]
@@ -130,8 +130,8 @@ def test_every_version_in_the_log_is_compared_with_the_newest() -> None:
 
 def test_values_of_a_release_that_was_rolled_back_break_the_restore() -> None:
     change = only_change([{"a": 1}] * 300 + [{"a": "1"}] * 300 + [{"a": 1}] * 300)
-    assert (change.change, change.old_kind, change.new_kind) == ("type_rolled_back", "string", "integer")
-    assert (change.breaks_backward, change.breaks_forward) == (True, False)
+    assert (change.change, change.old.type, change.new.type) == ("type_rolled_back", "string", "integer")
+    assert (change.breaks.backward, change.breaks.forward) == (True, False)
 
 
 @pytest.mark.parametrize("seed", range(5))
