@@ -2,7 +2,7 @@
 title: Memory of the process against its limit
 unit: bytes
 kind: stacked
-why: "Left what it holds, right what it may grow to. What is above the line doesn't fit."
+why: "What the process holds and what it may grow to; what is beyond the line doesn't fit. Rest: classes, code, stacks."
 */
 with process as (
   select
@@ -16,7 +16,9 @@ with process as (
       )
     ) as memory_bytes
   from metrics.jvm_app_hourly as a
-  where a.hour = cast(:hour as timestamptz) and a.cluster = :cluster and a.app = :app and a.endpoint = :endpoint
+  where
+    a.hour = cast(:hour as timestamptz) and a.samples > 0
+    and a.cluster = :cluster and a.app = :app and a.endpoint = :endpoint
 )
 
 select
@@ -27,11 +29,12 @@ from process
 cross join lateral (
   values
   ('holds now', 'heap', heap_used_bytes),
-  ('holds now', 'off-heap (RocksDB)', coalesce(rocksdb_measured_bytes, 0)),
-  ('holds now', 'rest (classes, code, stacks, buffers)', rest_bytes),
+  ('holds now', 'off-heap (RocksDB)', rocksdb_measured_bytes),
+  ('holds now', 'rest', rest_bytes),
   ('may grow to', 'heap', heap_max_bytes),
-  ('may grow to', 'off-heap (RocksDB)', coalesce(greatest(rocksdb_measured_bytes, rocksdb_expected_bytes), 0)),
-  ('may grow to', 'rest (classes, code, stacks, buffers)', rest_bytes),
+  ('may grow to', 'off-heap (RocksDB)', greatest(rocksdb_measured_bytes, rocksdb_expected_bytes)),
+  ('may grow to', 'rest', rest_bytes),
+  ('holds now', 'limit memory', memory_bytes),
   ('may grow to', 'limit memory', memory_bytes)
 ) as part (label, series, value)
 where part.value is not null
