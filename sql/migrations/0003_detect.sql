@@ -64,7 +64,7 @@ create table detect.evaluation (
   status text not null check (status in ('alarm', 'ok', 'skip')),  -- alarm, ok, or skip: can't be judged
   severity text not null,  -- Severity in force for this row
   reason text not null,  -- One sentence for people
-  evidence jsonb not null,  -- The other columns of the detector's row
+  evidence json not null,  -- The other columns of the detector's row, in its order
   judged_at timestamptz not null,  -- When (UTC)
   primary key (hour, detector, fingerprint)
 ) partition by range (hour);

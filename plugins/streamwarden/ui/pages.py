@@ -133,7 +133,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "newest": newest,
             "is_newest": found["hour"] == newest,
             "advice": clean(found["evidence"].get("advice") or ""),
-            "evidence": readable_evidence(_in_order(found["evidence"], detector)),
+            "evidence": readable_evidence(found["evidence"]),
             "day": _strip(newest, STRIP_HOURS, history),
             "history": _stretches(history, newest),
             "history_days": HISTORY_HOURS // 24,
@@ -298,12 +298,6 @@ def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
 def _hour_of_source(row: Row) -> Row:
     status = "answered" if row["answered"] == row["asked"] else "partly" if row["answered"] else "unanswered"
     return row | {"status": status, "text": f"{row['answered']} of {row['asked']} answered"}
-
-
-def _in_order(evidence: Row, detector: Detector | None) -> Row:
-    """Evidence as the rule's last select has it; JSON in the warehouse forgets the order."""
-    last = {m[0]: m.start() for m in re.finditer(r"\w+", detector.sql)} if detector else {}
-    return dict(sorted(evidence.items(), key=lambda entry: last.get(entry[0], -1)))
 
 
 def _history(connection: sa.Connection, fingerprint: str, newest: datetime) -> list[Row]:
