@@ -45,7 +45,7 @@ def gather(app: SparkApp) -> SparkSubmitOperator:
         application=str(PROJECT_ROOT / "spark_apps" / "submit.py"),
         application_args=[app.name, "--hour", HOUR],
         name=f"streamwarden-{app.name}",
-        conf={"spark.driver.extraJavaOptions": driver_java_options(), "spark.ui.enabled": "false"},
+        conf={"spark.driver.extraJavaOptions": driver_java_options(), "spark.log.level": "WARN"},
         env_vars=SPARK_ENVIRONMENT,
         pool="spark",
         execution_timeout=timedelta(minutes=25),
@@ -103,7 +103,7 @@ with DAG(
     default_args={
         "owner": "streamwarden",
         "retries": 2,
-        "retry_delay": timedelta(seconds=30),
+        "retry_delay": timedelta(seconds=20),
         "retry_exponential_backoff": True,
         "max_retry_delay": timedelta(minutes=5),
         "execution_timeout": timedelta(minutes=10),

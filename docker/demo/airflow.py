@@ -14,7 +14,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +38,7 @@ PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
 READY_SECONDS = 180.0
 RUN_SECONDS = 600.0
 STOP_SECONDS = 20.0
+_HEALTH = {"scheduler": "scheduler", "dag-processor": "dag_processor", "triggerer": "triggerer"}
 _FINAL = {"success", "failed", "skipped", "upstream_failed", "removed"}
 
 
@@ -54,15 +55,23 @@ class Place(Protocol):
 
 
 class Airflow:
-    """The four processes, stopped by pid in the end."""
+    """The four processes (or the `components` asked for), stopped by pid in the end."""
 
-    def __init__(self, place: Place, *, port: int | None = None, metadata_url: str | None = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        port: int | None = None,
+        metadata_url: str | None = None,
+        components: Sequence[str] = COMPONENTS,
+    ) -> None:
         self.folder = place.folder / "airflow"
         self._place = place
         wanted = port if port is not None else int(os.environ.get(PORT_VARIABLE) or 8080)
         self.port = claim_port(wanted, "Airflow", PORT_VARIABLE)
         self.url = f"http://127.0.0.1:{self.port}"
         self._metadata_url = metadata_url or embedded_url(PROJECT_ROOT / Warehouse().data_folder, AIRFLOW_DATABASE)
+        self._components = components
         self._processes: list[Process] = []
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="airflow")
         self._started: Future[None] | None = None
@@ -116,7 +125,7 @@ class Airflow:
         )
 
     def wait_until_ready(self) -> None:
-        """Returns when all four are healthy and the `hourly` DAG is known and running.
+        """Returns when all are healthy and the `hourly` DAG is known.
 
         Raises:
             StreamwardenError: a process ended, or they aren't ready in time; names its log.
@@ -141,19 +150,19 @@ class Airflow:
     def environment(self) -> dict[str, str]:
         """Everything the four processes and their tasks need, secrets included."""
         return {
-            **self._place.environment(),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             **_settings(self.folder, self.port),
             **self._secrets,
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self._metadata("psycopg2"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": self._metadata("asyncpg"),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            **self._place.environment(),
         }
 
     def _start(self) -> None:
         environment = self.environment()
         _call([_program("streamwarden"), "migrate"], environment)
         self._migrate_metadata(environment)
-        for component in COMPONENTS:
+        for component in self._components:
             command = [_program("airflow"), component]
             self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
 
@@ -173,9 +182,11 @@ class Airflow:
         """What isn't ready yet, in words; empty when all is."""
         try:
             health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10).raise_for_status().json()
-            unwell = [part for part, state in health.items() if state.get("status") != "healthy"]
-            if unwell:
+            wanted = {"metadatabase", *(_HEALTH[component] for component in self._components if component in _HEALTH)}
+            if unwell := sorted(part for part in wanted if health[part]["status"] != "healthy"):
                 return " and ".join(unwell)
+            if "dag-processor" not in self._components:
+                return ""
             with self._client() as client:
                 if client.get("/dags/hourly").status_code != httpx.codes.OK:
                     return "the DAG `hourly`"
@@ -191,8 +202,10 @@ class Airflow:
         _must(client.post("/pools", json={"name": "spark", "slots": 2, "include_deferred": False}), also=409)
         _must(client.patch("/dags/hourly", json={"is_paused": False}))
         interval = {"data_interval_start": hour.isoformat(), "data_interval_end": (hour + HOUR).isoformat()}
-        run_id = f"demo_{hour:%Y-%m-%dT%H}_{datetime.now(UTC):%H%M%S}"
-        run = {"dag_run_id": run_id, "logical_date": None, **interval, "conf": {"settle": False}}
+        now = datetime.now(UTC)
+        run_id = f"demo_{hour:%Y-%m-%dT%H}_{now:%H%M%S}"
+        # Without a logical date the interval would be ignored; and an hour may be run more than once.
+        run = {"dag_run_id": run_id, "logical_date": now.isoformat(), **interval, "conf": {"settle": False}}
         return str(_must(client.post("/dags/hourly/dagRuns", json=run))["dag_run_id"])
 
     def _follow(self, client: httpx.Client, run_id: str) -> str:
@@ -257,7 +270,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
 
 
 def _secrets(folder: Path) -> dict[str, str]:
-    """Keys as environment variables; the users' passwords lie in `passwords.json`. Random, for the owner's eyes only."""
+    """Keys as environment variables; the users' passwords lie in `passwords.json`. For the owner's eyes only."""
     keys, passwords = folder / "secrets.json", folder / "passwords.json"
     if not keys.exists():
         _write_private(

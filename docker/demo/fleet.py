@@ -176,6 +176,7 @@ class Fleet:
                 "user": "streamwarden",
                 "password": f"${{{PASSWORD_ENV}}}",
             },
+            "ui_url": f"http://127.0.0.1:{_port('DEMO_AIRFLOW_PORT', 8080)}",
         }
 
     def environment(self) -> dict[str, str]:

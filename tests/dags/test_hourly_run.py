@@ -1,0 +1,99 @@
+"""The hourly DAG in a real Airflow with real Spark jobs, one of which fails: the rest of the hour must go on.
+
+The fleet is empty, so that the Spark jobs are short; the failing app is one whose spark-submit ends with code 1.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from demo.airflow import Airflow
+from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV
+from streamwarden.detectors import load_detectors
+from streamwarden.errors import StreamwardenError
+from streamwarden.warehouse import embedded_url, engine
+
+from spark_apps.catalogue import APPS, WRITER_OF
+from tests.conftest import TEST_SERVER
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+LAST = ("settled", "tickets", "incomplete")
+FAILING, HOUR = "jvm_apps", datetime(2026, 11, 20, 5, tzinfo=UTC)
+
+
+class Place:
+    """Stands for the demo's fleet: a folder, and an environment whose spark-submit fails for one app."""
+
+    def __init__(self, folder: Path, warehouse_url: str, programs: Path) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+        self._environment = {
+            CONFIG_ENV: str(folder / "streamwarden.yaml"),
+            WAREHOUSE_ENV: warehouse_url,
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        (folder / "streamwarden.yaml").write_text("tickets: {sink: console}\n")
+
+    def environment(self) -> dict[str, str]:
+        return self._environment
+
+    def say(self, line: str, /) -> None:
+        self.said.append(line)
+
+    def states(self) -> dict[str, str]:
+        """State of each task, as it was told to the user."""
+        return {words[1]: words[0] for words in map(str.split, self.said) if "." in words[1] or words[1] in LAST}
+
+
+@pytest.fixture
+def metadata_url() -> Iterator[str]:
+    """A database of this test's own for Airflow."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    yield embedded_url(TEST_SERVER, name)
+    admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f'drop database if exists "{name}" with (force)')
+
+
+@pytest.fixture
+def broken_spark(tmp_path: Path) -> Path:
+    """A folder for PATH with a spark-submit that fails for one app and is the real one for all others."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    real = Path(sys.executable).with_name("spark-submit")
+    script = f'#!/bin/sh\ncase "$*" in *" {FAILING} "*) echo "out of luck" >&2; exit 1;; esac\nexec {real} "$@"\n'
+    (folder / "spark-submit").write_text(script)
+    (folder / "spark-submit").chmod(0o755)
+    return folder
+
+
+def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
+    tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, metadata_url: str, broken_spark: Path
+) -> None:
+    place = Place(tmp_path, warehouse_url, broken_spark)
+    with Airflow(place, port=0, metadata_url=metadata_url) as airflow, pytest.raises(StreamwardenError, match="failed"):
+        airflow.run_hour(HOUR)
+    with warehouse.connect() as connection:
+        asked = {"hour": HOUR}
+        judgements = connection.execute(
+            sa.text("select detector, status from detect.judgement where hour = :hour"), asked
+        )
+        verdicts = dict(judgements.tuples().all())
+        loads = set(connection.execute(sa.text("select app from detect.load where hour = :hour"), asked).scalars())
+    detectors = load_detectors().values()
+    blocked = {d.id for d in detectors if FAILING in {WRITER_OF.get(table) for table in d.reads}}
+    assert loads == set(APPS) - {FAILING}
+    assert verdicts == {d.id: "blocked" if d.id in blocked else "judged" for d in detectors}
+    assert place.states() == {
+        **{f"gather.{app}": "failed" if app == FAILING else "success" for app in APPS},
+        **{f"judge.{d.subject}.{d.id}": "skipped" if d.id in blocked else "success" for d in detectors},
+        "settled": "success",
+        "tickets": "success",
+        "incomplete": "failed",
+    }
