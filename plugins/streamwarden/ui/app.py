@@ -120,9 +120,11 @@ def anything_else(rest: str) -> Response:
 
 @app.exception_handler(AnyHTTPException)
 def _refused(request: Request, error: AnyHTTPException) -> Response:
-    if error.status_code == 401 and _wants_page(request):
+    # A token of another time is refused by 403 as well; a user without the right hears "Forbidden".
+    is_stranger = error.status_code == 401 or (error.status_code == 403 and error.detail != "Forbidden")
+    if is_stranger and _wants_page(request):
         return RedirectResponse(get_auth_manager().get_url_login(next_url=str(request.url)), status_code=303)
-    if not _wants_page(request) or error.status_code == 401:
+    if is_stranger or not _wants_page(request):
         return JSONResponse({"detail": error.detail}, error.status_code)
     if error.status_code == 403:
         return _problem(request, 403, "You may not see this page", "Ask an Airflow administrator for a viewer's role.")

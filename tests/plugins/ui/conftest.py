@@ -1,0 +1,154 @@
+"""Airflow's real API server with our plugin on a warehouse that tells a story, and a real headless Chromium."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from demo.airflow import Airflow
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config
+from streamwarden.detectors import evaluate, load_detectors
+from streamwarden.hours import HOUR, last_full_hour
+from streamwarden.tickets import reconcile
+from streamwarden.warehouse import embedded_url
+
+NASTY_TOPIC = "<script>alert('topic')</script>"
+TRACKER = "http://127.0.0.1:9/issue7"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What Airflow works on: a folder, an empty config, the module's warehouse."""
+
+    folder: Path
+    warehouse_url: str
+
+    def environment(self) -> dict[str, str]:
+        config = self.folder / "streamwarden.yaml"
+        config.write_text("{}\n")
+        return {CONFIG_ENV: str(config), WAREHOUSE_ENV: self.warehouse_url}
+
+    def say(self, line: str, /) -> None:
+        print(line)
+
+
+@pytest.fixture(scope="module")
+def airflow(module_warehouse: sa.Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """The API server alone: it serves the pages; nothing is scheduled here."""
+    url = module_warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    metadata = embedded_url(PROJECT_ROOT / "var" / "test-postgres", "ui_airflow")
+    place = Place(tmp_path_factory.mktemp("ui"), url)
+    with Airflow(place, port=0, metadata_url=metadata, components=("api-server",)) as airflow:
+        airflow.wait_until_ready()
+        yield airflow
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A Chromium with a new profile; the tests say so when there is none."""
+    program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+    if program is None:
+        pytest.skip("no Chromium here: the page tests are left out (sudo apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
+    """A page of a viewer who has logged in; a dialog or a blocked script fails the test."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=airflow.url)
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("console", lambda m: faults.append(m.text) if "Content Security Policy" in m.text else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    log_in(page, airflow, "/streamwarden/")
+    yield page
+    context.close()
+    assert faults == []
+
+
+def log_in(page: Any, airflow: Airflow, path: str) -> None:
+    """Asks for a page, and logs in by the form that Airflow shows instead."""
+    page.goto(path)
+    page.fill("input[name=username]", "viewer")
+    page.fill("input[name=password]", airflow.password("viewer"))
+    page.press("input[name=password]", "Enter")
+    page.wait_for_url(lambda url: "/auth/" not in url, timeout=60_000)
+
+
+@pytest.fixture(scope="module")
+def story(module_warehouse: sa.Engine) -> dict[str, str]:
+    """Six hours of consumer groups: one healthy, then lagging on a topic with a nasty name; one unknown in the end.
+
+    Returns fingerprints by group. The other apps never loaded, so their rules are blocked.
+    """
+    newest = last_full_hour()
+    detectors = load_detectors()
+    for back in range(5, -1, -1):
+        hour = newest - back * HOUR
+        _gathered(module_warehouse, hour, lag_seconds=4000 if back < 3 else 0, is_newest=back == 0)
+        for detector in detectors.values():
+            evaluate(module_warehouse, detector, hour, Config())
+    with module_warehouse.begin() as connection:
+        connection.execute(sa.text("update detect.evaluation set evidence = evidence || :more"), {"more": _EVIDENCE})
+    reconcile(module_warehouse, Config(), detectors)
+    with module_warehouse.begin() as connection:
+        connection.execute(
+            sa.text("update tickets.ticket set external_key = 'issue7', external_url = :url"), {"url": TRACKER}
+        )
+        rows = connection.execute(
+            sa.text("select distinct identity ->> 'group_id', fingerprint from detect.evaluation")
+        )
+        return dict(rows.tuples().all())
+
+
+_EVIDENCE = json.dumps(
+    {"advice": "Add members: 3 of 12 partitions are read.", "nasty_list": ["<img src=x onerror=alert(1)>"]}
+)
+
+
+def _gathered(warehouse: sa.Engine, hour: datetime, *, lag_seconds: int, is_newest: bool) -> None:
+    """An hour of the app consumer_groups, as it would have loaded it."""
+    values = {"hour": hour, "topic": NASTY_TOPIC, "lag": lag_seconds, "at": datetime.now(UTC) - timedelta(minutes=3)}
+    statements = [
+        "insert into detect.load values (:hour, 'consumer_groups', 'loaded', '{}', null, :at, :at)",
+        "insert into detect.load values (:hour, 'brokers', 'failed', '{}', 'no route to <b>10.0.0.5</b>', :at, :at)",
+        "insert into detect.coverage values (:hour, 'consumer_groups', 'kafka_offsets', 'demo', 'answered', null, :at)",
+        "insert into detect.coverage values (:hour, 'brokers', 'jolokia', :topic, 'missing', 'no route', :at)",
+        "insert into inventory.topic_hourly (hour, cluster, topic, partitions, kind, observed_at)"
+        " values (:hour, 'demo', :topic, 1, 'plain', :at)",
+    ]
+    for group in ("billing", "quiet"):
+        known = not (group == "quiet" and is_newest)
+        values[group] = lag_seconds if group == "billing" else 0
+        statements.append(
+            "insert into metrics.consumer_group_hourly"
+            " (hour, cluster, group_id, state, members, topics, partitions, lag_unknown_partitions)"
+            f" values (:hour, 'demo', '{group}', 'STABLE', 1, 1, 1, 0)"
+        )
+        lag = f":{group}" if known else "null"
+        statements.append(
+            "insert into metrics.consumer_partition_hourly"
+            " (hour, cluster, group_id, topic, partition, lag_records, lag_seconds, status)"
+            f" values (:hour, 'demo', '{group}', :topic, 0, {lag}, {lag}, 'warn')"
+        )
+    with warehouse.begin() as connection:
+        for statement in statements:
+            connection.execute(sa.text(statement), values)

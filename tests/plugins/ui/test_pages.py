@@ -1,0 +1,194 @@
+"""The pages as people meet them: a real Airflow, a real browser, logged in and not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from demo.airflow import Airflow
+
+from .conftest import NASTY_TOPIC, TRACKER, log_in
+
+pytestmark = pytest.mark.slow
+
+PATHS = (
+    "/", "/findings", "/findings?q=x", f"/findings/{'0' * 64}", "/findings/x/y", "/coverage", "/detectors",
+    "/detectors/app_memory_heavy", "/static/style.css", "/static/frame.js", "/static/../app.py", "/docs",
+    "/openapi.json", "/nothing",
+)  # fmt: skip
+
+
+# The first: the warehouse is empty until a test asks for the story.
+def test_an_empty_warehouse_says_what_to_do_next(page: Any) -> None:
+    assert page.locator("h1").inner_text() == "No hour has been judged yet"
+    assert "streamwarden config check" in page.locator("main").inner_text()
+    page.goto("/streamwarden/coverage")
+    assert "No source was ever asked" in page.locator("main").inner_text()
+    page.goto("/streamwarden/findings")
+    assert "Nothing is open." in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_answers_without_login(airflow: Airflow, story: dict[str, str], path: str, method: str) -> None:
+    answer = httpx.request(method, f"{airflow.url}/streamwarden{path}")
+    assert answer.status_code == 401, answer.text
+    assert len(answer.content) < 100
+
+
+@pytest.mark.parametrize("cookies", [{}, {"_token": "made.up.token"}])
+def test_a_stranger_is_sent_to_the_login(airflow: Airflow, story: dict[str, str], cookies: dict[str, str]) -> None:
+    address = f"{airflow.url}/streamwarden/findings/{story['billing']}"
+    answer = httpx.get(address, headers={"Accept": "text/html"}, cookies=cookies)
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/auth/login?next=")
+    assert answer.content == b""
+
+
+def test_after_the_login_one_is_where_one_wanted_to_be(chromium: Any, airflow: Airflow, story: dict[str, str]) -> None:
+    with chromium.new_context(base_url=airflow.url) as context:
+        page = context.new_page()
+        log_in(page, airflow, f"/streamwarden/findings/{story['billing']}")
+        assert page.url.endswith(story["billing"])
+
+
+def test_pages_carry_strict_headers(airflow: Airflow, story: dict[str, str]) -> None:
+    client = httpx.Client(base_url=f"{airflow.url}/streamwarden", headers=_bearer(airflow))
+    for path in ("/", "/coverage", "/static/style.css", "/nothing"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_fleet_now(page: Any, story: dict[str, str]) -> None:
+    page.goto("/streamwarden/")
+    assert page.locator("h1").inner_text() == "1 warning open"
+    card = page.locator("article")
+    assert "demo/billing" in card.inner_text()
+    assert "Add members" in card.inner_text()
+    assert "healthy 3 h, then in alarm 3 h" in (card.locator("svg").get_attribute("aria-label") or "")
+    not_judged = page.locator("section", has=page.locator("#not-judged")).inner_text()
+    assert "The lag of 1 of 1 partitions isn't known." in not_judged
+    assert "app brokers failed: no route to <b>10.0.0.5</b>" in not_judged
+    assert "0 of 1" in page.locator("section", has=page.locator("#fresh")).inner_text()
+
+
+def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) -> None:
+    page.goto(f"/streamwarden/findings/{story['billing']}")
+    text = page.locator("main").inner_text()
+    assert "67 min behind" in text or "66" in text
+    assert f"{NASTY_TOPIC}-0" in text, "the topic's name stands there as text"
+    assert "<img src=x onerror=alert(1)>" in text
+    assert page.locator("main script, main img[src=x]").count() == 0
+    assert r"\i sql/detectors/consumers/consumer_group_lagging.sql" in text
+    assert page.locator("img.plot").evaluate("image => image.complete && image.naturalWidth > 100")
+    assert NASTY_TOPIC in page.locator("img.plot").get_attribute("alt")
+    assert page.locator("#history ~ table tbody tr").count() == 2
+    page.locator("summary", has_text="The SQL").click()
+    assert "with place as" in page.locator("details[open] pre").inner_text()
+    page.locator("#history ~ table a").last.click()
+    assert "This is how it stood in the hour" in page.locator("main").inner_text()
+
+
+def test_the_filter_finds_and_says_when_nothing_fits(page: Any, story: dict[str, str]) -> None:
+    page.goto("/streamwarden/findings")
+    page.fill("input[name=q]", "BILL")
+    page.press("input[name=q]", "Enter")
+    assert page.locator("article").count() == 1
+    page.fill("input[name=q]", "'; drop table x; -- \"<script>alert(1)</script>")
+    page.press("input[name=q]", "Enter")
+    assert "Nothing that is open fits." in page.locator("main").inner_text()
+
+
+def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
+    page.goto("/streamwarden/coverage")
+    text = page.locator("main").inner_text()
+    assert f"{NASTY_TOPIC}" in text
+    assert "no route to <b>10.0.0.5</b>" in text
+    page.locator("a[rel=prev]").click()
+    assert page.locator("a[rel=next]").count() == 1
+    page.goto("/streamwarden/detectors")
+    page.get_by_role("link", name="Consumer group lags").click()
+    assert "What it can't see" in page.locator("main").inner_text()
+    assert "readers of a stream notice ten minutes" in page.locator("main").inner_text()
+
+
+def test_a_keyboard_is_enough(page: Any, story: dict[str, str]) -> None:
+    page.goto("/streamwarden/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if "findings/" in (page.evaluate("document.activeElement.getAttribute('href')") or ""):
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/findings/{story['billing']}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_sideways_scrolling(page: Any, story: dict[str, str], scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 360, "height": 740})
+    for path in (
+        "/",
+        "/findings",
+        f"/findings/{story['billing']}",
+        "/coverage",
+        "/detectors",
+        "/detectors/consumer_rogue",
+    ):
+        page.goto(f"/streamwarden{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(246, 248, 250)", "dark": "rgb(13, 17, 23)"}[scheme]
+
+
+def test_inside_airflow_tickets_open_in_a_tab(page: Any, story: dict[str, str]) -> None:
+    page.goto("/")
+    page.get_by_role("link", name="Streamwarden").click()
+    frame = page.frame_locator("iframe")
+    frame.locator("article h3 a").click()
+    frame.locator("h1", has_text="Consumer group lags").wait_for()
+    with page.context.expect_page() as opened:
+        frame.get_by_role("link", name="Open ticket issue7").click()
+    assert opened.value.url == TRACKER or opened.value.url.startswith("chrome-error:")
+
+
+def test_unknown_things_are_told_in_one_line(page: Any, story: dict[str, str]) -> None:
+    for path, line in (
+        (f"/findings/{'0' * 64}", "This finding was never judged here."),
+        ("/findings/x", "The address doesn't name a finding: it needs 64 hexadecimal digits."),
+        ("/coverage?hour=now", "hour 'now': not a time; write it like 2026-11-21T05:00."),
+        ("/detectors/nothing", "There is no rule of that name; the list of rules shows all."),
+    ):
+        answer = page.goto(f"/streamwarden{path}")
+        assert answer.status == 404
+        assert page.get_by_role("alert").inner_text() == line
+
+
+# The last: other tests need the warehouse.
+def test_a_warehouse_that_is_away_is_one_clear_line(page: Any, module_warehouse: sa.Engine) -> None:
+    name = module_warehouse.url.database
+    admin = sa.create_engine(module_warehouse.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f'alter database "{name}" allow_connections false')
+        module_warehouse.dispose()
+        connection.execute(
+            sa.text("select pg_terminate_backend(pid) from pg_stat_activity where datname = :name"), {"name": name}
+        )
+        try:
+            answer = page.goto("/streamwarden/")
+            assert answer.status == 503
+            assert page.locator("h1").inner_text() == "The warehouse doesn't answer"
+            assert "not currently accepting connections" in page.get_by_role("alert").inner_text()
+            assert "Traceback" not in page.content()
+        finally:
+            connection.exec_driver_sql(f'alter database "{name}" allow_connections true')
+    assert page.goto("/streamwarden/").status == 200
+
+
+def _bearer(airflow: Airflow) -> dict[str, str]:
+    return {"Authorization": f"Bearer {airflow.token('viewer')}", "Accept": "text/html"}
