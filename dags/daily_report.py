@@ -26,7 +26,7 @@ def report(day: str) -> str:
         from airflow.providers.smtp.hooks.smtp import SmtpHook
 
         with SmtpHook("smtp_default") as hook:
-            mail_report(rendered, config, hook.get_conn())
+            mail_report(rendered, config, hook)
     return str(path)
 
 

@@ -5,6 +5,7 @@ The fleet is empty, so that the Spark jobs are short; the failing app is one who
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from collections.abc import Iterator

@@ -1,0 +1,69 @@
+"""The daily report's task: a file from a real warehouse, mail through Airflow's SMTP connection to a real server."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Message as MessageHandler
+from demo.process import free_port
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import CONFIG_ENV
+
+
+class Inbox(MessageHandler):
+    """Keeps what was sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[Message] = []
+
+    def handle_message(self, message: Message) -> None:
+        self.messages.append(message_from_bytes(message.as_bytes()))
+
+
+@pytest.fixture
+def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
+    """An SMTP server on the loopback that the connection `smtp_default` names."""
+    handler = Inbox()
+    port = free_port()
+    server = Controller(handler, hostname="127.0.0.1", port=port)
+    server.start()
+    extra = {"disable_ssl": True, "disable_tls": True}
+    connection = {"conn_type": "smtp", "host": "127.0.0.1", "port": port, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(connection))
+    yield handler
+    server.stop()
+
+
+def _report(day: str) -> str:
+    task: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))["report"]
+    return str(task.function(day))
+
+
+def _configure(folder: Path, monkeypatch: pytest.MonkeyPatch, mail_to: list[str]) -> None:
+    reports = {"folder": str(folder / "reports"), "mail_to": mail_to}
+    (folder / "streamwarden.yaml").write_text(json.dumps({"reports": reports}))
+    monkeypatch.setenv(CONFIG_ENV, str(folder / "streamwarden.yaml"))
+
+
+def test_without_recipients_it_is_a_file(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _configure(tmp_path, monkeypatch, [])
+    path = Path(_report("2026-11-20"))
+    assert path.is_relative_to(tmp_path / "reports")
+    assert "<html" in path.read_text()
+
+
+def test_recipients_get_it_by_mail_through_airflows_connection(
+    tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
+) -> None:
+    _configure(tmp_path, monkeypatch, ["team@example.com"])
+    assert Path(_report("2026-11-20")).exists()
+    assert [message["To"] for message in inbox.messages] == ["team@example.com"]
