@@ -1,0 +1,208 @@
+"""The app consumer_groups on a real broker, into a real warehouse, judged by the real detector."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker
+from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.detectors import evaluate, load_detectors
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.submit import run_app
+from tests.spark_apps.offsets_log import Commit, log_partition, write_commits
+
+pytestmark = pytest.mark.slow
+PAST = start_of_hour(datetime.now(UTC)) - timedelta(hours=26)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of this module's own, as its offsets are found by time."""
+    with Broker(tmp_path_factory.mktemp("groups")) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def judged(
+    servers: str, spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[datetime], Config]]:
+    """Puts the config in force, here and in Spark's tasks; runs the app for an hour."""
+    file = tmp_path_factory.mktemp("config") / "streamwarden.yaml"
+    file.write_text(yaml.safe_dump({"kafka": [{"name": "shop", "bootstrap_servers": servers}]}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CONFIG_ENV, str(file))
+        patch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
+
+        def run(hour: datetime) -> Config:
+            run_app(spark, "consumer_groups", hour, load_config())
+            return load_config()
+
+        yield run
+
+
+@pytest.fixture(autouse=True)
+def _tasks_know_the_warehouse(spark: Any, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(spark.sparkContext.environment, WAREHOUSE_ENV, warehouse_url)
+
+
+def rows(warehouse: sa.Engine, table: str, *key: str) -> dict[Any, Any]:
+    with warehouse.connect() as connection:
+        found = connection.execute(sa.text(f"select * from {table}")).mappings().all()
+    return {tuple(row[k] for k in key) if len(key) > 1 else row[key[0]]: row for row in found}
+
+
+def topic(servers: str, partitions: int, name: str = "") -> str:
+    name = name or f"t-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+    return name
+
+
+def produce(servers: str, name: str, at: list[datetime], partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    deadline = time.monotonic() + 10
+    for moment in at:
+        producer.produce(name, b"x" * 50, partition=partition, timestamp=int(moment.timestamp() * 1000))
+    while producer.flush(1) and time.monotonic() < deadline:
+        pass
+
+
+def commit(servers: str, group: str, *offsets: TopicPartition) -> None:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=list(offsets), asynchronous=False)
+    consumer.close()
+
+
+def test_a_past_hour_comes_from_the_commit_history(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """Records come every 10 s all through the hour; one group keeps up, one stops at half past, one rewinds."""
+    name = topic(servers, 2, "past")
+    commit(servers, "warm-up", TopicPartition(name, 0, 0))  # makes __consumer_offsets
+    moments = [PAST + timedelta(seconds=10 * i) for i in range(360)]
+    for partition in range(2):
+        produce(servers, name, moments, partition)
+    minutes = [PAST + timedelta(minutes=m, seconds=1) for m in range(-5, 60)]
+
+    def reached(at: datetime) -> int:
+        return max(0, int((at - PAST).total_seconds() / 10) + 1)
+
+    taken = {log_partition("warm-up", 8)}
+    keeps_up, stops, rewinds = (_named(stem, taken) for stem in ("keeps-up", "stops", "rewinds"))
+    half = PAST + timedelta(minutes=30)
+    history = [Commit(keeps_up, name, p, reached(at), at) for at in minutes for p in range(2)]
+    history += [Commit(stops, name, p, reached(at if p else min(at, half)), at) for at in minutes for p in range(2)]
+    history += [Commit(rewinds, name, 0, reached(at) if at < half else max(reached(at) - 250, 0), at) for at in minutes]
+    history.append(Commit(keeps_up, "deleted since", 0, 5, half))
+    write_commits(servers, sorted(history, key=lambda c: c.at))
+
+    config = judged(PAST)
+    places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
+    groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
+
+    fine = places[keeps_up, name, 0]
+    assert (fine["committed_offset"], fine["log_end_offset"], fine["lag_records"]) == (355, 360, 5)
+    assert fine["lag_seconds"] == pytest.approx(50, abs=10)
+    assert (fine["commits"], fine["records_consumed"], fine["rewinds"], fine["status"]) == (60, 355, 0, "ok")
+    assert groups[keeps_up]["status"] == "ok"
+
+    stuck, sibling = places[stops, name, 0], places[stops, name, 1]
+    assert (stuck["committed_offset"], stuck["lag_records"], stuck["status"]) == (181, 179, "stall")
+    assert stuck["lag_seconds"] == pytest.approx(1790, abs=2)
+    assert abs(stuck["moved_at"] - half) < timedelta(minutes=1, seconds=2)
+    assert sibling["status"] == "ok"
+    assert (groups[stops]["status"], groups[stops]["worst_partition"]) == ("stall", 0)
+
+    back = places[rewinds, name, 0]
+    assert (back["rewinds"], back["status"]) == (1, "rewind")
+    lost = places[keeps_up, "deleted since", 0]
+    assert (lost["committed_offset"], lost["log_end_offset"], lost["lag_records"], lost["status"]) == (
+        5,
+        None,
+        None,
+        None,
+    )
+    # The group that only warmed up committed today: what it had then isn't known, and is not 0.
+    assert places["warm-up", name, 0]["committed_offset"] is None
+    assert groups["warm-up"]["lag_unknown_partitions"] == 1
+
+    evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
+    found = rows(warehouse, "detect.evaluation", "resource")
+    assert found[f"shop/{keeps_up}"]["status"] == "ok"
+    assert found[f"shop/{stops}"]["status"] == "alarm"
+    assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
+    assert found["shop/warm-up"]["status"] == "skip"
+
+
+def _named(stem: str, taken: set[int]) -> str:
+    """A group whose log partition nobody else uses: offsets are found by time, newer records must not come first."""
+    name = next(n for n in (f"{stem}-{i}" for i in range(1000)) if log_partition(n, 8) not in taken)
+    taken.add(log_partition(name, 8))
+    return name
+
+
+def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
+    now = datetime.now(UTC)
+    name, gone, store = topic(servers, 3), topic(servers, 1), topic(servers, 1, "orders-app-totals-changelog")
+    for partition in range(3):
+        produce(servers, name, [now] * 100, partition)
+    produce(servers, gone, [now] * 10)
+    time.sleep(1)
+    commit(servers, "partial", TopicPartition(name, 1, 60), TopicPartition(gone, 0, 4))
+    commit(servers, "partial", TopicPartition(name, 1, 70))
+    commit(servers, "beyond", TopicPartition(name, 0, 10_000))
+    commit(servers, "orders-app", TopicPartition(name, 2, 100))
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([gone])[gone].result()
+    hour = start_of_hour(datetime.now(UTC))
+
+    judged(hour)
+    first = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
+    # Committed on one partition of three; the commit on the deleted topic has been removed by its coordinator.
+    assert {key for key in first if key[0] == "partial"} == {("partial", name, 1)}
+    partial = first["partial", name, 1]
+    assert (partial["committed_offset"], partial["lag_records"], partial["commits"]) == (70, 30, 2)
+    assert partial["records_consumed"] == 10
+    assert 0 < partial["lag_seconds"] < 120
+    assert (first["beyond", name, 0]["lag_records"], first["beyond", name, 0]["lag_seconds"]) == (0, 0)
+    topics = rows(warehouse, "inventory.topic_hourly", "topic")
+    assert (topics[store]["kind"], topics[store]["application_id"]) == ("changelog", "orders-app")
+    assert (topics["__consumer_offsets"]["kind"], topics[name]["kind"]) == ("internal", "plain")
+    partitions = rows(warehouse, "metrics.partition_hourly", "topic", "partition")
+    assert (partitions[name, 0]["log_end_offset"], partitions[name, 0]["isr"]) == (100, 1)
+
+    judged(hour)
+    again = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
+    steady = ("committed_offset", "commits", "records_consumed", "lag_records")
+    assert {k: [r[c] for c in steady] for k, r in again.items()} == {
+        k: [r[c] for c in steady] for k, r in first.items()
+    }
+    coverage = rows(warehouse, "detect.coverage", "source", "resource")
+    assert {row["status"] for row in coverage.values()} == {"answered"}
+
+
+def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong(
+    spark: Any, warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "streamwarden.yaml"
+    file.write_text(yaml.safe_dump({"kafka": [{"name": "dead", "bootstrap_servers": "127.0.0.1:1"}]}))
+    monkeypatch.setenv(CONFIG_ENV, str(file))
+    monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
+    loaded = run_app(spark, "consumer_groups", start_of_hour(datetime.now(UTC)) - HOUR, load_config())
+    assert set(loaded.values()) == {0}
+    coverage = rows(warehouse, "detect.coverage", "source")
+    assert {source: row["status"] for source, row in coverage.items()} == dict.fromkeys(
+        ("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits"), "refused"
+    )
+    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics"]["reason"]
