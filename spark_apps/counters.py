@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from spark_apps.sources.warehouse import read_query
+from spark_apps.warehouse_io import read_query
 
 SERIES = ("cluster", "endpoint", "metric", "labels")
 LOOK_BACK = timedelta(hours=3)

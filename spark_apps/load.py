@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from streamwarden.errors import StreamwardenError
 
 from spark_apps.catalogue import SparkApp
+from spark_apps.warehouse_io import fill_staging
 
 _SPARK_TYPE = {
     "integer": "int",
@@ -155,8 +156,7 @@ class _Stage:
         if missing := set(self.columns) ^ set(frame.columns):
             raise StreamwardenError(f"{self.table}: frame and table differ in columns {', '.join(sorted(missing))}.")
         frame = frame.select([f.col(c).cast(_SPARK_TYPE[t]).alias(c) for c, t in self.columns.items()])
-        writer = frame.write.format("warehouse").mode("append").option("url", self.url)
-        writer.option("staging", self.relation).save()
+        fill_staging(frame, self.url, self.relation)
 
     def publish(self, connection: sa.Connection, *, keep_known: bool) -> int:
         """Moves the staged rows into the table, inside the caller's transaction; returns their number.

@@ -8,7 +8,6 @@ import sys
 from pyspark.sql import SparkSession
 
 from spark_apps.jvm import driver_java_options
-from spark_apps.sources.warehouse import WarehouseStaging
 
 
 def start_session(name: str, *, master: str | None = None, extra_jars: tuple[str, ...] = ()) -> SparkSession:
@@ -31,5 +30,4 @@ def start_session(name: str, *, master: str | None = None, extra_jars: tuple[str
         builder = builder.config("spark.jars", ",".join(extra_jars))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.dataSource.register(WarehouseStaging)
     return spark

@@ -11,7 +11,7 @@ from streamwarden.config import Config
 from spark_apps.counters import counts, earlier_counters
 from spark_apps.samples import counted, label, labels_are, reading
 from spark_apps.sources.jolokia import address_of, endpoints_of, read_jmx
-from spark_apps.sources.warehouse import read_query
+from spark_apps.warehouse_io import read_query
 
 BROKER = ("cluster", "endpoint")
 _REMEMBERED = timedelta(days=7)

@@ -21,7 +21,7 @@ from spark_apps.models import ebs
 from spark_apps.sources.aws_client import places_of, read_places
 from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
-from spark_apps.sources.warehouse import read_query
+from spark_apps.warehouse_io import read_query
 
 OVERLAP = timedelta(minutes=15)
 """Read again before the hour: late points come in, and a fresh hour has a past."""

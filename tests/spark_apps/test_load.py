@@ -18,7 +18,7 @@ from streamwarden.errors import StreamwardenError
 
 from spark_apps.catalogue import SparkApp
 from spark_apps.load import record_failure, replace_hour
-from spark_apps.sources.warehouse import read_query
+from spark_apps.warehouse_io import read_query
 
 pytestmark = pytest.mark.slow
 
