@@ -34,7 +34,10 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
         ("gathering: {settle_minutes: soon}", "(value: 'soon')"),
         ("kafka: [{name: a, bootstrap_servers: b, clint: {}}]", "kafka.0.clint: unknown key"),
         ("aws: [{account: '12', regions: [x]}]", "aws.0.account:"),
-        ("jmx: [{role: app, cluster: c, url: u, app: a}]", "jmx endpoint u names cluster 'c', which isn't under `kafka`"),
+        (
+            "jmx: [{role: app, cluster: c, url: u, app: a}]",
+            "jmx endpoint u names cluster 'c', which isn't under `kafka`",
+        ),
         ("tickets: {sink: roundup}", "needs `url`"),
         ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "cluster name used twice: a"),
         ("a: [", "not YAML"),
