@@ -1,0 +1,170 @@
+"""The ACLs that the docs tell people to grant are enough for every Kafka source, and none of them is too much."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+from demo.broker import Broker
+from demo.process import free_port
+from pyspark.sql import SparkSession
+from streamwarden.config import CONFIG_ENV
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.sources.changelog_values import ChangelogValues
+from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_offsets import KafkaOffsets
+from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.docker.documented import block
+
+pytestmark = pytest.mark.slow
+CHANGELOG = "orders-totals-changelog"
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A broker whose second listener wants SASL and knows `streamwarden`, who may do nothing yet."""
+    port, sasl_port, controller = free_port(), free_port(), free_port()
+    settings = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},"
+        f"CONTROLLER://127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{LOGIN} user_streamwarden="secret";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    folder = tmp_path_factory.mktemp("acls")
+    with Broker(folder, port=port, controller_port=controller, settings=settings) as running:
+        running.sasl_servers = f"127.0.0.1:{sasl_port}"  # type: ignore[attr-defined]
+        _fill(running.bootstrap_servers)
+        yield running
+
+
+def _fill(servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_topics([NewTopic(CHANGELOG, 1, 1)]).values():
+        future.result()
+    producer = Producer({"bootstrap.servers": servers})
+    for i in range(20):
+        producer.produce(CHANGELOG, key=str(i), value='{"total": 1}')
+    assert producer.flush(20) == 0
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "orders", "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(CHANGELOG, 0, 7)], asynchronous=False)
+    consumer.close()
+
+
+def _documented() -> dict[str, list[AclBinding]]:
+    """Bindings by documented command."""
+    parser = argparse.ArgumentParser()
+    for option in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic", "--group"):
+        parser.add_argument(option)
+    parser.add_argument("--operation", action="append")
+    parser.add_argument("--resource-pattern-type", default="literal")
+    parser.add_argument("--add", action="store_true", required=True)
+    found = {}
+    for line in block("kafka-acls").splitlines():
+        told = parser.parse_args(shlex.split(line)[1:])
+        kind, name = (ResourceType.TOPIC, told.topic) if told.topic else (ResourceType.GROUP, told.group)
+        pattern = ResourcePatternType[told.resource_pattern_type.upper()]
+        operations = {"Describe": "DESCRIBE", "DescribeConfigs": "DESCRIBE_CONFIGS", "Read": "READ"}
+        found[line] = [
+            AclBinding(
+                kind, name, pattern, told.allow_principal, "*", AclOperation[operations[o]], AclPermissionType.ALLOW
+            )
+            for o in told.operation
+        ]
+    return found
+
+
+@pytest.fixture
+def gathered(broker: Any, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What all Kafka sources have to say with these ACLs: (facts that were seen, gaps)."""
+    sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    login = {"sasl.username": "streamwarden", "sasl.password": "secret"}
+    cluster = {"name": "c", "bootstrap_servers": broker.sasl_servers, "client": sasl | login}
+    file = tmp_path / "streamwarden.yaml"
+    file.write_text(yaml.safe_dump({"kafka": [cluster]}))
+    monkeypatch.setenv(CONFIG_ENV, str(file))
+    monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    hour = start_of_hour(datetime.now(UTC))
+    span = {"from": int(hour.timestamp() * 1000), "to": int((hour + HOUR).timestamp() * 1000)}
+
+    def gather(bindings: list[AclBinding]) -> tuple[set[str], list[str]]:
+        anything = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+        )
+        for future in [*admin.delete_acls([anything]).values(), *admin.create_acls(bindings).values()]:
+            future.result()
+        time.sleep(1)  # the broker follows its metadata log
+        rows = {
+            "topics": read_clusters(spark, KafkaTopics, ["c"]).collect(),
+            "groups": read_clusters(spark, KafkaGroups, ["c"]).collect(),
+            "offsets": read_clusters(spark, KafkaOffsets, ["c"], **span).collect(),
+            "commits": read_clusters(spark, KafkaCommits, ["c"], **span, slices=1).collect(),
+            "values": read_clusters(
+                spark, ChangelogValues, ["c"], hour=hour.isoformat(), sample_values=200_000
+            ).collect(),
+        }
+        seen = {
+            "topic": any(r.topic == CHANGELOG for r in rows["topics"]),
+            "configs": any(r.topic == CHANGELOG and r.configs for r in rows["topics"]),
+            "group": any(r.group_id == "orders" and r.state == "EMPTY" for r in rows["groups"]),
+            "committed": any(r.kind == "committed" and r.committed_offset == 7 for r in rows["offsets"]),
+            "log end": any(
+                r.kind == "log" and r.topic == CHANGELOG and r.log_end_offset == 20 for r in rows["offsets"]
+            ),
+            "commit history": any(r.kind == "commit" and r.committed_offset == 7 for r in rows["commits"]),
+            "values": sum(r.value is not None for r in rows["values"]) == 20,
+        }
+        return {fact for fact, is_there in seen.items() if is_there}, [
+            r.gap for of in rows.values() for r in of if r.gap
+        ]
+
+    return gather
+
+
+EVERYTHING = {"topic", "configs", "group", "committed", "log end", "commit history", "values"}
+
+
+def test_the_documented_acls_are_enough(gathered: Any) -> None:
+    seen, gaps = gathered([binding for bindings in _documented().values() for binding in bindings])
+    assert gaps == []
+    assert seen == EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("left_out", "lost"),
+    [
+        ("--group '*'", {"group", "committed", "values"}),
+        ("--topic __consumer_offsets", {"commit history"}),
+        ("--topic orders- --resource-pattern-type prefixed", {"values"}),
+    ],
+)
+def test_each_is_needed_and_its_lack_costs_only_what_the_docs_say(gathered: Any, left_out: str, lost: set[str]) -> None:
+    documented = _documented()
+    assert sum(left_out in line for line in documented) == 1
+    seen, _ = gathered([b for line, bindings in documented.items() if left_out not in line for b in bindings])
+    assert EVERYTHING - seen == lost
