@@ -28,7 +28,7 @@ def hour_span(hour: datetime) -> str:
 def ago(value: datetime) -> str:
     """How long ago, roughly."""
     seconds = (datetime.now(UTC) - value).total_seconds()
-    if seconds < 60:
+    if seconds < 120:
         return "just now"
     return f"{span(seconds - seconds % 60)} ago"
 

@@ -107,7 +107,8 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
         for detector in detectors.values():
             evaluate(module_warehouse, detector, hour, Config())
     with module_warehouse.begin() as connection:
-        connection.execute(sa.text("update detect.evaluation set evidence = evidence || :more"), {"more": _EVIDENCE})
+        more = "update detect.evaluation set evidence = cast(cast(evidence as jsonb) || cast(:more as jsonb) as json)"
+        connection.execute(sa.text(more), {"more": _EVIDENCE})
     reconcile(module_warehouse, Config(), detectors)
     with module_warehouse.begin() as connection:
         connection.execute(
