@@ -97,7 +97,7 @@ class Gathering(Section):
     jmx_samples: int = Field(3, ge=2, description="How often gauges are sampled within a run.")
     jmx_sample_seconds: float = Field(5, gt=0, description="Seconds between two samples.")
     changelog_sample_values: int = Field(
-        200_000, ge=1000, description="Values of one changelog that an hour reads at most; more are sampled evenly."
+        50_000, ge=1000, description="Values of one changelog that an hour reads at most; more are sampled evenly."
     )
     show_example_values: bool = Field(
         False, description="Show values of state stores in evidence; else they are masked."
