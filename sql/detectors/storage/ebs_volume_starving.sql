@@ -1,0 +1,318 @@
+/*
+title: EBS volume is starving
+severity: critical
+owner: platform
+maturity: stable
+reads: [inventory.volume_hourly, inventory.instance_hourly, metrics.volume_hourly]
+identity: [account, region, volume_id]
+params:
+  warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the bucket is empty"}
+  lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling; a spike is no shortage"}
+  low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
+  known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
+  headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
+open_after_hours: 1
+clear_after_hours: 2
+runbook: |
+  1. See below what binds: the volume's IOPS, its throughput, the instance, or stalled I/O.
+  2. Volume: follow the advice. Changing type, size or IOPS works while the volume is in use (ModifyVolume), takes effect
+     within minutes to hours, and can be done once in six hours.
+  3. Until then lower the load: pause compactions, restores and backfills on it.
+  4. Instance: its volumes share the limit; take a larger type, or move a volume away.
+  5. Stalled I/O with a small load is a fault on AWS's side: open a case, and fail over to a replica.
+blind_spots: |
+  A throttled volume shows what it got, not what was asked for: demand is what it did over the last day before it was held
+  back, and may be higher. Bursts within a minute show only through idle time (busy_iops_p95). Volumes that aren't on
+  Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells. A bucket that empties
+  within the hour after a sudden load is seen when it is empty. The forecast takes the last 15 minutes as the load to come.
+*/
+with volume as (
+  select
+    v.account,
+    v.region,
+    v.volume_id,
+    v.name,
+    v.application,
+    v.volume_type,
+    v.size_gib,
+    v.state,
+    v.instance_id,
+    v.provisioned_iops,
+    i.instance_type,
+    i.ebs_baseline_iops as instance_baseline_iops,
+    i.ebs_baseline_bytes_per_second as instance_baseline_bytes_per_second,
+    m.known_until,
+    m.minutes_expected,
+    m.minutes_present,
+    m.minutes_balance,
+    m.iops_mean,
+    m.iops_now,
+    m.iops_p99,
+    m.busy_iops_p95,
+    m.bytes_per_second_mean,
+    m.bytes_per_second_now,
+    m.bytes_per_second_p99,
+    m.queue_length_mean,
+    m.read_latency_ms,
+    m.write_latency_ms,
+    m.baseline_iops,
+    m.burst_iops,
+    m.baseline_bytes_per_second,
+    m.burst_bytes_per_second,
+    m.bucket_credits,
+    m.burst_balance_min_percent,
+    m.burst_balance_last_percent,
+    m.modelled_balance_last_percent,
+    m.credits_per_hour,
+    m.hours_to_exhaustion,
+    m.hours_to_exhaustion_low,
+    m.hours_to_exhaustion_high,
+    m.minutes_empty,
+    m.minutes_at_iops_limit,
+    m.minutes_at_throughput_limit,
+    m.minutes_at_instance_limit,
+    m.minutes_stalled,
+    m.minutes_throttled,
+    m.throttled_since,
+    m.demand_iops_p95,
+    m.demand_iops_p99,
+    m.demand_bytes_per_second_p95,
+    m.demand_bytes_per_second_p99,
+    m.demand_hours,
+    v.volume_type in ('st1', 'sc1') as is_hdd
+  from inventory.volume_hourly as v
+  left join metrics.volume_hourly as m
+    on v.hour = m.hour and v.account = m.account and v.region = m.region and v.volume_id = m.volume_id
+  left join inventory.instance_hourly as i
+    on v.hour = i.hour and v.account = i.account and v.region = i.region and v.instance_id = i.instance_id
+  where v.hour = cast(:hour as timestamptz)
+),
+
+measured as (
+  select
+    *,
+    -- The throttling that is still on may have begun before the hour.
+    greatest(minutes_throttled, extract(epoch from known_until - throttled_since) / 60) as throttled_minutes,
+    case
+      when greatest(minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled) > 0
+        then case greatest(
+          minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled
+        )
+          when minutes_stalled then 'stalled I/O'
+          when minutes_at_instance_limit then 'instance'
+          when minutes_at_iops_limit then 'volume IOPS'
+          else 'volume throughput'
+        end
+    end as bound_by,
+    -- The hour as a whole, and not its last minutes alone, took more than comes back.
+    case
+      when is_hdd then bytes_per_second_mean > baseline_bytes_per_second
+      else greatest(iops_mean, bytes_per_second_mean / 262144) > baseline_iops
+    end as hour_drains,
+    case when is_hdd then demand_bytes_per_second_p95 / baseline_bytes_per_second else demand_iops_p95 / baseline_iops end
+      as demand_over_baseline_ratio,
+    ceil(:headroom_ratio * demand_iops_p99 / 100) * 100 as iops_to_buy,
+    ceil(:headroom_ratio * demand_bytes_per_second_p99 / 1048576 / 5) * 5 as mib_s_to_buy
+  from volume
+),
+
+judged as (
+  select
+    *,
+    case
+      when state <> 'in-use' or instance_id is null then 'It is not attached to an instance.'
+      when minutes_present is null then 'CloudWatch did not answer for it.'
+      when minutes_expected = 0 then 'It was attached too late in the hour to be judged.'
+      when baseline_iops is null then format('AWS states no limits for type %s.', volume_type)
+      when minutes_present < minutes_expected * :known_percent / 100.0
+        then format('CloudWatch has only %s of the %s minutes.', minutes_present, minutes_expected)
+      when bucket_credits is not null and coalesce(minutes_balance, 0) = 0
+        then format('It is burstable (%s), but CloudWatch has no BurstBalance of it.', volume_type)
+    end as unknown_because,
+    coalesce(throttled_minutes >= :lasting_minutes, false) as is_throttled,
+    coalesce(burst_balance_last_percent <= :low_percent and throttled_minutes > 0, false) as is_empty,
+    coalesce(hours_to_exhaustion <= :warn_hours and hours_to_exhaustion > 0 and hour_drains, false) as will_be_empty
+  from measured
+),
+
+-- Figures as people read them, for the sentences.
+worded as (
+  select
+    *,
+    case
+      when unknown_because is not null then 'skip'
+      when is_throttled or will_be_empty then 'alarm'
+      else 'ok'
+    end as status,
+    round(throttled_minutes::numeric) as minutes,
+    round(baseline_iops::numeric) as base_iops,
+    round((baseline_bytes_per_second / 1048576)::numeric) as base_mib_s,
+    round(iops_now::numeric) as now_iops,
+    round((bytes_per_second_now / 1048576)::numeric, 1) as now_mib_s,
+    round(burst_balance_last_percent::numeric) as balance,
+    case
+      when hours_to_exhaustion < 1 then format('%s min', round((hours_to_exhaustion * 60)::numeric))
+      else format('%s h', round(hours_to_exhaustion::numeric, 1))
+    end as time_left,
+    case
+      when demand_over_baseline_ratio > 1.1
+        then format(
+          '; it asked for %s times its baseline (95th percentile, %s h)',
+          round(demand_over_baseline_ratio::numeric, 1), round(demand_hours::numeric)
+        )
+      else ''
+    end as demand_words
+  from judged
+)
+
+select
+  case when name is null then volume_id else format('%s (%s)', volume_id, name) end as resource,
+  status,
+  case
+    when unknown_because is not null then unknown_because
+    when is_throttled and is_empty
+      then format(
+        'Its bucket is empty (%s %%): for %s min it has been held to its baseline of %s%s.',
+        balance, minutes,
+        case when is_hdd then format('%s MiB/s', base_mib_s) else format('%s IOPS', base_iops) end,
+        demand_words
+      )
+    when is_throttled and bound_by = 'stalled I/O'
+      then format(
+        'Its I/O has stalled: %s min without progress, %s requests waiting on average.',
+        minutes, round(queue_length_mean::numeric, 1)
+      )
+    when is_throttled and bound_by = 'instance'
+      then format(
+        'Its instance (%s) is at its own EBS limit for %s min: baseline %s IOPS, %s MB/s; %s requests wait on average.',
+        coalesce(instance_type, instance_id), minutes, round(instance_baseline_iops::numeric),
+        round((instance_baseline_bytes_per_second / 1000000)::numeric), round(queue_length_mean::numeric, 1)
+      )
+    when is_throttled and bound_by = 'volume throughput'
+      then format(
+        'It has been at its throughput limit of %s MiB/s for %s min; %s requests wait on average.',
+        round((burst_bytes_per_second / 1048576)::numeric), minutes, round(queue_length_mean::numeric, 1)
+      )
+    when is_throttled
+      then format(
+        'It has been at its limit of %s IOPS for %s min; %s requests wait on average%s.',
+        round(burst_iops::numeric), minutes, round(queue_length_mean::numeric, 1), demand_words
+      )
+    when will_be_empty
+      then format(
+        'Its bucket (%s %%) will be empty in %s (%s to %s h): it does %s, its baseline is %s.',
+        balance, time_left,
+        round(hours_to_exhaustion_low::numeric, 1), round(hours_to_exhaustion_high::numeric, 1),
+        case when is_hdd then format('%s MiB/s', now_mib_s) else format('%s IOPS', now_iops) end,
+        case when is_hdd then format('%s MiB/s', base_mib_s) else format('%s IOPS', base_iops) end
+      )
+    when bucket_credits is null
+      then format(
+        'It keeps within its limits: %s of %s IOPS, %s of %s MiB/s, held back for %s min.',
+        now_iops, base_iops, now_mib_s, base_mib_s, coalesce(minutes, 0)
+      )
+    else format(
+      'Its bucket is at %s %% and %s: it does %s IOPS, its baseline is %s.',
+      balance,
+      case
+        when hours_to_exhaustion is not null then format('will last %s h', round(hours_to_exhaustion::numeric))
+        when burst_balance_last_percent < 100 then 'refills'
+        else 'is full'
+      end,
+      now_iops, base_iops
+    )
+  end as reason,
+  case when is_throttled then 'critical' else 'warning' end as severity,
+  case
+    when status <> 'alarm' then null
+    when bound_by = 'stalled I/O' then 'Open a case with AWS and move its data to a new volume; a larger one will not help.'
+    when bound_by = 'instance'
+      then format(
+        'Take an instance type whose EBS baseline is above %s IOPS and %s MB/s for all its volumes together,'
+        ' or move a volume to another instance; a larger volume will not help.',
+        round(instance_baseline_iops::numeric), round((instance_baseline_bytes_per_second / 1000000)::numeric)
+      )
+    when volume_type in ('io1', 'io2') and coalesce(bound_by, '') <> 'volume throughput'
+      then format(
+        'Provision %s IOPS instead of %s.', greatest(iops_to_buy, ceil(:headroom_ratio * burst_iops / 100) * 100),
+        base_iops
+      )
+    when volume_type = 'gp3' and bound_by = 'volume throughput'
+      then format(
+        'Raise its throughput from %s to %s MiB/s.', base_mib_s,
+        least(2000, greatest(mib_s_to_buy, ceil(:headroom_ratio * base_mib_s / 5) * 5))
+      )
+    when volume_type = 'gp3'
+      then format(
+        'Raise its IOPS from %s to %s.', base_iops,
+        least(80000, greatest(iops_to_buy, ceil(:headroom_ratio * base_iops / 100) * 100))
+      )
+    else format(
+      'Change it to gp3 with %s IOPS and %s MiB/s: no bucket, and the 99th percentile of what it did (%s IOPS, %s MiB/s)'
+      ' fits with %s %% to spare%s.',
+      least(80000, greatest(3000, iops_to_buy)),
+      least(2000, greatest(125, mib_s_to_buy)),
+      round(demand_iops_p99::numeric),
+      round((demand_bytes_per_second_p99 / 1048576)::numeric, 1),
+      round(100 * (:headroom_ratio - 1)),
+      case
+        when volume_type = 'gp2' and iops_to_buy <= 16000 and ceil(iops_to_buy / 3) > size_gib
+          then format('; as gp2 it would need %s GiB instead of %s', ceil(iops_to_buy / 3), size_gib)
+        when is_hdd and demand_over_baseline_ratio > 1
+          then format(
+            '; as %s it would need %s GiB instead of %s', volume_type,
+            ceil(:headroom_ratio * size_gib * demand_over_baseline_ratio), size_gib
+          )
+        else ''
+      end
+    )
+  end as advice,
+  account,
+  region,
+  volume_id,
+  case when status = 'alarm' then coalesce(bound_by, case when is_hdd then 'volume throughput' else 'volume IOPS' end) end
+    as bound_by,
+  volume_type,
+  size_gib,
+  instance_id,
+  instance_type,
+  application,
+  throttled_minutes,
+  throttled_since,
+  burst_balance_last_percent,
+  burst_balance_min_percent,
+  modelled_balance_last_percent,
+  hours_to_exhaustion,
+  hours_to_exhaustion_low,
+  hours_to_exhaustion_high,
+  credits_per_hour,
+  iops_now,
+  iops_p99,
+  busy_iops_p95,
+  baseline_iops,
+  burst_iops,
+  bytes_per_second_now,
+  bytes_per_second_p99,
+  baseline_bytes_per_second,
+  burst_bytes_per_second,
+  demand_iops_p95,
+  demand_iops_p99,
+  demand_bytes_per_second_p95,
+  demand_bytes_per_second_p99,
+  demand_over_baseline_ratio,
+  queue_length_mean,
+  read_latency_ms,
+  write_latency_ms,
+  minutes_expected,
+  minutes_present,
+  minutes_empty,
+  minutes_at_iops_limit,
+  minutes_at_throughput_limit,
+  minutes_at_instance_limit,
+  minutes_stalled,
+  to_jsonb(array_remove(array[
+    format('volume:%s', volume_id),
+    case when instance_id is not null then format('instance:%s', instance_id) end,
+    case when application is not null then format('app:%s', application) end
+  ], null)) as touches
+from worded
