@@ -34,6 +34,7 @@ PAUSE = timedelta(minutes=10)
 INVENTORY_IS_PRESENT_FOR = 2 * HOUR
 EMPTY_PERCENT, LOW_PERCENT = 1.0, 20.0
 NEAR_LIMIT, NEAR_BASELINE = 0.95, 0.9
+POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"
 
 VOLUME = ["account", "region", "volume_id"]
 INSTANCE = ["account", "region", "instance_id"]
@@ -64,8 +65,10 @@ VOLUME_METRICS = (
     Metric("throughput_exceeded", "VolumeThroughputExceededCheck", "Average", _CHECKED),
     Metric("stalled", "VolumeStalledIOCheck", "Average", _CHECKED),
 )
-_LOOKED_BACK = ("read_ops", "write_ops", "read_bytes", "write_bytes")
-_LOOKED_BACK += ("burst_balance_percent", "iops_exceeded", "throughput_exceeded")
+_LOOKED_BACK = {
+    *("read_ops", "write_ops", "read_bytes", "write_bytes"),
+    *("burst_balance_percent", "iops_exceeded", "throughput_exceeded"),
+}
 LOOK_BACK_METRICS = tuple(metric for metric in VOLUME_METRICS if metric.column in _LOOKED_BACK)
 INSTANCE_METRICS = (
     Metric("cpu_percent", "CPUUtilization", "Average"),
@@ -106,23 +109,23 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         "cloudwatch": metrics,
         "cloudwatch_read_baseline": read_metrics(history, Span.of(hour - READ_BASELINE, hour, now, 3600)),
         "cloudwatch_look_back": read_metrics(held, Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS)),
+        # Derived, and here because what is used more than once is kept.
+        "volume_samples": _samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS]),
+        "instance_samples": _samples(
+            metrics, "instance_id", [*(metric.column for metric in INSTANCE_METRICS), *AGENT_METRICS.values()]
+        ),
     }
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """See the module."""
-    volumes, instances, metrics = sources["volumes"], sources["instances"], sources["cloudwatch"]
-    volume_samples = _samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS])
-    instance_samples = _samples(
-        metrics, "instance_id", [*(metric.column for metric in INSTANCE_METRICS), *AGENT_METRICS.values()]
-    )
     return {
-        "inventory.instance_hourly": instances.drop("known_until"),
-        "inventory.volume_hourly": volumes.drop("known_until"),
-        "metrics.instance_sample": instance_samples,
-        "metrics.instance_hourly": _instance_hours(instances, instance_samples, metrics, hour),
-        "metrics.volume_sample": volume_samples,
-        "metrics.volume_hourly": _volume_hours(sources, volume_samples, instance_samples, hour),
+        "inventory.instance_hourly": sources["instances"].drop("known_until"),
+        "inventory.volume_hourly": sources["volumes"].drop("known_until"),
+        "metrics.instance_sample": sources["instance_samples"],
+        "metrics.instance_hourly": _instance_hours(sources, hour),
+        "metrics.volume_sample": sources["volume_samples"],
+        "metrics.volume_hourly": _volume_hours(sources, hour),
         "metrics.cloudwatch_cost_hourly": _cost(sources),
     }
 
@@ -271,7 +274,7 @@ def _agent_series(listed: DataFrame, instances: DataFrame) -> DataFrame:
             "account",
             "region",
             "resource_id",
-            columns.getItem(f.col("name")).alias("metric"),
+            columns[f.col("name")].alias("metric"),
             "namespace",
             "name",
             "dimensions",
@@ -323,7 +326,8 @@ def _or_none(column: str) -> Column:
 # Instances
 
 
-def _instance_hours(instances: DataFrame, samples: DataFrame, metrics: DataFrame, hour: datetime) -> DataFrame:
+def _instance_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    samples = sources["instance_samples"]
     hours = (
         samples.filter(f.col("at") >= f.lit(hour))
         .groupBy(*INSTANCE)
@@ -345,8 +349,9 @@ def _instance_hours(instances: DataFrame, samples: DataFrame, metrics: DataFrame
         .agg(_minutes(f.col("instance_limited")).alias("minutes_ebs_limited"))
     )
     return (
-        instances.select(*INSTANCE, _expected_minutes(hour, "launched_at").alias("minutes_expected"))
-        .join(_answered(metrics, "instance_id", "cpu_percent"), INSTANCE, "left")
+        sources["instances"]
+        .select(*INSTANCE, _expected_minutes(hour, "launched_at").alias("minutes_expected"))
+        .join(_answered(sources["cloudwatch"], "instance_id", "cpu_percent"), INSTANCE, "left")
         .join(hours, INSTANCE, "left")
         .join(limited, INSTANCE, "left")
         .withColumn(
@@ -383,32 +388,31 @@ def _instance_limits(samples: DataFrame) -> DataFrame:
 # Volumes
 
 
-def _volume_hours(
-    sources: dict[str, DataFrame], samples: DataFrame, instance_samples: DataFrame, hour: datetime
-) -> DataFrame:
-    metrics = sources["cloudwatch"]
-    volumes = sources["volumes"].withColumns(ebs.limits())
-    loads = _with_instance_limits(
-        _loads(samples, volumes), _instance_limits(instance_samples), sources["instances"]
-    ).withColumn("throttled", f.greatest("at_iops_limit", "at_throughput_limit", "at_instance_limit", "stalled"))
+def _volume_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    type_limits = ["ebs_maximum_iops", "ebs_maximum_bytes_per_second"]
+    volumes = (
+        sources["volumes"]
+        .join(sources["instances"].select(*INSTANCE, *type_limits), INSTANCE, "left")
+        .withColumns(ebs.limits())
+        .withColumn("earned_per_second", ebs.earned_per_second())
+    )
+    known = [*VOLUME, "instance_id", "volume_type", "known_until", "earned_per_second", *ebs.LIMITS, *type_limits]
+    limits = _instance_limits(sources["instance_samples"])
+    loads = _with_instance_limits(_loads(sources["volume_samples"], volumes.select(*known)), limits)
     last_day = _samples(sources["cloudwatch_look_back"], "volume_id", [m.column for m in LOOK_BACK_METRICS])
-    back = _loads(last_day, volumes).withColumn("throttled", f.greatest("at_iops_limit", "at_throughput_limit"))
-    hours = (
+    facts = (
         volumes.withColumn("minutes_expected", _expected_minutes(hour, "attached_at"))
-        .join(_answered(metrics, "volume_id", "read_ops"), VOLUME, "left")
-        .join(_hour_facts(loads.filter(f.col("at") >= f.lit(hour))), VOLUME, "left")
-        .join(_bucket_facts(loads), VOLUME, "left")
-        .join(_demand(back), VOLUME, "left")
-        .join(_throttled_since(loads, back), VOLUME, "left")
+        .join(_answered(sources["cloudwatch"], "volume_id", "read_ops"), VOLUME, "left")
+        .join(_facts(loads, hour), VOLUME, "left")
+        .join(_last_day(_loads(last_day, volumes.select(*known))), VOLUME, "left")
         .join(_read_baseline(sources["cloudwatch_read_baseline"], hour), VOLUME, "left")
     )
-    return _volume_columns(hours)
+    return _volume_columns(facts)
 
 
 def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     """Rates of every period beside the volume's limits, and which of those limits bound."""
-    known = [*VOLUME, "instance_id", "volume_type", *ebs.LIMITS]
-    rates = samples.join(volumes.select(*known), VOLUME).withColumns(
+    rates = samples.join(volumes, VOLUME).withColumns(
         {
             "ops_per_second": (f.col("read_ops") + f.col("write_ops")) / f.col("period_seconds"),
             "bytes_per_second": (f.col("read_bytes") + f.col("write_bytes")) / f.col("period_seconds"),
@@ -427,131 +431,118 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     return rates.withColumns(
         {
             "spent_per_second": ebs.spent_per_second(),
-            "earned_per_second": ebs.earned_per_second(),
             "at_iops_limit": f.greatest(iops_bound, iops_starve.cast("double")),
             "at_throughput_limit": f.greatest(bytes_bound, bytes_starve.cast("double")),
         }
     )
 
 
-def _with_instance_limits(loads: DataFrame, limits: DataFrame, instances: DataFrame) -> DataFrame:
+def _with_instance_limits(loads: DataFrame, limits: DataFrame) -> DataFrame:
     """at_instance_limit: the instance's limits bound while this volume had requests waiting.
 
     Where the instance sends no checks (not Nitro), the sum of its volumes against what its type reaches.
     """
     of_instance = Window.partitionBy(*INSTANCE, "at")
-    type_limits = instances.select(*INSTANCE, "ebs_maximum_iops", "ebs_maximum_bytes_per_second")
     used = f.greatest(
         f.sum("ops_per_second").over(of_instance) / f.col("ebs_maximum_iops"),
         f.sum("bytes_per_second").over(of_instance) / f.col("ebs_maximum_bytes_per_second"),
     )
     limited = f.coalesce("instance_limited", (used >= NEAR_LIMIT).cast("double"))
     waits = f.coalesce(f.col("queue_length") >= 1, f.lit(True))
-    return (
-        loads.join(limits.select(*INSTANCE, "at", "instance_limited"), [*INSTANCE, "at"], "left")
-        .join(type_limits, INSTANCE, "left")
-        .withColumn("limited", limited)
-        .withColumn("at_instance_limit", f.when(waits, f.col("limited")).otherwise(f.lit(0.0)))
+    return loads.join(limits.drop("period_seconds"), [*INSTANCE, "at"], "left").withColumn(
+        "at_instance_limit", f.when(waits, limited).otherwise(f.lit(0.0))
     )
 
 
-def _hour_facts(loads: DataFrame) -> DataFrame:
+def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
+    """An hour of each volume; `points` and what ends in `_now` reach back before the hour."""
     ops, seconds = f.col("read_ops") + f.col("write_ops"), f.col("period_seconds")
     iops, rate, balance = f.col("ops_per_second"), f.col("bytes_per_second"), f.col("burst_balance_percent")
-    busy_seconds = seconds - f.col("idle_seconds")
-    known_seconds = f.sum(f.when(ops.isNotNull(), seconds))
+    spent, busy_seconds = f.col("spent_per_second"), seconds - f.col("idle_seconds")
+    throttled = f.greatest("at_iops_limit", "at_throughput_limit", "at_instance_limit", "stalled")
+    in_hour = f.col("at") >= f.lit(hour)
+    is_present = f.unix_timestamp("known_until") - f.unix_timestamp("at") <= PRESENT.total_seconds()
+
+    def of_hour(value: Column) -> Column:
+        return f.when(in_hour, value)
+
+    known_seconds = f.sum(of_hour(f.when(ops.isNotNull(), seconds)))
+    balance_at = of_hour(f.when(balance.isNotNull(), f.col("at")))
     return loads.groupBy(*VOLUME).agg(
         (known_seconds / 60).cast("int").alias("minutes_present"),
-        (f.sum(f.when(balance.isNotNull(), seconds)) / 60).cast("int").alias("minutes_balance"),
-        (f.sum(ops) / known_seconds).alias("iops_mean"),
-        f.percentile(iops, 0.95).alias("iops_p95"),
-        f.percentile(iops, 0.99).alias("iops_p99"),
-        f.max(iops).alias("iops_max"),
+        (f.sum(of_hour(f.when(balance.isNotNull(), seconds))) / 60).cast("int").alias("minutes_balance"),
+        (f.sum(of_hour(ops)) / known_seconds).alias("iops_mean"),
+        f.percentile(of_hour(iops), [0.95, 0.99]).alias("iops"),
+        f.max(of_hour(iops)).alias("iops_max"),
+        f.avg(f.when(is_present, iops)).alias("iops_now"),
         # A busy time below a tenth of a second is CloudWatch's rounding.
-        f.percentile(f.when(busy_seconds >= 0.1, ops / busy_seconds), 0.95).alias("busy_iops_p95"),
-        f.avg(rate).alias("bytes_per_second_mean"),
-        f.percentile(rate, 0.95).alias("bytes_per_second_p95"),
-        f.percentile(rate, 0.99).alias("bytes_per_second_p99"),
-        f.max(rate).alias("bytes_per_second_max"),
-        f.sum("read_bytes").alias("read_bytes"),
-        f.sum("write_bytes").alias("write_bytes"),
-        f.avg("queue_length").alias("queue_length_mean"),
-        f.max("queue_length").alias("queue_length_max"),
-        _latency_ms("read"),
-        _latency_ms("write"),
-        f.min(balance).alias("burst_balance_min_percent"),
-        f.max_by(balance, f.when(balance.isNotNull(), f.col("at"))).alias("burst_balance_last_percent"),
-        _minutes(balance <= EMPTY_PERCENT).alias("minutes_empty"),
-        _minutes(f.col("at_iops_limit")).alias("minutes_at_iops_limit"),
-        _minutes(f.col("at_throughput_limit")).alias("minutes_at_throughput_limit"),
-        _minutes(f.col("at_instance_limit")).alias("minutes_at_instance_limit"),
-        _minutes(f.col("stalled")).alias("minutes_stalled"),
-        _minutes(f.col("throttled")).alias("minutes_throttled"),
+        f.percentile(of_hour(f.when(busy_seconds >= 0.1, ops / busy_seconds)), 0.95).alias("busy_iops_p95"),
+        f.avg(of_hour(rate)).alias("bytes_per_second_mean"),
+        f.percentile(of_hour(rate), [0.95, 0.99]).alias("rates"),
+        f.max(of_hour(rate)).alias("bytes_per_second_max"),
+        f.avg(f.when(is_present, rate)).alias("bytes_per_second_now"),
+        f.sum(of_hour(f.col("read_bytes"))).alias("read_bytes"),
+        f.sum(of_hour(f.col("write_bytes"))).alias("write_bytes"),
+        f.avg(of_hour(f.col("queue_length"))).alias("queue_length_mean"),
+        f.max(of_hour(f.col("queue_length"))).alias("queue_length_max"),
+        *(
+            # nullif: an hour without operations has no latency.
+            (
+                f.sum(of_hour(f.col(f"{kind}_seconds")))
+                * 1000
+                / f.nullif(f.sum(of_hour(f.col(f"{kind}_ops"))), f.lit(0.0))
+            ).alias(f"{kind}_latency_ms")
+            for kind in ("read", "write")
+        ),
+        f.min(of_hour(balance)).alias("burst_balance_min_percent"),
+        f.max_by(balance, balance_at).alias("burst_balance_last_percent"),
+        f.avg(f.when(is_present, spent)).alias("spent_now"),
+        f.percentile(of_hour(spent), [0.1, 0.9]).alias("spent"),
+        _minutes(of_hour(balance <= EMPTY_PERCENT)).alias("minutes_empty"),
+        _minutes(of_hour(f.col("at_iops_limit"))).alias("minutes_at_iops_limit"),
+        _minutes(of_hour(f.col("at_throughput_limit"))).alias("minutes_at_throughput_limit"),
+        _minutes(of_hour(f.col("at_instance_limit"))).alias("minutes_at_instance_limit"),
+        _minutes(of_hour(f.col("stalled"))).alias("minutes_stalled"),
+        _minutes(of_hour(throttled)).alias("minutes_throttled"),
+        _points(throttled).alias("points"),
     )
 
 
-def _latency_ms(kind: str) -> Column:
-    # An hour without operations has no latency.
-    return (f.sum(f"{kind}_seconds") * 1000 / f.nullif(f.sum(f"{kind}_ops"), f.lit(0.0))).alias(f"{kind}_latency_ms")
+def _points(throttled: Column) -> Column:
+    """What the models need of each period, in order of time."""
+    spent, balance = f.col("spent_per_second").alias("spent"), f.col("burst_balance_percent").alias("balance")
+    is_throttled = f.coalesce(throttled > 0, f.lit(False)).alias("is_throttled")
+    return f.array_sort(f.collect_list(f.struct("at", "period_seconds", spent, balance, is_throttled)))
 
 
-def _bucket_facts(loads: DataFrame) -> DataFrame:
-    """The bucket by our own model, and the load of now: of the last minutes, and by quarters of an hour."""
-    spent, present_seconds = f.col("spent_per_second"), PRESENT.total_seconds()
-    last = f.max(f.when(f.col("ops_per_second").isNotNull(), f.unix_timestamp("at"))).over(Window.partitionBy(*VOLUME))
-    quarter = f.floor((last - f.unix_timestamp("at")) / present_seconds)
-    quarterly = f.avg("spent_per_second").over(Window.partitionBy(*VOLUME, "quarter"))
-    point = f.struct("at", "period_seconds", spent.alias("spent"), f.col("burst_balance_percent").alias("balance"))
-    above_baseline = f.col("quarterly_spent") > f.col("earned_per_second")
-    facts = (
-        loads.withColumn("quarter", quarter)
-        .withColumn("quarterly_spent", quarterly)
-        .groupBy(*VOLUME)
-        .agg(
-            f.array_sort(f.collect_list(point)).alias("points"),
-            f.first("earned_per_second").alias("earned_per_second"),
-            f.first("bucket_credits").alias("credits"),
-            f.avg(f.when(f.col("quarter") == 0, spent)).alias("spent_now"),
-            f.avg(f.when(f.col("quarter") == 0, f.col("ops_per_second"))).alias("iops_now"),
-            f.avg(f.when(f.col("quarter") == 0, f.col("bytes_per_second"))).alias("bytes_per_second_now"),
-            f.max("quarterly_spent").alias("spent_heaviest"),
-            f.min(f.when(above_baseline, f.col("quarterly_spent"))).alias("spent_lightest"),
-        )
-    )
-    modelled = ebs.modelled_balance_percent(f.col("points"), f.col("earned_per_second"), f.col("credits"))
-    return facts.withColumn("modelled_balance_last_percent", modelled).drop("points", "credits")
-
-
-def _demand(back: DataFrame) -> DataFrame:
+def _last_day(loads: DataFrame) -> DataFrame:
     """What held-back volumes did over the last day: before a limit bound, that was what they wanted."""
     known_seconds = f.sum(f.when(f.col("ops_per_second").isNotNull(), f.col("period_seconds")))
-    return back.groupBy(*VOLUME).agg(
-        f.percentile("ops_per_second", 0.95).alias("back_iops_p95"),
-        f.percentile("ops_per_second", 0.99).alias("back_iops_p99"),
-        f.percentile("bytes_per_second", 0.95).alias("back_bytes_p95"),
-        f.percentile("bytes_per_second", 0.99).alias("back_bytes_p99"),
-        (known_seconds / 3600.0).alias("back_hours"),
+    return loads.groupBy(*VOLUME).agg(
+        f.percentile("ops_per_second", [0.95, 0.99]).alias("day_iops"),
+        f.percentile("bytes_per_second", [0.95, 0.99]).alias("day_rates"),
+        (known_seconds / 3600.0).alias("day_hours"),
+        _points(f.greatest("at_iops_limit", "at_throughput_limit")).alias("day_points"),
     )
 
 
-def _throttled_since(loads: DataFrame, back: DataFrame) -> DataFrame:
-    """Start of the throttling that is still on: minutes of the hour, periods of the day before, no pause between."""
-    columns = [*VOLUME, "at", "period_seconds", "throttled"]
-    known = loads.groupBy(*VOLUME).agg(f.min("at").alias("first_at"), f.max("at").alias("last_at"))
-    earlier = back.join(known, VOLUME).filter(f.col("at") < f.col("first_at")).select(*columns)
-    until = f.unix_timestamp("at") + f.col("period_seconds")
-    pause_seconds = f.unix_timestamp("at") - f.lag(until).over(Window.partitionBy(*VOLUME).orderBy("at"))
-    return (
-        loads.select(*columns)
-        .unionByName(earlier)
-        .filter("throttled > 0")
-        .withColumn("begins", f.coalesce(pause_seconds >= PAUSE.total_seconds(), f.lit(True)))
-        .groupBy(*VOLUME)
-        .agg(f.max(f.when(f.col("begins"), f.col("at"))).alias("throttled_since"), f.max("at").alias("throttled_at"))
-        .join(known, VOLUME)
-        .filter(f.unix_timestamp("last_at") - f.unix_timestamp("throttled_at") < PAUSE.total_seconds())
-        .select(*VOLUME, "throttled_since")
-    )
+def _throttled_since() -> Column:
+    """Start of the throttling that is still on: no pause since, neither in the hour nor in the day before it."""
+    first = f.get("points", f.lit(0)).at
+    before = f.filter(f.coalesce("day_points", f.array().cast("array<" + POINT + ">")), lambda p: p.at < first)
+    nothing = f.struct(f.lit(None).cast("timestamp").alias("since"), f.lit(None).cast("timestamp").alias("until"))
+
+    def seconds(start: Column, end: Column) -> Column:
+        return f.unix_timestamp(end) - f.unix_timestamp(start)
+
+    def go_on(run: Column, p: Column) -> Column:
+        until = f.timestamp_seconds(f.unix_timestamp(p.at) + p.period_seconds)
+        goes_on = seconds(run.until, p.at) < PAUSE.total_seconds()
+        since = f.when(goes_on, run.since).otherwise(p.at)
+        return f.when(p.is_throttled, f.struct(since.alias("since"), until.alias("until"))).otherwise(run)
+
+    run = f.aggregate(f.concat(before, "points"), nothing, go_on)
+    return f.when(seconds(run.until, f.col("known_until")) < PAUSE.total_seconds(), run.since)
 
 
 def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
@@ -563,54 +554,61 @@ def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
         history.filter(f.col("at") < f.lit(hour))
         .groupBy("account", "region", f.col("resource_id").alias("volume_id"))
         .agg(f.collect_list(f.when(same_hour, rate)).alias("of_week"), f.collect_list(rate).alias("of_all"))
-        .withColumn("rates", f.when(enough, f.col("of_week")).otherwise(f.col("of_all")))
-        .withColumn("usual", ebs.median(f.col("rates")))
-        .withColumn("mad", ebs.median(f.transform("rates", lambda r: f.abs(r - f.col("usual")))))
+        .withColumn("usual_rates", f.when(enough, f.col("of_week")).otherwise(f.col("of_all")))
+        .withColumn("usual", ebs.median(f.col("usual_rates")))
+        .withColumn("mad", ebs.median(f.transform("usual_rates", lambda r: f.abs(r - f.col("usual")))))
         .select(
             *VOLUME,
             f.col("usual").alias("read_baseline_bytes_per_second"),
             f.col("mad").alias("read_baseline_mad_bytes_per_second"),
-            f.size("rates").alias("read_baseline_hours"),
+            f.size("usual_rates").alias("read_baseline_hours"),
             f.when(enough, "hour_of_week").otherwise("all_hours").alias("read_baseline_kind"),
         )
     )
 
 
-def _volume_columns(hours: DataFrame) -> DataFrame:
-    """The table's columns that are made of several facts."""
-    balance, now = f.col("burst_balance_last_percent"), f.col("spent_now")
-    credits = balance / 100 * f.col("bucket_credits")
+def _volume_columns(facts: DataFrame) -> DataFrame:
+    """The table's columns."""
+    balance, earned, credits = (f.col(c) for c in ("burst_balance_last_percent", "earned_per_second", "bucket_credits"))
+    now, light, heavy = f.col("spent_now"), f.get("spent", f.lit(0)), f.get("spent", f.lit(1))
+    light = f.when(light > earned, light)
 
     def until_empty(spent: Column) -> Column:
-        drain = spent - f.col("earned_per_second")
-        return f.when(balance <= EMPTY_PERCENT, 0.0).when(drain > 0, credits / drain / 3600)
+        drains = spent > earned
+        return f.when(balance <= EMPTY_PERCENT, 0.0).when(drains, balance / 100 * credits / (spent - earned) / 3600)
 
     empties = until_empty(now).isNotNull()
-    return hours.select(
+
+    def demand(of_hour: str, of_day: str, position: int) -> Column:
+        return f.greatest(f.get(of_hour, f.lit(position)), f.get(of_day, f.lit(position)))
+
+    return facts.select(
         *VOLUME,
-        "known_until",
-        "minutes_expected",
+        *("known_until", "minutes_expected"),
         _or_none("minutes_present"),
         _or_none("minutes_balance"),
-        *("iops_mean", "iops_p95", "iops_p99", "iops_max", "iops_now", "busy_iops_p95"),
-        *("bytes_per_second_mean", "bytes_per_second_p95", "bytes_per_second_p99"),
-        *("bytes_per_second_max", "bytes_per_second_now"),
-        *("read_bytes", "write_bytes", "queue_length_mean", "queue_length_max", "read_latency_ms", "write_latency_ms"),
+        *("iops_mean", "iops_max", "iops_now", "busy_iops_p95"),
+        f.get("iops", f.lit(0)).alias("iops_p95"),
+        f.get("iops", f.lit(1)).alias("iops_p99"),
+        *("bytes_per_second_mean", "bytes_per_second_max", "bytes_per_second_now", "read_bytes", "write_bytes"),
+        f.get("rates", f.lit(0)).alias("bytes_per_second_p95"),
+        f.get("rates", f.lit(1)).alias("bytes_per_second_p99"),
+        *("queue_length_mean", "queue_length_max", "read_latency_ms", "write_latency_ms"),
         *ebs.LIMITS,
-        *("burst_balance_min_percent", "burst_balance_last_percent", "modelled_balance_last_percent"),
-        f.when(f.col("bucket_credits").isNotNull(), (f.col("earned_per_second") - now) * 3600).alias(
-            "credits_per_hour"
-        ),
+        *("burst_balance_min_percent", "burst_balance_last_percent"),
+        ebs.modelled_balance_percent(f.col("points"), earned, credits).alias("modelled_balance_last_percent"),
+        f.when(credits.isNotNull(), (earned - now) * 3600).alias("credits_per_hour"),
         until_empty(now).alias("hours_to_exhaustion"),
-        f.when(empties, until_empty(f.greatest(now, "spent_heaviest"))).alias("hours_to_exhaustion_low"),
-        f.when(empties, until_empty(f.least(now, "spent_lightest"))).alias("hours_to_exhaustion_high"),
+        f.when(empties, until_empty(f.greatest(now, heavy))).alias("hours_to_exhaustion_low"),
+        f.when(empties, until_empty(f.least(now, light))).alias("hours_to_exhaustion_high"),
         *("minutes_empty", "minutes_at_iops_limit", "minutes_at_throughput_limit", "minutes_at_instance_limit"),
-        *("minutes_stalled", "minutes_throttled", "throttled_since"),
-        f.greatest("iops_p95", "back_iops_p95").alias("demand_iops_p95"),
-        f.greatest("iops_p99", "back_iops_p99").alias("demand_iops_p99"),
-        f.greatest("bytes_per_second_p95", "back_bytes_p95").alias("demand_bytes_per_second_p95"),
-        f.greatest("bytes_per_second_p99", "back_bytes_p99").alias("demand_bytes_per_second_p99"),
-        f.coalesce("back_hours", f.col("minutes_present") / 60).alias("demand_hours"),
+        *("minutes_stalled", "minutes_throttled"),
+        _throttled_since().alias("throttled_since"),
+        demand("iops", "day_iops", 0).alias("demand_iops_p95"),
+        demand("iops", "day_iops", 1).alias("demand_iops_p99"),
+        demand("rates", "day_rates", 0).alias("demand_bytes_per_second_p95"),
+        demand("rates", "day_rates", 1).alias("demand_bytes_per_second_p99"),
+        f.coalesce("day_hours", f.col("minutes_present") / 60).alias("demand_hours"),
         *("read_baseline_bytes_per_second", "read_baseline_mad_bytes_per_second"),
         *("read_baseline_hours", "read_baseline_kind"),
     )

@@ -63,8 +63,8 @@ create table metrics.volume_hourly (
   modelled_balance_last_percent double precision,  -- The same by our own model of the bucket, from operations alone
   credits_per_hour double precision,  -- Credits won per hour at the load of the last 15 minutes (negative: the bucket empties)
   hours_to_exhaustion double precision,  -- Hours until the bucket is empty at that load, 0 when it is; null: it doesn't empty
-  hours_to_exhaustion_low double precision,  -- The same at the load of the heaviest quarter of an hour
-  hours_to_exhaustion_high double precision,  -- The same at that of the lightest quarter that still empties the bucket
+  hours_to_exhaustion_low double precision,  -- The same at the 90th percentile of the hour's minutes
+  hours_to_exhaustion_high double precision,  -- The same at their 10th percentile, where that empties the bucket too
   minutes_empty integer,  -- Minutes with a bucket of at most 1 %
   minutes_at_iops_limit integer,  -- Minutes in which the volume's IOPS bound
   minutes_at_throughput_limit integer,  -- Minutes in which the volume's throughput bound
