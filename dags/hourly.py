@@ -7,7 +7,7 @@ others go on, tickets are brought in line, and the run ends as failed (`incomple
 * A run is about the hour that begins at its data interval's start. It waits until the hour is over and CloudWatch has
   settled; trigger it with `{"settle": false}` to judge an hour as it stands.
 * Any hour can be run again, with the same result: clear its run. Past hours: `airflow backfill create --dag-id hourly
-  --from-date … --to-date …`.
+  --max-active-runs 1 --from-date … --to-date …` (both hours included).
 * Spark runs where the connection `spark_default` says; the pool `spark` bounds how many drivers run at once
   (`airflow pools set spark 2 "Spark drivers at a time"`).
 * Hours before `$STREAMWARDEN_FIRST_HOUR` (default: 2026) are never scheduled by themselves.

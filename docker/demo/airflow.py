@@ -14,7 +14,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 USERS = {"admin": "admin", "viewer": "viewer"}
 PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
 READY_SECONDS = 180.0
-RUN_SECONDS = 600.0
+RUN_SECONDS = 1200.0
 STOP_SECONDS = 20.0
 _HEALTH = {"scheduler": "scheduler", "dag-processor": "dag_processor", "triggerer": "triggerer"}
 _FINAL = {"success", "failed", "skipped", "upstream_failed", "removed"}
@@ -96,7 +96,7 @@ class Airflow:
         """Runs the hour and tells of each task as it ends.
 
         Raises:
-            StreamwardenError: the run failed, or took longer than ten minutes.
+            StreamwardenError: the run failed, or took longer than RUN_SECONDS.
         """
         self.wait_until_ready()
         with self._client() as client:
@@ -133,14 +133,7 @@ class Airflow:
         if self._started is None:
             raise StreamwardenError("Airflow was not started")
         self._started.result()
-        deadline, missing = time.monotonic() + READY_SECONDS, "an answer"
-        while time.monotonic() < deadline:
-            self.check()
-            missing = self._missing()
-            if not missing:
-                return
-            time.sleep(0.5)
-        raise StreamwardenError(f"Airflow isn't ready after {READY_SECONDS:.0f} s, it lacks {missing}: {self.folder}")
+        _wait(self._missing, READY_SECONDS, self)
 
     def check(self) -> None:
         """Raises, with the log's telling line, when a process is gone."""
@@ -162,9 +155,25 @@ class Airflow:
         environment = self.environment()
         _call([_program("streamwarden"), "migrate"], environment)
         self._migrate_metadata(environment)
-        for component in self._components:
-            command = [_program("airflow"), component]
-            self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
+        first, *rest = self._components
+        self._launch(first, environment)
+        if first == "api-server":
+            self._end_leftovers()
+        for component in rest:
+            self._launch(component, environment)
+
+    def _launch(self, component: str, environment: Mapping[str, str]) -> None:
+        command = [_program("airflow"), component]
+        self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
+
+    def _end_leftovers(self) -> None:
+        """Runs that an earlier Airflow left unfinished would come before ours, on a fleet that isn't theirs."""
+        _wait(lambda: "an answer" if self._health() is None else "", READY_SECONDS, self)
+        with self._client() as client:
+            _must(client.patch("/dags/hourly", json={"is_paused": True}), also=404)
+            unfinished = _must(client.get("/dags/~/dagRuns", params={"state": ["running", "queued"]}))["dag_runs"]
+            for run in unfinished:
+                _must(client.patch(f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}", json={"state": "failed"}))
 
     def _migrate_metadata(self, environment: Mapping[str, str]) -> None:
         """Nine seconds, so only for a new database or another Airflow."""
@@ -180,19 +189,23 @@ class Airflow:
 
     def _missing(self) -> str:
         """What isn't ready yet, in words; empty when all is."""
-        try:
-            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10).raise_for_status().json()
-            wanted = {"metadatabase", *(_HEALTH[component] for component in self._components if component in _HEALTH)}
-            if unwell := sorted(part for part in wanted if health[part]["status"] != "healthy"):
-                return " and ".join(unwell)
-            if "dag-processor" not in self._components:
-                return ""
-            with self._client() as client:
-                if client.get("/dags/hourly").status_code != httpx.codes.OK:
-                    return "the DAG `hourly`"
-        except httpx.HTTPError:
+        health = self._health()
+        if health is None:
             return "an answer"
-        return ""
+        wanted = {"metadatabase", *(_HEALTH[component] for component in self._components if component in _HEALTH)}
+        if unwell := sorted(part for part in wanted if health[part]["status"] != "healthy"):
+            return " and ".join(unwell)
+        if "dag-processor" not in self._components:
+            return ""
+        with self._client() as client:
+            return "" if client.get("/dags/hourly").is_success else "the DAG `hourly`"
+
+    def _health(self) -> dict[str, Any] | None:
+        """What Airflow says of its parts; null while it doesn't answer."""
+        try:
+            return dict(httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10).raise_for_status().json())
+        except httpx.HTTPError:
+            return None
 
     def _client(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.token()}"}
@@ -229,6 +242,16 @@ class Airflow:
             return  # that is good news, and no news
         seconds = f"{task['duration']:.0f} s" if task["duration"] else ""
         self._place.say(f"{task['state']:<8} {task['task_id']} {seconds}")
+
+
+def _wait(missing: Callable[[], str], seconds: float, airflow: Airflow) -> None:
+    """Returns once nothing is missing; raises when a process ended, or when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while lacking := missing():
+        airflow.check()
+        if time.monotonic() > deadline:
+            raise StreamwardenError(f"Airflow isn't ready after {seconds:.0f} s, it lacks {lacking}: {airflow.folder}")
+        time.sleep(0.5)
 
 
 def _settings(folder: Path, port: int) -> dict[str, str]:

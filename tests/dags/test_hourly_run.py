@@ -23,7 +23,7 @@ from streamwarden.warehouse import embedded_url, engine
 from spark_apps.catalogue import APPS, WRITER_OF
 from tests.conftest import TEST_SERVER
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 LAST = ("settled", "tickets", "incomplete")
 FAILING, HOUR = "jvm_apps", datetime(2026, 11, 20, 5, tzinfo=UTC)
 
