@@ -23,6 +23,9 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
 )
+from botocore.exceptions import (
+    ConnectionError as NoConnection,
+)
 from botocore.parsers import ResponseParserError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -150,7 +153,7 @@ class Connection:
                     f"the AWS credentials are those of account {error}, not of {self.place.account}; set role_arn of"
                     " that account in the config, or use its own credentials."
                 )
-            case HTTPClientError():  # connection refused, reset, time-outs
+            case HTTPClientError() | NoConnection():  # refused, reset, time-outs
                 return f"{self.place}: no answer after {ATTEMPTS} attempts: {_line(error)}"
             case _ if isinstance(error, Unreadable):
                 return f"{self.place}: the answer can't be read: {_line(error)}"

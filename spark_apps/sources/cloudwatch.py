@@ -25,6 +25,7 @@ from botocore.utils import parse_timestamp
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
+from streamwarden.errors import StreamwardenError
 
 from spark_apps.sources.aws_client import Connection, Failure, Place, PlacesSource, Unreadable, is_throttled, listed
 
@@ -67,7 +68,10 @@ class Span:
     @classmethod
     def of(cls, start: datetime, end: datetime, now: datetime, period_seconds: int | None = None) -> Span:
         """The finest period that CloudWatch still keeps, or the one asked for, with both ends on its grid."""
-        finest = next((period for age, period in RETENTION if now - start <= age - _MARGIN), RETENTION[-1][1])
+        finest = next((period for age, period in RETENTION if now - start <= age - _MARGIN), None)
+        if finest is None:
+            days = RETENTION[-1][0].days
+            raise StreamwardenError(f"{start:%Y-%m-%d %H:%M} UTC: CloudWatch keeps no points older than {days} days.")
         period = max(finest, period_seconds or finest)
         return cls(_floor(start, period), _floor(end, period), period)
 

@@ -1,0 +1,112 @@
+"""EBS limits against the published table, and the credit bucket against a plain loop."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from spark_apps.models import ebs
+
+pytestmark = pytest.mark.slow
+MIB, TIB = 2**20, 2**40
+POINTS = "points array<struct<at: timestamp, period_seconds: int, spent: double, balance: double>>"
+
+# type, GiB, provisioned IOPS, provisioned MiB/s → baseline and burst IOPS, baseline and burst MiB/s, bucket
+TABLE: list[tuple[Any, ...]] = [
+    ("gp2", 1, None, None, 100, 3000, 25, 128, 5.4e6),
+    ("gp2", 33, None, None, 100, 3000, 25, 128, 5.4e6),
+    ("gp2", 34, None, None, 102, 3000, 25.5, 128, 5.4e6),
+    ("gp2", 170, None, None, 510, 3000, 127.5, 128, 5.4e6),
+    ("gp2", 171, None, None, 513, 3000, 128.25, 250, 5.4e6),
+    ("gp2", 333, None, None, 999, 3000, 249.75, 250, 5.4e6),
+    ("gp2", 334, None, None, 1002, 3000, 250, 250, 5.4e6),
+    ("gp2", 999, None, None, 2997, 3000, 250, 250, 5.4e6),
+    ("gp2", 1000, None, None, 3000, 3000, 250, 250, None),
+    ("gp2", 5333, None, None, 15999, 15999, 250, 250, None),
+    ("gp2", 5334, None, None, 16000, 16000, 250, 250, None),
+    ("gp2", 16384, None, None, 16000, 16000, 250, 250, None),
+    ("gp3", 100, None, None, 3000, 3000, 125, 125, None),
+    ("gp3", 100, 16000, 1000, 16000, 16000, 1000, 1000, None),
+    ("gp3", 1000, 80000, 2000, 80000, 80000, 2000, 2000, None),
+    ("io1", 100, 100, None, 100, 100, 25, 25, None),
+    ("io1", 100, 2000, None, 2000, 2000, 500, 500, None),
+    ("io1", 1000, 32000, None, 32000, 32000, 500, 500, None),
+    ("io1", 2000, 48000, None, 48000, 48000, 750, 750, None),
+    ("io1", 2000, 64000, None, 64000, 64000, 1000, 1000, None),
+    ("io2", 100, 1000, None, 1000, 1000, 256, 256, None),
+    ("io2", 1000, 256000, None, 256000, 256000, 4000, 4000, None),
+    ("st1", 125, None, None, 500, 500, 4.8828125, 30.517578125, 125 / 1024 * TIB),
+    ("st1", 2048, None, None, 500, 500, 80, 500, 2 * TIB),
+    ("st1", 16384, None, None, 500, 500, 500, 500, 16 * TIB),
+    ("sc1", 1024, None, None, 250, 250, 12, 80, TIB),
+    ("sc1", 16384, None, None, 250, 250, 192, 250, 16 * TIB),
+    ("standard", 100, None, None, None, None, None, None, None),
+]
+
+
+def test_limits_are_those_of_the_published_table(spark: SparkSession) -> None:
+    names = "volume_type string, size_gib int, provisioned_iops int, provisioned_throughput_mib_s int"
+    frame = spark.createDataFrame([row[:4] for row in TABLE], names).withColumns(ebs.limits())
+    got = {(r.volume_type, r.size_gib, r.provisioned_iops): [r[name] for name in ebs.LIMITS] for r in frame.collect()}
+    for kind, size, iops, _, base, burst, base_mib_s, burst_mib_s, bucket in TABLE:
+        rates = [None if mib_s is None else mib_s * MIB for mib_s in (base_mib_s, burst_mib_s)]
+        assert got[kind, size, iops] == [base, burst, *rates, bucket], (kind, size)
+
+
+def _plain(balance: float, spent: list[float], earned: float, credits: float) -> float:
+    for rate in spent:
+        balance = min(100.0, max(0.0, balance + (earned - rate) * 60 / credits * 100))
+    return balance
+
+
+def test_the_bucket_empties_and_fills_like_a_plain_loop(spark: SparkSession) -> None:
+    dice = random.Random(5)  # noqa: S311 the cases are drawn, not secret
+    start = datetime(2026, 1, 5, 10, tzinfo=UTC)
+    cases = []
+    for case in range(40):
+        loads = [dice.choice((0.0, 90.0, 3000.0)) * dice.random() * 3 for _ in range(120)]
+        first = dice.choice((0.0, 3.0, 60.0, 100.0))
+        balances = [first, *(_plain(first, loads[1 : i + 1], 100, 5.4e6) for i in range(1, len(loads)))]
+        points = [
+            (start + timedelta(minutes=i), 60, load, balances[i] if i in (0, len(loads) - 1) else None)
+            for i, load in enumerate(loads)
+        ]
+        cases.append((case, points, balances[-1]))
+    whole = (100, [(start + timedelta(minutes=i), 60, 100.0, 50.0) for i in range(10)], 50.0)
+    torn = (101, [p for i, p in enumerate(whole[1]) if i != 5], None)  # a minute that nobody knows
+    blind = (102, [(at, s, None if i == 5 else x, b) for i, (at, s, x, b) in enumerate(whole[1])], None)
+    unsent = (103, [(at, s, x, None) for at, s, x, _ in whole[1]], None)
+    frame = spark.createDataFrame([*cases, whole, torn, blind, unsent], f"case int, {POINTS}, expected double")
+    modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6)).alias("modelled")
+    for row in frame.select("case", "expected", modelled).collect():
+        assert row.modelled == (None if row.expected is None else pytest.approx(row.expected, abs=1e-9)), row.case
+
+
+def test_an_exhausted_ten_gib_volume_takes_fifteen_hours_to_refill_and_half_an_hour_to_empty(
+    spark: SparkSession,
+) -> None:
+    start = datetime(2026, 1, 5, tzinfo=UTC)
+    full = [
+        (start + timedelta(minutes=i), 60, 3000.0, 100.0 if i == 0 else 0.0 if i == 40 else None) for i in range(41)
+    ]
+    idle = [(start + timedelta(minutes=i), 60, 0.0, 0.0 if i == 0 else 1.0 if i == 900 else None) for i in range(901)]
+    modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6))
+    got = [row[0] for row in spark.createDataFrame([(full[:32],), (full,), (idle,)], POINTS).select(modelled).collect()]
+    assert got[0] == 100.0  # nothing but its own first balance is known
+    assert got[1:] == [0.0, pytest.approx(100.0)]
+
+
+def test_ssd_counts_operations_or_pieces_of_256_kib_and_hdd_counts_bytes(spark: SparkSession) -> None:
+    rows = [("gp2", 100.0, 1e6), ("gp2", 100.0, 200 * 262144.0), ("st1", 100.0, 1e6), ("gp2", None, 1e6)]
+    frame = spark.createDataFrame(rows, "volume_type string, ops_per_second double, bytes_per_second double")
+    assert [row[0] for row in frame.select(ebs.spent_per_second()).collect()] == [100.0, 200.0, 1e6, None]
+
+
+def test_median(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([([3.0, 1.0, 2.0],), ([4.0, 1.0],), ([7.0],), ([],)], "values array<double>")
+    assert [row[0] for row in frame.select(ebs.median(f.col("values"))).collect()] == [2.0, 2.5, 7.0, None]

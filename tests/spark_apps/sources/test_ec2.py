@@ -1,0 +1,194 @@
+"""The sources ec2_volumes and ec2_instances against the strict AWS endpoint: what they read, how they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from botocore.config import Config as ClientConfig
+from demo.aws_endpoint import AwsEndpoint
+from demo.world import World
+
+from spark_apps.sources import aws_client
+from spark_apps.sources.aws_client import Place
+from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+from tests.spark_apps.aws_world import (
+    ACCOUNT,
+    INSTANCE,
+    NOW,
+    OTHER,
+    REGION,
+    environment,
+    gaps,
+    read_place,
+    volume_id,
+    world_of,
+)
+
+HOME = Place(ACCOUNT, REGION)
+
+
+@pytest.fixture
+def endpoint(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
+    with AwsEndpoint(world) as running:
+        for name, value in environment(running, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def world() -> World:
+    return world_of(3)
+
+
+@pytest.fixture
+def two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=1, read_timeout=1)
+    monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
+
+
+def test_volumes_with_what_they_are_attached_to(endpoint: AwsEndpoint, world: World) -> None:
+    world.add_volume(ACCOUNT, REGION, "vol-0d", "gp2", 10, tags={"Name": "spare", "owner": "me"})
+    rows = {row["volume_id"]: row for row in read_place(Ec2Volumes, HOME)}
+    assert len(rows) == 4 and all(row.get("gap") is None for row in rows.values())
+    first = rows[volume_id(0)]
+    assert (first["volume_type"], first["size_gib"], first["iops"], first["throughput_mib_s"]) == (
+        "gp3",
+        100,
+        3000,
+        125,
+    )
+    assert first["attachments"][0]["instance_id"] == INSTANCE and first["attachments"][0]["device"] == "/dev/sdf"
+    spare = rows["vol-0d"]
+    assert spare["attachments"] == [] and spare["state"] == "available" and spare["throughput_mib_s"] is None
+    assert dict(spare["tags"]) == {"Name": "spare", "owner": "me"} and spare["created_at"] <= NOW
+
+
+def test_instances_with_what_their_type_offers(endpoint: AwsEndpoint) -> None:
+    instance, types = read_place(Ec2Instances, HOME)
+    assert instance["vcpus"] == 16 and instance["memory_bytes"] == 64 * 1024**3 and instance["nitro"] is True
+    assert instance["ebs_baseline_iops"] == 18750
+    assert instance["ebs_baseline_bytes_per_second"] == 4750e6 / 8
+    assert types["resource"] == f"{HOME} instance types" and types["gap"] is None
+    assert endpoint.calls["DescribeInstanceTypes"] == 1
+
+
+def test_all_pages_are_read(endpoint: AwsEndpoint, world: World) -> None:
+    for number in range(3, 1100):
+        world.add_volume(ACCOUNT, REGION, volume_id(number), "gp3", 1)
+    assert len(read_place(Ec2Volumes, HOME)) == 1100
+    assert endpoint.calls["DescribeVolumes"] == 3
+
+
+def test_an_empty_region_has_answered(endpoint: AwsEndpoint) -> None:
+    rows = read_place(Ec2Volumes, Place(ACCOUNT, "us-east-1"))
+    assert [(row["resource"], row.get("volume_id"), row.get("gap")) for row in rows] == [
+        (f"{ACCOUNT}/us-east-1 volumes", None, None)
+    ]
+
+
+def test_another_account_by_role_and_external_id(
+    endpoint: AwsEndpoint, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add_volume(OTHER, REGION, "vol-0e", "gp3", 10)
+    role = f"arn:aws:iam::{OTHER}:role/reader"
+    endpoint.roles[role] = "sesame"
+
+    def read(external_id: str | None) -> list[dict]:
+        account = {"account": OTHER, "regions": [REGION], "role_arn": role, "external_id": external_id}
+        for name, value in environment(endpoint, tmp_path, [account]).items():
+            monkeypatch.setenv(name, value)
+        aws_client.load_config.__globals__["_load"].cache_clear()
+        return read_place(Ec2Volumes, Place(OTHER, REGION))
+
+    assert [row["volume_id"] for row in read("sesame")] == ["vol-0e"]
+    (refused,) = gaps(read("guess")).values()
+    assert (
+        refused == f"refused: {OTHER}/{REGION} doesn't allow sts:AssumeRole; grant it to Streamwarden's role or user."
+    )
+
+
+def test_credentials_of_another_account_are_not_taken(
+    endpoint: AwsEndpoint, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add_volume(OTHER, REGION, "vol-0e", "gp3", 10)
+    environment(endpoint, tmp_path, [{"account": OTHER, "regions": [REGION]}])
+    aws_client.load_config.__globals__["_load"].cache_clear()
+    (gap,) = gaps(read_place(Ec2Volumes, Place(OTHER, REGION))).values()
+    assert gap.startswith(f"refused: the AWS credentials are those of account {ACCOUNT}, not of {OTHER}; set role_arn")
+
+
+BAD_ANSWERS: dict[str, tuple[Callable[[AwsEndpoint, pytest.MonkeyPatch], None], str]] = {
+    "no permission": (
+        lambda e, m: e.faults.inject("deny", times=None, action="DescribeVolumes"),
+        "doesn't allow ec2:DescribeVolumes; grant it to Streamwarden's role or user.",
+    ),
+    "throttled throughout": (
+        lambda e, m: e.faults.inject("throttle", times=None, action="DescribeVolumes"),
+        "throttled DescribeVolumes in each of",
+    ),
+    "server errors": (
+        lambda e, m: e.faults.inject("server_error", times=None, action="DescribeVolumes"),
+        "DescribeVolumes failed: InternalError: An internal error occurred.",
+    ),
+    "half a page": (
+        lambda e, m: e.faults.inject("malformed", times=None, action="DescribeVolumes"),
+        "the answer can't be read",
+    ),
+    "a connection that dies": (
+        lambda e, m: e.faults.inject("reset", times=None, action="DescribeVolumes"),
+        "no answer after",
+    ),
+    "no answer at all": (
+        lambda e, m: e.faults.inject("hang", times=None, action="DescribeVolumes", seconds=5),
+        "no answer after",
+    ),
+    "nothing listens": (lambda e, m: m.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), "no answer after"),
+    "unknown key": (
+        lambda e, m: m.setenv("AWS_ACCESS_KEY_ID", "AKIAWRONG"),
+        f"AWS rejects the credentials for account {ACCOUNT} (InvalidClientTokenId, GetCallerIdentity); renew them.",
+    ),
+    "wrong secret": (lambda e, m: m.setenv("AWS_SECRET_ACCESS_KEY", "wrong"), "AWS rejects the credentials"),
+    "no key": (lambda e, m: m.delenv("AWS_ACCESS_KEY_ID"), "no AWS credentials for account"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+def test_a_refusal_is_one_gap_in_one_sentence(
+    name: str,
+    endpoint: AwsEndpoint,
+    two_attempts: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    spoil, sentence = BAD_ANSWERS[name]
+    spoil(endpoint, monkeypatch)
+    rows = read_place(Ec2Volumes, HOME)
+    assert len(rows) == 1 and rows[0]["resource"] == f"{HOME} volumes"
+    assert rows[0]["gap"].startswith("refused: ") and sentence in rows[0]["gap"] and "\n" not in rows[0]["gap"]
+    secret = endpoint.access_key(ACCOUNT)[1]
+    assert secret not in rows[0]["gap"]
+
+
+def test_a_page_that_fails_keeps_the_pages_before(endpoint: AwsEndpoint, world: World, two_attempts: None) -> None:
+    for number in range(3, 600):
+        world.add_volume(ACCOUNT, REGION, volume_id(number), "gp3", 1)
+    endpoint.faults.inject("deny", times=None, after=1, action="DescribeVolumes")
+    rows = read_place(Ec2Volumes, HOME)
+    assert sum("volume_id" in row for row in rows) == 500 and len(gaps(rows)) == 1
+
+
+def test_throttling_is_ridden_out(endpoint: AwsEndpoint) -> None:
+    endpoint.faults.inject("throttle", times=2, action="DescribeVolumes")
+    assert len(read_place(Ec2Volumes, HOME)) == 3
+    assert endpoint.calls["DescribeVolumes"] == 3
+
+
+def test_instances_keep_their_rows_without_their_types(endpoint: AwsEndpoint, two_attempts: None) -> None:
+    endpoint.faults.inject("deny", times=None, action="DescribeInstanceTypes")
+    instance, types = read_place(Ec2Instances, HOME)
+    assert instance["instance_id"] == INSTANCE and "memory_bytes" not in instance
+    assert "ec2:DescribeInstanceTypes" in types["gap"]
