@@ -16,18 +16,23 @@ from importlib.metadata import version
 from pathlib import Path
 
 _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
 _TRAINING = """
-from pyspark.sql import Window, functions as f
+import importlib
+from datetime import UTC, datetime
+from spark_apps import warehouse_io
+from spark_apps.catalogue import APPS
 from spark_apps.session import start_session
+from streamwarden.config import Config
 spark = start_session("archive")
-left = spark.range(100).select((f.col("id") % 7).alias("k"), f.current_timestamp().alias("at"), "id")
-left.persist().count()
-window = Window.partitionBy("k").orderBy("at")
-ranked = left.select("k", f.lag("id").over(window).alias("before"), f.row_number().over(window).alias("n"))
-grouped = ranked.groupBy("k").agg(f.max("before"), f.percentile_approx("n", 0.95), f.max_by("n", "before"))
-grouped.join(left, "k", "left").collect()
-spark.createDataFrame([("a", 1)], "a string, b int").show()
-left.mapInArrow(lambda batches: batches, left.schema).count()
+warehouse_io.read_query = lambda spark, query, schema: spark.createDataFrame([], schema)
+spark.range(3).mapInArrow(lambda batches: batches, "id long").collect()
+hour = datetime(2026, 1, 5, tzinfo=UTC)
+for name in APPS:
+    app = importlib.import_module(f"spark_apps.apps.{name}")
+    sources = {source: frame.persist() for source, frame in app.extract(spark, hour, Config()).items()}
+    for frame in app.transform(sources, hour, Config()).values():
+        frame.collect()
 spark.stop()
 """
 
@@ -36,7 +41,9 @@ def archive_path() -> Path:
     """Where the archive of this Java and pyspark lies, made or not. A changed option or version is another archive."""
     java = shutil.which("java") or "java"
     home = os.environ.get("JAVA_HOME", "")
-    key = hashlib.sha256(f"{home}|{Path(java).resolve()}|{version('pyspark')}|{sys.prefix}|{_OPTIONS}".encode())
+    key = hashlib.sha256(
+        f"{home}|{Path(java).resolve()}|{version('pyspark')}|{sys.prefix}|{_OPTIONS}|{_TRAINING}".encode()
+    )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "streamwarden" / "cds" / f"spark-{key.hexdigest()[:16]}.jsa"
 

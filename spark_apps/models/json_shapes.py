@@ -53,7 +53,7 @@ def paths_of(shape: str) -> tuple[tuple[Path, str], ...]:
     try:
         _parse(shape, 0, (), found)
     except RecursionError:  # hundreds of levels: the root is enough to say about it
-        return ((), found[0][1]),
+        return (((), found[0][1]),)
     return tuple(found)
 
 

@@ -30,7 +30,10 @@ from spark_apps.sources.jmx_catalogue import METRICS, MBean, Role, beans_of, num
 
 SCHEMA = StructType(
     [
-        *(StructField(name, StringType()) for name in ("cluster", "role", "app", "endpoint", "metric", "labels", "kind")),
+        *(
+            StructField(name, StringType())
+            for name in ("cluster", "role", "app", "endpoint", "metric", "labels", "kind")
+        ),
         StructField("at", TimestampType()),
         StructField("value", DoubleType()),
         StructField("process_started_at", TimestampType()),
