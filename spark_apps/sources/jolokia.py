@@ -91,7 +91,7 @@ def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) ->
         )
         for e in endpoints_of(config, role)
     ]
-    options = {
+    options: dict[str, Any] = {
         "endpoints": json.dumps(endpoints),
         "hour": hour.isoformat(),
         "samples": config.gathering.jmx_samples,

@@ -60,7 +60,7 @@ class Connection:
     def __init__(self, cluster: KafkaCluster) -> None:
         self.cluster = cluster
         self.complaints: list[KafkaError] = []
-        self.properties = {
+        self.properties: dict[str, Any] = {
             "socket.connection.setup.timeout.ms": str(ANSWER_SECONDS * 1000),
             "socket.timeout.ms": str(ANSWER_SECONDS * 1000),
             **cluster.client,
