@@ -1,0 +1,242 @@
+"""App ebs_volumes on the modelled AWS world, through Spark into the warehouse, and what its detector says of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from demo.aws_endpoint import AwsEndpoint
+from demo.world import (
+    BATCH_INSTANCE_ID,
+    BROKER_INSTANCE_ID,
+    BROKER_VOLUME_ID,
+    DEMO_ACCOUNT,
+    DEMO_REGION,
+    DETACHED_VOLUME_ID,
+    ORDERS_VOLUME_ID,
+    QUIET_VOLUME_ID,
+    RECOVERING_VOLUME_ID,
+    SPIKY_VOLUME_ID,
+    LoadModel,
+    Surge,
+    World,
+    demo_world,
+)
+from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.detectors import evaluate, load_detectors
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import HOUR
+
+from spark_apps.apps import ebs_volumes
+from spark_apps.apps.ebs_volumes import known_until
+from spark_apps.submit import run_app
+
+pytestmark = pytest.mark.slow
+# Twenty minutes into the hour: `run` judges the hour before as over, and this one as it is.
+NOW = datetime.now(UTC).replace(minute=20, second=0, microsecond=0)
+THIS_HOUR = NOW.replace(minute=0)
+LAST_HOUR = THIS_HOUR - HOUR
+PLACE = (DEMO_ACCOUNT, DEMO_REGION)
+
+
+class Clock(datetime):
+    """A clock that stands at NOW."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        return NOW
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ebs_volumes, "datetime", Clock)
+
+
+@pytest.fixture
+def world() -> World:
+    return demo_world({"ebs"}, lambda: NOW)
+
+
+@pytest.fixture
+def endpoint(
+    world: World, spark: Any, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AwsEndpoint]:
+    file = tmp_path / "streamwarden.yaml"
+    broker = {"role": "broker", "cluster": "demo", "url": "http://127.0.0.1:1", "instance_id": BROKER_INSTANCE_ID}
+    settings = {
+        "aws": [{"account": DEMO_ACCOUNT, "regions": [DEMO_REGION]}],
+        "kafka": [{"name": "demo", "bootstrap_servers": "127.0.0.1:1"}],
+        "jmx": [broker],
+        "gathering": {"settle_minutes": 0},
+    }
+    file.write_text(yaml.safe_dump(settings))
+    with AwsEndpoint(world) as running:
+        wanted = {**running.environment(*PLACE), CONFIG_ENV: str(file), WAREHOUSE_ENV: warehouse_url}
+        for name, value in wanted.items():
+            monkeypatch.setenv(name, value)
+            monkeypatch.setitem(spark.sparkContext.environment, name, value)
+        yield running
+
+
+def run(spark: Any, hour: datetime) -> dict[str, int]:
+    return run_app(spark, "ebs_volumes", hour, load_config())
+
+
+def rows(warehouse: sa.Engine, query: str, **binds: Any) -> list[sa.RowMapping]:
+    with warehouse.connect() as connection:
+        return list(connection.execute(sa.text(query), binds).mappings())
+
+
+def volumes(warehouse: sa.Engine, hour: datetime) -> dict[str, sa.RowMapping]:
+    found = rows(warehouse, "select * from metrics.volume_hourly where hour = :hour", hour=hour)
+    return {row["volume_id"]: row for row in found}
+
+
+def verdicts(warehouse: sa.Engine, hour: datetime) -> dict[str, sa.RowMapping]:
+    judgement = evaluate(warehouse, load_detectors()["ebs_volume_starving"], hour, Config())
+    assert judgement.status == "judged", judgement.reason
+    found = rows(warehouse, "select * from detect.evaluation where hour = :hour", hour=hour)
+    return {row["identity"]["volume_id"]: row for row in found}
+
+
+def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
+    first, again = run(spark, THIS_HOUR), run(spark, THIS_HOUR)
+    assert first == again
+    assert first["inventory.volume_hourly"] == first["metrics.volume_hourly"] == len(world.volumes) == 6
+    # The hour's metrics, the four weeks of the broker's reads, the last day of the two volumes that ran low.
+    assert endpoint.calls["GetMetricData"] == 2 * 3
+    (cost,) = rows(warehouse, "select * from metrics.cloudwatch_cost_hourly")
+    assert cost["calls"] == 3 and cost["metrics_asked"] > 60
+    assert rows(warehouse, "select * from detect.coverage where status <> 'answered'") == []
+
+    by_id = volumes(warehouse, THIS_HOUR)
+    starving = by_id[ORDERS_VOLUME_ID]
+    assert starving["minutes_expected"] == starving["minutes_present"] == starving["minutes_empty"] == 20
+    assert starving["minutes_at_iops_limit"] == starving["minutes_throttled"] == 20
+    assert starving["iops_mean"] == pytest.approx(100, rel=0.02) and starving["demand_iops_p95"] > 900
+    assert starving["hours_to_exhaustion"] == 0
+    # Its 5.4 million credits lasted 5,400,000 / (985 - 100) s from three hours before this one.
+    emptied = THIS_HOUR - 3 * HOUR + timedelta(seconds=5_400_000 / 885)
+    assert abs(starving["throttled_since"] - emptied) < timedelta(minutes=10)
+
+    low = by_id[RECOVERING_VOLUME_ID]
+    assert low["burst_balance_last_percent"] < 40 and low["credits_per_hour"] > 0
+    assert low["modelled_balance_last_percent"] == pytest.approx(low["burst_balance_last_percent"], abs=0.5)
+    assert by_id[SPIKY_VOLUME_ID]["iops_max"] > 2000 and by_id[SPIKY_VOLUME_ID]["minutes_throttled"] == 0
+    assert by_id[QUIET_VOLUME_ID]["minutes_balance"] == 0 and by_id[QUIET_VOLUME_ID]["bucket_credits"] is None
+    detached = by_id[DETACHED_VOLUME_ID]
+    assert detached["minutes_present"] == 0 and detached["iops_mean"] is None and detached["minutes_throttled"] is None
+    read = by_id[BROKER_VOLUME_ID]
+    assert read["read_baseline_kind"] == "hour_of_week" and 3 <= read["read_baseline_hours"] <= 4
+    assert 0 < read["read_baseline_mad_bytes_per_second"] < read["read_baseline_bytes_per_second"]
+    assert all(by_id[v]["read_baseline_hours"] is None for v in by_id if v != BROKER_VOLUME_ID)
+
+    said = verdicts(warehouse, THIS_HOUR)
+    assert {v: row["status"] for v, row in said.items()} == {
+        ORDERS_VOLUME_ID: "alarm",
+        RECOVERING_VOLUME_ID: "ok",
+        SPIKY_VOLUME_ID: "ok",
+        QUIET_VOLUME_ID: "ok",
+        BROKER_VOLUME_ID: "ok",
+        DETACHED_VOLUME_ID: "skip",
+    }
+    alarm = said[ORDERS_VOLUME_ID]
+    assert alarm["severity"] == "critical" and alarm["evidence"]["bound_by"] == "volume IOPS"
+    assert "gp3 with 3000 IOPS and 125 MiB/s" in alarm["evidence"]["advice"]
+
+    instances = {row["instance_id"]: row for row in rows(warehouse, "select * from metrics.instance_hourly")}
+    assert instances[BATCH_INSTANCE_ID]["minutes_present"] == instances[BATCH_INSTANCE_ID]["minutes_expected"] == 20
+    assert instances[BATCH_INSTANCE_ID]["memory_used_mean_percent"] == pytest.approx(55, rel=0.1)
+    assert 40 < instances[BATCH_INSTANCE_ID]["disk_used_max_percent"] < 70
+    (sample,) = rows(
+        warehouse,
+        "select count(*) as n, min(at) as first from metrics.volume_sample where volume_id = :id",
+        id=QUIET_VOLUME_ID,
+    )
+    assert sample["n"] == 35 and sample["first"] == THIS_HOUR - timedelta(minutes=15)
+
+
+def test_a_source_that_is_down_takes_nothing_away(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
+    run(spark, LAST_HOUR)
+    known = volumes(warehouse, LAST_HOUR)
+    endpoint.faults.inject("deny", times=None, action="GetMetricData")
+    run(spark, LAST_HOUR)
+    assert volumes(warehouse, LAST_HOUR) == known
+    run(spark, THIS_HOUR)
+    unread = volumes(warehouse, THIS_HOUR)
+    assert len(unread) == 6 and all(row["minutes_present"] is None for row in unread.values())
+    gaps = rows(warehouse, "select * from detect.coverage where status = 'refused' and hour = :hour", hour=THIS_HOUR)
+    assert len(gaps) >= 9 and all("cloudwatch:GetMetricData" in gap["reason"] for gap in gaps)
+    assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"skip"}
+
+    endpoint.faults.clear()
+    endpoint.faults.inject("deny", times=None, action="DescribeVolumes")
+    run(spark, LAST_HOUR)
+    assert len(volumes(warehouse, LAST_HOUR)) == 6
+    endpoint.faults.clear()
+    run(spark, THIS_HOUR)  # the next run fills the gap
+    assert volumes(warehouse, THIS_HOUR)[QUIET_VOLUME_ID]["minutes_present"] == 20
+
+
+def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
+    spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
+) -> None:
+    old = THIS_HOUR - timedelta(days=20)
+    with warehouse.begin() as connection:
+        connection.execute(
+            sa.text(
+                "insert into inventory.volume_hourly (hour, account, region, volume_id, volume_type, size_gib, state,"
+                " instance_id, tags, observed_at)"
+                " values (:hour, :account, :region, :id, 'gp2', 33, 'in-use', :on, '{}',"
+                " :hour), (:hour, :account, :region, 'vol-gone', 'gp2', 8, 'in-use', :on, '{}', :hour)"
+            ),
+            {"hour": old, "account": PLACE[0], "region": PLACE[1], "id": SPIKY_VOLUME_ID, "on": BATCH_INSTANCE_ID},
+        )
+    run(spark, old)
+    known = rows(warehouse, "select volume_id, size_gib from inventory.volume_hourly where hour = :hour", hour=old)
+    sizes = {row["volume_id"]: row["size_gib"] for row in known}
+    assert sizes[SPIKY_VOLUME_ID] == 33 and sizes["vol-gone"] == 8 and sizes[QUIET_VOLUME_ID] == 100
+    by_id = volumes(warehouse, old)
+    assert by_id[QUIET_VOLUME_ID]["minutes_present"] == by_id[QUIET_VOLUME_ID]["minutes_expected"] == 60
+    assert by_id[SPIKY_VOLUME_ID]["baseline_iops"] == 100 and by_id["vol-gone"]["minutes_present"] == 0
+    assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
+        300
+    }
+
+
+def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
+    surge = (Surge(LAST_HOUR - HOUR, THIS_HOUR, read_iops=1500, write_iops=1500),)
+    big = LoadModel(read_iops=10, write_iops=10, read_kib=128, write_kib=128, surges=surge)
+    world.add_instance(*PLACE, "i-0c1", "m5.large", detailed_monitoring=True)
+    world.add_instance(*PLACE, "i-0c2", "m5.4xlarge")
+    world.add_instance(*PLACE, "i-0c3", "m4.xlarge")  # not Nitro: nothing sends checks
+    world.add_volume(*PLACE, "vol-0c1", "gp3", 100, 16000, 1000, "i-0c1", load=big)
+    world.add_volume(*PLACE, "vol-0c2", "gp3", 100, 16000, 125, "i-0c2", load=big)
+    world.add_volume(*PLACE, "vol-0c3", "io1", 100, 500, None, "i-0c3", load=LoadModel(surges=surge))
+    slow = Surge(LAST_HOUR, THIS_HOUR, read_iops=250, write_iops=200)
+    world.add_volume(*PLACE, "vol-0c4", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(slow,)))
+    run(spark, LAST_HOUR)
+    by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
+    binds = {v: said[v]["evidence"]["bound_by"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
+    assert binds == {"vol-0c1": "instance", "vol-0c2": "volume throughput", "vol-0c3": "volume IOPS", "vol-0c4": None}
+    assert by_id["vol-0c2"]["minutes_at_throughput_limit"] == 60 and by_id["vol-0c3"]["minutes_at_iops_limit"] == 60
+    assert by_id["vol-0c1"]["minutes_at_instance_limit"] >= 25
+    draining = by_id["vol-0c4"]
+    # 490 IOPS on a baseline of 300: credits go at 190 a second.
+    left = draining["burst_balance_last_percent"] / 100 * 5_400_000 / (draining["iops_now"] - 300) / 3600
+    assert math.isclose(draining["hours_to_exhaustion"], left, rel_tol=0.01) and 6 < left < 12
+    assert draining["hours_to_exhaustion_low"] <= left <= draining["hours_to_exhaustion_high"]
+    assert said["vol-0c4"]["status"] == "ok" and "will last" in said["vol-0c4"]["reason"]
+
+
+def test_an_hour_of_which_nothing_is_settled_is_an_error_in_one_line() -> None:
+    config = Config.model_validate({"gathering": {"settle_minutes": 30}})
+    with pytest.raises(StreamwardenError, match=r"has settled nothing of it yet .* run it after .*:30 UTC"):
+        known_until(THIS_HOUR, config, NOW)
+    assert known_until(LAST_HOUR, config, NOW) == NOW - timedelta(minutes=30)
