@@ -11,16 +11,19 @@ select
   o.title,
   o.severity,
   o.state,
+  (
+    select min(touch) from jsonb_array_elements_text(this.touches) as touch where o.touches ? touch
+  ) as shared,
   case
-    when o.ticket_id = this.cause_ticket_id then 'Likely cause'
-    when o.cause_ticket_id = this.ticket_id then 'Likely follows from this'
-    else 'Shares what it is about'
+    when o.ticket_id = this.cause_ticket_id then 'Possible cause'
+    when o.cause_ticket_id = this.ticket_id then 'May follow from this'
+    else 'Related'
   end as relation
 from this
 inner join tickets.ticket as o
   on
-    o.ticket_id = this.cause_ticket_id
-    or o.cause_ticket_id = this.ticket_id
+    this.cause_ticket_id = o.ticket_id
+    or this.ticket_id = o.cause_ticket_id
     or (
       o.state = 'open' and o.fingerprint <> :fingerprint
       and o.touches ?| array(select jsonb_array_elements_text(this.touches))

@@ -7,6 +7,6 @@ select
   e.reason
 from detect.evaluation as e
 where
-  e.fingerprint = any(cast(:fingerprints as text []))
+  e.fingerprint = any(cast(:fingerprints as text[]))
   and e.hour > cast(:newest as timestamptz) - make_interval(hours => :hours) and e.hour <= cast(:newest as timestamptz)
 order by e.fingerprint, e.hour

@@ -1,4 +1,4 @@
--- What is wrong now, worst and newest first, with the ticket of the likely cause. Every filter may be null.
+-- What is wrong now, the worst first, causes before what follows from them, with the ticket of the possible cause. Every filter may be null.
 select
   f.*,
   cause.title as cause_title,
@@ -15,6 +15,7 @@ where
     or position(lower(cast(:words as text)) in lower(concat_ws(' ', f.resource, f.title, f.reason, f.ticket_key))) > 0
   )
 order by
-  f.muted is not null, f.status <> 'alarm', array_position(array['critical', 'warning', 'info'], f.severity),
-  f.since_hour desc nulls last, f.resource
+  f.muted is not null asc, f.status <> 'alarm' asc,
+  array_position(array['critical', 'warning', 'info'], f.severity) asc,
+  cause.ticket_id is not null asc, f.since_hour desc nulls last, f.resource asc
 limit cast(:most as integer)

@@ -5,10 +5,12 @@ select
   c.status,
   coalesce(c.reason, 'no reason given') as reason,
   count(*) as resources,
-  (array_agg(c.resource order by c.resource))[1 : cast(:examples as integer)] as examples,
+  trim_array(
+    array_agg(c.resource order by c.resource), greatest(cast(count(*) as integer) - cast(:examples as integer), 0)
+  ) as examples,
   count(*) over () as total
 from detect.coverage as c
 where c.hour = cast(:hour as timestamptz) and c.status <> 'answered'
 group by c.app, c.source, c.status, c.reason
-order by count(*) desc, c.app, c.source, c.status, reason
+order by count(*) desc, c.app asc, c.source asc, c.status asc, reason asc
 limit cast(:most as integer)

@@ -6,11 +6,11 @@ select
   n.reason,
   n.hour,
   count(*) as resources,
-  (array_agg(n.resource order by n.resource))[1 : 5] as examples,
-  (array_agg(n.fingerprint order by n.resource))[1 : 5] as fingerprints,
+  trim_array(array_agg(n.resource order by n.resource), greatest(cast(count(*) as integer) - 5, 0)) as examples,
+  trim_array(array_agg(n.fingerprint order by n.resource), greatest(cast(count(*) as integer) - 5, 0)) as fingerprints,
   count(*) over () as total
 from public.not_judged as n
 left join detect.detector as d on n.detector = d.detector
 group by n.detector, d.title, n.status, n.reason, n.hour
-order by n.status = 'skip', count(*) desc, n.detector, n.reason
+order by n.status = 'skip' asc, count(*) desc, n.detector asc, n.reason asc
 limit cast(:most as integer)

@@ -21,7 +21,7 @@ from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.explain import psql_script
 from streamwarden.errors import StreamwardenError
 from streamwarden.hours import HOUR, parse_hour
-from streamwarden.readable import clean, readable_evidence, span
+from streamwarden.readable import clean, readable, readable_evidence, span
 from streamwarden.warehouse import open_warehouse
 
 QUERIES, REPORT_QUERIES = PROJECT_ROOT / "sql" / "pages", PROJECT_ROOT / "sql" / "reports"
@@ -127,13 +127,15 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
         newest = found["newest_hour"] or found["hour"]
         history = _history(connection, fingerprint, newest)
         detector = load_detectors().get(found["detector"])
+        figures, tables = _tables(found["evidence"])
         values = {
             "place": "findings",
             "finding": found,
             "newest": newest,
             "is_newest": found["hour"] == newest,
             "advice": clean(found["evidence"].get("advice") or ""),
-            "evidence": readable_evidence(found["evidence"]),
+            "evidence": readable_evidence(figures),
+            "tables": tables,
             "day": _strip(newest, STRIP_HOURS, history),
             "history": _stretches(history, newest),
             "history_days": HISTORY_HOURS // 24,
@@ -143,7 +145,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "status_words": STATUS_WORDS,
             "detector": detector,
         }
-    return values | _plot(config, found) | _judged_by(detector, found)
+    return values | _plot(config, found, has_tables=bool(tables)) | _judged_by(detector, found)
 
 
 def coverage(hour_text: str | None) -> Row:
@@ -300,6 +302,22 @@ def _hour_of_source(row: Row) -> Row:
     return row | {"status": status, "text": f"{row['answered']} of {row['asked']} answered"}
 
 
+def _tables(evidence: Row) -> tuple[Row, list[Row]]:
+    """Evidence without its lists of things, and these as tables: caption, columns and readable cells."""
+    lists = {
+        column: value
+        for column, value in evidence.items()
+        if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)
+    }
+    tables = []
+    for name, entries in lists.items():
+        columns = list(dict.fromkeys(column for entry in entries for column in entry))
+        rows = [[readable(column, entry.get(column))[1] for column in columns] for entry in entries]
+        labels = [readable(column, None)[0] for column in columns]
+        tables.append({"caption": readable(name, None)[0], "columns": labels, "rows": rows})
+    return {column: value for column, value in evidence.items() if column not in lists}, tables
+
+
 def _history(connection: sa.Connection, fingerprint: str, newest: datetime) -> list[Row]:
     return _ask(connection, "finding_strips", fingerprints=[fingerprint], newest=newest, hours=HISTORY_HOURS)
 
@@ -324,18 +342,23 @@ def _stretches(history: list[Row], newest: datetime) -> list[Row]:
     return stretches[::-1]
 
 
-def _plot(config: Config, found: Row) -> Row:
+def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     """The plot as an address that holds the picture itself; its words are for who can't see it."""
-    from streamwarden.reports.plots import draw_finding  # matplotlib: only for who looks at a finding
+    from streamwarden.reports import plots  # matplotlib: only for who looks at a finding
 
+    nothing: Row = {"plot": None, "plot_alt": "", "plot_error": None}
+    file = plots.FOLDER / f"{found['detector']}.sql"
     try:
-        drawing = draw_finding(open_warehouse(config), found["detector"], found["hour"], found["identity"], "svg")
+        if not file.exists() or (has_tables and plots.load_plot(file)[0].kind == "table"):
+            return nothing  # a picture of a table is for mail; here stands the table itself
+        engine = open_warehouse(config)
+        drawing = plots.draw_finding(engine, found["detector"], found["hour"], found["identity"], "svg")
     except StreamwardenError as error:
-        return {"plot": None, "plot_alt": "", "plot_error": str(error)}
+        return nothing | {"plot_error": str(error)}
     if drawing is None:
-        return {"plot": None, "plot_alt": "", "plot_error": None}
+        return nothing
     picture = base64.b64encode(drawing.content).decode()
-    return {"plot": f"data:image/svg+xml;base64,{picture}", "plot_alt": drawing.alt, "plot_error": None}
+    return nothing | {"plot": f"data:image/svg+xml;base64,{picture}", "plot_alt": drawing.alt}
 
 
 def _judged_by(detector: Detector | None, found: Row) -> Row:

@@ -121,7 +121,11 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
 
 
 _EVIDENCE = json.dumps(
-    {"advice": "Add members: 3 of 12 partitions are read.", "nasty_list": ["<img src=x onerror=alert(1)>"]}
+    {
+        "advice": "Add members: 3 of 12 partitions are read.",
+        "nasty_list": ["<img src=x onerror=alert(1)>"],
+        "nasty_table": [{"topic": "<b>x</b>", "bytes_out": 4096}],
+    }
 )
 
 

@@ -82,7 +82,16 @@ def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) 
     assert "67 min behind" in text or "66" in text
     assert f"{NASTY_TOPIC}-0" in text, "the topic's name stands there as text"
     assert "<img src=x onerror=alert(1)>" in text
-    assert page.locator("main script, main img[src=x]").count() == 0
+    assert page.locator("main script, main img[src=x], main b").count() == 0
+    assert page.locator(".scroll table").inner_text().split() == [
+        "Nasty",
+        "table",
+        "Topic",
+        "Bytes",
+        "out",
+        "<b>x</b>",
+        "4,096",
+    ]
     assert r"\i sql/detectors/consumers/consumer_group_lagging.sql" in text
     assert page.locator("img.plot").evaluate("image => image.complete && image.naturalWidth > 100")
     assert NASTY_TOPIC in page.locator("img.plot").get_attribute("alt")
