@@ -1,0 +1,36 @@
+"""`make bench [ONLY=hour,load]`: measures and prints each figure beside its limit; exit code 1 when one is missed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench import hour, load
+from tests.bench.figure import Figure
+
+PARTS = {"load": load.measure, "hour": hour.measure}
+
+
+def main() -> int:
+    """Runs the parts and prints a table."""
+    console = Console()
+    wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
+    if unknown := set(wanted) - set(PARTS):
+        console.print(f"ONLY: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
+        return 2
+    figures: list[Figure] = []
+    for name in wanted:
+        console.print(f"measuring {name} …")
+        figures += PARTS[name]()
+    table = Table("figure", "measured", "limit", "", box=None, pad_edge=False)
+    for figure in figures:
+        table.add_row(figure.name, figure.shown, figure.limit_shown, "met" if figure.met else "[red]missed")
+    console.print(table)
+    return 0 if all(figure.met for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

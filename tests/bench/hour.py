@@ -1,0 +1,53 @@
+"""The demo as its user sees it: time until the tickets, the DAG run itself, and the memory of everything when idle."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+from demo.airflow import Airflow
+from demo.fleet import Fleet, Ports, parse_faults
+from rich.console import Console
+from streamwarden import PROJECT_ROOT
+from streamwarden.warehouse import embedded_url
+
+from tests.bench.figure import Figure
+
+
+def measure() -> list[Figure]:
+    """Brings everything up on free ports, with all faults, and runs the hour once."""
+    console = Console()
+    with TemporaryDirectory(dir=PROJECT_ROOT / "var") as folder:
+        started = time.monotonic()
+        with (
+            Fleet(Path(folder), parse_faults("all"), Ports(0, 0, 0, 0, 0), say=console.print) as fleet,
+            Airflow(fleet, port=0) as airflow,
+        ):
+            fleet.load()
+            airflow.wait_until_ready()
+            idle_gib = _memory_gib()
+            began = time.monotonic()
+            airflow.run_hour(fleet.hour)
+            ended = time.monotonic()
+    return [
+        Figure("tickets after the start (dependencies installed)", ended - started, "s", 300),
+        Figure("the hourly DAG run", ended - began, "s", 90),
+        Figure("memory of everything when idle", idle_gib, "GiB", 4),
+    ]
+
+
+def _memory_gib() -> float:
+    """Proportional set size of this process's family and of the embedded PostgreSQL."""
+    embedded_url(PROJECT_ROOT / "var" / "postgres", "streamwarden")
+    mine = psutil.Process()
+    family = {mine, *mine.children(recursive=True)}
+    family |= {process for process in psutil.process_iter(["name"]) if process.info["name"] == "postgres"}
+    total = 0
+    for process in family:
+        try:
+            total += process.memory_full_info().pss
+        except psutil.Error:
+            continue
+    return total / 2**30

@@ -1,0 +1,82 @@
+"""The way into the warehouse: a million rows through Spark against the same rows by bare ADBC, in the same run."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from datetime import UTC, datetime
+
+import adbc_driver_postgresql.dbapi as adbc
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import WAREHOUSE_ENV
+from streamwarden.migrate import migrate
+from streamwarden.warehouse import embedded_url, engine
+
+from spark_apps.catalogue import SparkApp
+from spark_apps.load import replace_hour
+from spark_apps.session import start_session
+from tests.bench.figure import Figure
+
+ROWS = 1_000_000
+HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
+TABLE = "metrics.broker_sample"
+
+
+def measure() -> list[Figure]:
+    """Seconds of both, and their ratio."""
+    url = embedded_url(PROJECT_ROOT / "var" / "bench-postgres", f"b{uuid.uuid4().hex[:8]}")
+    os.environ[WAREHOUSE_ENV] = url
+    warehouse = engine(url)
+    migrate(warehouse)
+    spark = start_session("bench", master="local[2]")
+    try:
+        rows = _rows(spark).persist()
+        rows.count()
+        _replace(spark, rows.limit(1000), url)  # warm
+        bare = _bare(rows, url)
+        ours = _replace(spark, rows, url)
+    finally:
+        spark.stop()
+        warehouse.dispose()
+    return [
+        Figure("1 M rows by bare ADBC into an indexed table", bare, "s"),
+        Figure("1 M rows through staging into the hour", ours, "s"),
+        Figure("the hour against bare ADBC", ours / bare, "times", 3.0),
+    ]
+
+
+def _rows(spark: SparkSession) -> DataFrame:
+    return spark.range(ROWS, numPartitions=4).select(
+        f.lit("c").alias("cluster"),
+        f.concat(f.lit("http://broker-"), f.col("id") % 30).alias("endpoint"),
+        f.lit("bytes_in").alias("metric"),
+        f.concat(f.lit('{"topic": "t'), f.col("id"), f.lit('"}')).alias("labels"),
+        f.lit(HOUR).alias("at"),
+        f.lit("counter").alias("kind"),
+        f.col("id").cast("double").alias("value"),
+        f.lit(HOUR).alias("process_started_at"),
+    )
+
+
+def _bare(rows: DataFrame, url: str) -> float:
+    table = rows.toArrow().append_column("hour", pa.array([HOUR] * ROWS, pa.timestamp("us", "UTC")))
+    with engine(url).begin() as connection:
+        connection.exec_driver_sql(f"create table public.bare (like {TABLE} including all)")
+    started = time.monotonic()
+    with adbc.connect(url) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("bare", table, mode="append", db_schema_name="public")
+        connection.commit()
+    return time.monotonic() - started
+
+
+def _replace(spark: SparkSession, rows: DataFrame, url: str) -> float:
+    coverage = spark.createDataFrame(
+        [("bench", "all", "answered", None)], "source string, resource string, status string, reason string"
+    )
+    started = time.monotonic()
+    replace_hour(engine(url), SparkApp("bench", "", (), (TABLE,)), HOUR, {TABLE: rows}, coverage, datetime.now(UTC))
+    return time.monotonic() - started

@@ -1,0 +1,70 @@
+"""The hour, end to end, without Airflow: a real fleet with four faults, gathered and judged twice, scored."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from demo.fleet import Fleet, Ports, parse_faults
+from demo.score import open_tickets, score
+from streamwarden.config import WAREHOUSE_ENV
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+# CloudWatch's minutes of the present hour grow in number while the test runs.
+GROWING = ("metrics.volume_sample", "metrics.instance_sample", "metrics.cloudwatch_cost_hourly")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """All faults, on free ports, with room for two runs within the clock hour."""
+    with Fleet(tmp_path, parse_faults("all"), Ports(0, 0, 0, 0, 0), room_seconds=480) as running:
+        running.load()
+        yield running
+
+
+def test_the_hour_twice_is_four_tickets_and_the_same_rows(
+    fleet: Fleet, warehouse: sa.Engine, warehouse_url: str
+) -> None:
+    first_output = _run_hour(fleet, warehouse_url)
+    first = _rows(warehouse)
+    assert first["metrics.volume_hourly"] and first["metrics.broker_hourly"], first_output
+    _run_hour(fleet, warehouse_url)
+    second = _rows(warehouse)
+
+    assert {table: n for table, n in second.items() if table not in GROWING} == {
+        table: n for table, n in first.items() if table not in GROWING
+    }
+    tickets = open_tickets(fleet.tracker_url, "streamwarden", fleet.tracker_password("streamwarden"))
+    assert str(score(fleet.truth, tickets, fleet.started_at)) == "4 of 4 injected faults found, 0 false"
+    assert len(tickets) == 4
+    with warehouse.connect() as connection:
+        told = connection.execute(sa.text("select action, count(*) from tickets.change group by 1")).tuples().all()
+    assert dict(told)["create"] == 4
+
+
+def _run_hour(fleet: Fleet, warehouse_url: str) -> str:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("streamwarden"), "run", "--hour", f"{fleet.hour:%Y-%m-%dT%H:%M}"],
+        env={**os.environ, **fleet.environment(), WAREHOUSE_ENV: warehouse_url},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    return done.stdout
+
+
+def _rows(warehouse: sa.Engine) -> dict[str, int]:
+    tables = sa.text("""
+        select n.nspname || '.' || c.relname from pg_class as c
+        inner join pg_namespace as n on n.oid = c.relnamespace
+        where n.nspname in ('inventory', 'metrics', 'detect') and c.relkind in ('r', 'p') and not c.relispartition""")
+    with warehouse.connect() as connection:
+        names = connection.execute(tables).scalars().all()
+        return {name: connection.execute(sa.text(f"select count(*) from {name}")).scalar_one() for name in names}
