@@ -88,3 +88,8 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-u
 def project_root() -> Path:
     """Root of the checkout."""
     return PROJECT_ROOT
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first: what is broken shows early."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)

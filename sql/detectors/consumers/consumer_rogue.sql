@@ -346,11 +346,17 @@ verdict as (
       else 'alarm'
     end as status,
     (
-      select jsonb_agg(to_jsonb(u) - 'cluster' order by u.unaccounted_bytes desc)
+      select
+        json_agg(
+          json_build_object(
+            'topic', u.topic, 'unaccounted_bytes_per_second', u.unaccounted_bytes / u.covered_seconds,
+            'unaccounted_bytes', u.unaccounted_bytes, 'sent_bytes', u.bytes_out, 'accounted_bytes', u.accounted_bytes,
+            'groups', u.group_ids, 'clients_without_commits', u.clients_without_commits
+          )
+          order by u.unaccounted_bytes desc
+        )
       from (
-        select
-          o.*,
-          o.unaccounted_bytes / o.covered_seconds as unaccounted_bytes_per_second
+        select o.*
         from unaccounted_topic as o
         where o.cluster = measured.cluster and o.unaccounted_bytes > 0.05 * measured.excess_bytes
         order by o.unaccounted_bytes desc
@@ -362,7 +368,17 @@ verdict as (
       where u.cluster = measured.cluster order by u.unaccounted_bytes desc nulls last, u.topic limit 1
     ) as top_topic,
     (
-      select jsonb_agg(to_jsonb(s) - 'cluster' order by s.rate_above desc) from spike as s
+      select
+        json_agg(
+          json_build_object(
+            'volume_id', s.volume_id, 'broker_id', s.broker_id, 'since', s.since, 'minutes_above', s.minutes_above,
+            'read_bytes_per_second', s.rate_above, 'highest_bytes_per_second', s.highest_rate,
+            'baseline_bytes_per_second', s.baseline, 'baseline_hours', s.read_baseline_hours,
+            'baseline_kind', s.read_baseline_kind
+          )
+          order by s.rate_above desc
+        )
+      from spike as s
       where s.cluster = measured.cluster
     ) as volumes_above_baseline,
     (
@@ -427,13 +443,13 @@ select
   || coalesce(
     (
       select jsonb_agg(format('topic:%s/%s', cluster, t ->> 'topic'))
-      from jsonb_array_elements(unaccounted_topics) as t
+      from json_array_elements(unaccounted_topics) as t
     ), '[]'::jsonb
   )
   || coalesce(
     (
       select jsonb_agg(format('volume:%s', v ->> 'volume_id'))
-      from jsonb_array_elements(volumes_above_baseline) as v
+      from json_array_elements(volumes_above_baseline) as v
     ), '[]'::jsonb
   ) as touches,
   since,
