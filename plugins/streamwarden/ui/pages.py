@@ -369,6 +369,6 @@ def _judged_by(detector: Detector | None, found: Row) -> Row:
     return {
         "params": params,
         "sql": detector.sql if detector else None,
-        "is_same_sql": bool(detector) and detector.checksum == found["sql_checksum"],
+        "is_same_sql": detector is not None and detector.checksum == found["sql_checksum"],
         "psql": psql_script(detector, params, found["hour"]) if detector else None,
     }
