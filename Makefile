@@ -15,11 +15,11 @@ setup: ## Install everything: packages, jars, JDK and Chromium where that is all
 demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue or none)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
-test: setup ## Run every test (≤ 20 minutes), fast ones first
-	@$(PYTHON) -m pytest
+test: setup ## Run every test, fast ones first (ARGS=… for pytest)
+	@$(PYTHON) -m pytest $(ARGS)
 
 test-fast: setup ## Run the tests that need no JVM, browser or Airflow (< 60 s)
-	@$(PYTHON) -m pytest -m "not slow"
+	@$(PYTHON) -m pytest -m "not slow" $(ARGS)
 
 check: setup ## Lint, types, SQL style, stale docs
 	@ruff check . && ruff format --check .
