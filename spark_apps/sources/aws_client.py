@@ -34,6 +34,8 @@ from pyspark.sql.types import StructType
 from streamwarden.config import AwsAccount, Config, load_config
 from streamwarden.errors import StreamwardenError
 
+from spark_apps.sources.planned import read_source
+
 # Standard mode rides out throttling with exponential back-off up to 20 s; six attempts take about 15 s on average.
 ATTEMPTS = 6
 _CLIENT = ClientConfig(
@@ -219,9 +221,8 @@ class PlacesSource(DataSource):
 
 def read_places(spark: SparkSession, source: type[PlacesSource], places: Iterable[Place], **options: str) -> DataFrame:
     """The frame of a source over places."""
-    spark.dataSource.register(source)
     named = json.dumps([[place.account, place.region] for place in places])
-    return spark.read.format(source.name()).options(places=named, **options).load()
+    return read_source(spark, source({"places": named, **options}))
 
 
 class _PlacesReader(DataSourceReader):

@@ -27,6 +27,7 @@ from streamwarden.config import Config, JmxEndpoint, load_config
 from streamwarden.hours import HOUR
 
 from spark_apps.sources.jmx_catalogue import METRICS, MBean, Role, beans_of, number, readings_of
+from spark_apps.sources.planned import read_source
 
 SCHEMA = StructType(
     [
@@ -77,7 +78,6 @@ def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:
 
 def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) -> DataFrame:
     """Readings of all JVMs of a role: one row per metric, labels and sample, and one per gap."""
-    spark.dataSource.register(Jolokia)
     endpoints = [
         asdict(
             Endpoint(
@@ -91,14 +91,14 @@ def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) ->
         )
         for e in endpoints_of(config, role)
     ]
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "endpoints": json.dumps(endpoints),
         "hour": hour.isoformat(),
         "samples": config.gathering.jmx_samples,
         "sample_seconds": config.gathering.jmx_sample_seconds,
         "partitions": spark.sparkContext.defaultParallelism,
     }
-    return spark.read.format("jolokia").options(**options).load()
+    return read_source(spark, Jolokia({key: str(value) for key, value in options.items()}))
 
 
 class Jolokia(DataSource):

@@ -23,6 +23,8 @@ from pyspark.sql.types import StructType
 from streamwarden.config import KafkaCluster, load_config
 from streamwarden.errors import StreamwardenError
 
+from spark_apps.sources.planned import read_source
+
 ANSWER_SECONDS = 7
 FIRST_LOOK_SECONDS = 2
 PARTITIONS_PER_REQUEST = 1000  # one request for 10,000 partitions takes 1.2 s, ten for 1,000 each 0.35 s
@@ -226,6 +228,5 @@ def read_clusters(
     spark: SparkSession, source: type[ClusterSource], clusters: Iterable[str], **options: str | int
 ) -> DataFrame:
     """The frame of a Kafka source over these clusters."""
-    spark.dataSource.register(source)
-    reader = spark.read.format(source.name()).option("clusters", json.dumps(sorted(clusters)))
-    return reader.options(**{key: str(value) for key, value in options.items()}).load()
+    named = {"clusters": json.dumps(sorted(clusters))}
+    return read_source(spark, source(named | {key: str(value) for key, value in options.items()}))
