@@ -16,10 +16,10 @@ select
   t.muted,  -- wont_fix or snoozed, where people said so
   e.fingerprint  -- Id of the finding, for joins and links
 from (
-  select e.fingerprint
-  from (select detector, max(hour) as hour from detect.judgement where status = 'judged' group by detector) as newest
-  inner join detect.evaluation as e on newest.detector = e.detector and newest.hour = e.hour
-  where e.status = 'alarm'
+  select v.fingerprint
+  from (select detector, max(hour) as hour from detect.judgement where status = 'judged' group by detector) as judged
+  inner join detect.evaluation as v on judged.detector = v.detector and judged.hour = v.hour
+  where v.status = 'alarm'
   union
   select fingerprint from tickets.ticket where state = 'open'
 ) as candidate
