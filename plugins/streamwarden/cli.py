@@ -139,7 +139,7 @@ def explain(
     if detector_id not in detectors:
         raise StreamwardenError(f"{detector_id}: no such detector; there are: {', '.join(detectors)}.")
     detector = detectors[detector_id]
-    config = load_config() if config_path().exists() else Config()
+    config = _config_if_any()
     out.print(f"[bold]{detector.id}[/]  {escape(detector.title)}  ({detector.severity}, {detector.maturity})")
     out.print(f"reads    {', '.join(detector.reads)}")
     out.print(
@@ -194,11 +194,16 @@ def stop() -> None:
     """Stop the embedded server."""
     from streamwarden.warehouse import stop_embedded
 
-    out.print("stopped" if stop_embedded(_config()) else "The embedded server isn't running.")
+    out.print("stopped" if stop_embedded(_config_if_any()) else "The embedded server isn't running.")
 
 
 def _config() -> Config:
     return load_config()
+
+
+def _config_if_any() -> Config:
+    """For what works without a config file too."""
+    return load_config() if config_path().exists() else Config()
 
 
 def _warehouse() -> sa.Engine:

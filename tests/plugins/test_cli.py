@@ -1,0 +1,75 @@
+"""The command line as people use it: help everywhere, exit codes, one line for a problem."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV
+
+COMMANDS = (
+    [], ["run"], ["migrate"], ["docs"], ["report"], ["detectors"], ["detectors", "list"], ["detectors", "explain"],
+    ["config"], ["config", "check"], ["warehouse"], ["warehouse", "url"], ["warehouse", "psql"], ["warehouse", "stop"],
+)  # fmt: skip
+
+
+def streamwarden(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("streamwarden")
+    base = {"PATH": f"{program.parent}:/usr/bin:/bin", "COLUMNS": "200"}
+    return subprocess.run([program, *arguments], env=base | environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help(command: list[str]) -> None:
+    done = streamwarden(*command, "--help")
+    assert done.returncode == 0
+    assert "Usage: streamwarden" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["config", "check", "/nowhere.yaml"], "/nowhere.yaml: no such config file"),
+        (["detectors", "explain", "nothing"], "nothing: no such detector; there are: "),
+        (["run", "--hour", "soon"], "hour 'soon': not a time; write it like 2026-11-21T05:00."),
+        (["run", "--hour", "2026-11-21T05:30"], "must be the start of an hour, like 2026-11-21T05:00"),
+        (["run", "--app", "nothing"], "--app nothing: no such app; there are: "),
+        (["report", "--day", "soon"], "--day soon: not a day; write it like 2026-11-20."),
+    ],
+)
+def test_a_problem_is_one_line_and_exit_code_1(arguments: list[str], told: str) -> None:
+    done = streamwarden(*arguments)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_wrong_usage_is_exit_code_2() -> None:
+    assert streamwarden("run", "--colour", "red").returncode == 2
+
+
+def test_a_warehouse_that_is_away_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("")
+    url = "postgresql://nobody:secret-word@127.0.0.1:9/none"
+    done = streamwarden("migrate", **{CONFIG_ENV: str(tmp_path / "s.yaml"), WAREHOUSE_ENV: url})
+    assert done.returncode == 1
+    assert done.stderr.startswith("streamwarden: warehouse: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "secret-word" not in done.stderr
+
+
+def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("kafka: [{name: a, bootstrap_servers: b}]\n")
+    done = streamwarden("config", "check", str(file))
+    assert done.returncode == 0
+    assert "1 Kafka clusters" in done.stdout
+
+
+def test_explain_prints_what_psql_runs() -> None:
+    done = streamwarden("detectors", "explain", "consumer_rogue", "--hour", "2026-11-21T05:00")
+    assert done.returncode == 0
+    assert "\\set hour '''2026-11-21 05:00+00'''" in done.stdout
+    assert "\\i sql/detectors/consumers/consumer_rogue.sql" in done.stdout
