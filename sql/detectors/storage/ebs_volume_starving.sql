@@ -145,6 +145,14 @@ worded as (
       else 'ok'
     end as status,
     round(throttled_minutes::numeric) as minutes,
+    case
+      when is_hdd then format('%s MiB/s', round((bytes_per_second_now / 1048576)::numeric, 1))
+      else format('%s IOPS', round(iops_now::numeric))
+    end as now_words,
+    case
+      when is_hdd then format('%s MiB/s', round((baseline_bytes_per_second / 1048576)::numeric))
+      else format('%s IOPS', round(baseline_iops::numeric))
+    end as baseline_words,
     round(baseline_iops::numeric) as base_iops,
     round((baseline_bytes_per_second / 1048576)::numeric) as base_mib_s,
     round(iops_now::numeric) as now_iops,
@@ -174,8 +182,7 @@ select
       then format(
         'Its bucket is empty (%s %%): for %s min it has been held to its baseline of %s%s.',
         balance, minutes,
-        case when is_hdd then format('%s MiB/s', base_mib_s) else format('%s IOPS', base_iops) end,
-        demand_words
+        baseline_words, demand_words
       )
     when is_throttled and bound_by = 'stalled I/O'
       then format(
@@ -203,8 +210,7 @@ select
         'Its bucket (%s %%) will be empty in %s (%s to %s h): it does %s, its baseline is %s.',
         balance, time_left,
         round(hours_to_exhaustion_low::numeric, 1), round(hours_to_exhaustion_high::numeric, 1),
-        case when is_hdd then format('%s MiB/s', now_mib_s) else format('%s IOPS', now_iops) end,
-        case when is_hdd then format('%s MiB/s', base_mib_s) else format('%s IOPS', base_iops) end
+        now_words, baseline_words
       )
     when bucket_credits is null
       then format(
@@ -212,14 +218,14 @@ select
         now_iops, base_iops, now_mib_s, base_mib_s, coalesce(minutes, 0)
       )
     else format(
-      'Its bucket is at %s %% and %s: it does %s IOPS, its baseline is %s.',
-      balance,
+      'Its bucket is %s: it does %s, its baseline is %s.',
       case
-        when hours_to_exhaustion is not null then format('will last %s h', round(hours_to_exhaustion::numeric))
-        when burst_balance_last_percent < 100 then 'refills'
-        else 'is full'
+        when hours_to_exhaustion is not null
+          then format('at %s %% and will last %s h', balance, round(hours_to_exhaustion::numeric))
+        when burst_balance_last_percent < 99.5 then format('at %s %% and refills', balance)
+        else 'full'
       end,
-      now_iops, base_iops
+      now_words, baseline_words
     )
   end as reason,
   case when is_throttled then 'critical' else 'warning' end as severity,
