@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 LAYERS = ("storage", "memory", "brokers", "topics", "streams", "consumers")  # a cause lies further left
+ROOTS = ("storage", "memory")  # what is wrong by its size or setting has no cause among the others
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ def causes(findings: Sequence[Linkable]) -> Mapping[str, tuple[str, str]]:
     touching = by_touch(findings)
     found: dict[str, tuple[str, str]] = {}
     for finding in findings:
+        if finding.subject in ROOTS:
+            continue
         lower = [
             (other, touch)
             for touch in finding.touches

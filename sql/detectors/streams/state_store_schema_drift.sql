@@ -181,5 +181,6 @@ select
       application_id, path, new_first_offset
     )
   end as advice,
-  jsonb_build_array(format('app:%s', application_id), format('topic:%s/%s', cluster, topic)) as touches
+  -- Not the application: a release changes the schema, nothing that ails the application's machine does.
+  jsonb_build_array(format('topic:%s/%s', cluster, topic)) as touches
 from judged
