@@ -105,12 +105,15 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     metrics = read_metrics(series, Span.of(hour - OVERLAP, end, now))
     history = _series(_broker_volumes(volumes, config), "volume_id", "AWS/EBS", "VolumeId", VOLUME_METRICS[2:3])
     held = _series(_held_back(asked, metrics), "volume_id", "AWS/EBS", "VolumeId", LOOK_BACK_METRICS)
+    look_back = read_metrics(held, Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS))
     return sources | {
         "cloudwatch": metrics,
         "cloudwatch_read_baseline": read_metrics(history, Span.of(hour - READ_BASELINE, hour, now, 3600)),
-        "cloudwatch_look_back": read_metrics(held, Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS)),
+        "cloudwatch_look_back": look_back,
+        "sampled_since": _sampled_since(spark, end - LOOK_BACK, hour - OVERLAP),
         # Derived, and here because what is used more than once is kept.
         "volume_samples": _samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS]),
+        "last_day_samples": _samples(look_back, "volume_id", [metric.column for metric in LOOK_BACK_METRICS]),
         "instance_samples": _samples(
             metrics, "instance_id", [*(metric.column for metric in INSTANCE_METRICS), *AGENT_METRICS.values()]
         ),
@@ -124,7 +127,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "inventory.volume_hourly": sources["volumes"].drop("known_until"),
         "metrics.instance_sample": sources["instance_samples"],
         "metrics.instance_hourly": _instance_hours(sources, hour),
-        "metrics.volume_sample": sources["volume_samples"],
+        "metrics.volume_sample": _with_last_day(sources, hour),
         "metrics.volume_hourly": _volume_hours(sources, hour),
         "metrics.cloudwatch_cost_hourly": _cost(sources),
     }
@@ -298,6 +301,21 @@ def _samples(metrics: DataFrame, id_column: str, columns: Sequence[str]) -> Data
     )
 
 
+def _sampled_since(spark: SparkSession, start: datetime, end: datetime) -> DataFrame:
+    """First sample in [start, end) that the warehouse has of each volume."""
+    between = f"at >= '{start.isoformat()}' and at < '{end.isoformat()}'"
+    query = f"select {', '.join(VOLUME)}, min(at) from metrics.volume_sample where {between} group by 1, 2, 3"  # noqa: S608
+    return read_query(spark, query, "account string, region string, volume_id string, sampled_since timestamp")
+
+
+def _with_last_day(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """The samples, and for volumes held back those of the day before that nobody took: pictures show how it came."""
+    since = f.coalesce("sampled_since", f.lit(hour - OVERLAP))
+    before = sources["last_day_samples"].join(sources["sampled_since"], VOLUME, "left")
+    before = before.filter(f.unix_timestamp("at") + f.col("period_seconds") <= f.unix_timestamp(since))
+    return sources["volume_samples"].unionByName(before.drop("sampled_since"), allowMissingColumns=True)
+
+
 def _answered(metrics: DataFrame, id_column: str, metric: str) -> DataFrame:
     """Resources of which CloudWatch said all it has of a metric, be it nothing."""
     return (
@@ -399,12 +417,11 @@ def _volume_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     known = [*VOLUME, "instance_id", "volume_type", "known_until", "earned_per_second", *ebs.LIMITS, *type_limits]
     limits = _instance_limits(sources["instance_samples"])
     loads = _with_instance_limits(_loads(sources["volume_samples"], volumes.select(*known)), limits)
-    last_day = _samples(sources["cloudwatch_look_back"], "volume_id", [m.column for m in LOOK_BACK_METRICS])
     facts = (
         volumes.withColumn("minutes_expected", _expected_minutes(hour, "attached_at"))
         .join(_answered(sources["cloudwatch"], "volume_id", "read_ops"), VOLUME, "left")
         .join(_facts(loads, hour), VOLUME, "left")
-        .join(_last_day(_loads(last_day, volumes.select(*known))), VOLUME, "left")
+        .join(_last_day(_loads(sources["last_day_samples"], volumes.select(*known))), VOLUME, "left")
         .join(_read_baseline(sources["cloudwatch_read_baseline"], hour), VOLUME, "left")
     )
     return _volume_columns(facts)
