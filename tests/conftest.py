@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Iterator
@@ -93,3 +94,8 @@ def project_root() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first: what is broken shows early."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+def pytest_unconfigure() -> None:
+    """Libraries log at exit, when pytest has closed the streams: the run's last line stays its result."""
+    logging.raiseExceptions = False
