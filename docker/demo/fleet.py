@@ -263,7 +263,7 @@ class Fleet:
             NewTopic("orders", self._partitions, config={**small, "retention.ms": str(6 * 3_600_000)}),
             NewTopic("clickstream", CLICKSTREAM_PARTITIONS, config={**small, "retention.ms": "-1"}),
         ]
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 3})
         for created in admin.create_topics(topics).values():
             created.result(30)
 

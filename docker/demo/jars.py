@@ -30,9 +30,12 @@ def ensure_all(say: Callable[[str], None]) -> None:
     """Fetches what is missing, all sets at once (resolving waits for the network, not for a core)."""
     with ThreadPoolExecutor(len(ALL)) as pool:
         started = time.monotonic()
+        there = {jars.name for jars in ALL if jars.folder.exists()}
         running = {pool.submit(ensure, jars): jars for jars in ALL}
         for done in as_completed(running):
             found = done.result()
+            if running[done].name in there:
+                continue  # a warm start has nothing to tell
             size_mib = sum(path.stat().st_size for path in found) / 2**20
             took = time.monotonic() - started
             say(f"jars {running[done].name}: {len(found)} files, {size_mib:.0f} MiB, {took:.1f} s")
