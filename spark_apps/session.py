@@ -1,4 +1,4 @@
-"""The Spark session of every app: UTC, Arrow, our data sources, the Kafka connector, a start that takes seconds."""
+"""The Spark session of every app: UTC, Arrow, a start that takes seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from spark_apps.jvm import driver_java_options
 
 
-def start_session(name: str, *, master: str | None = None, extra_jars: tuple[str, ...] = ()) -> SparkSession:
+def start_session(name: str, *, master: str | None = None) -> SparkSession:
     """A session with our settings. Under spark-submit the master is the submitter's; pass one to run without."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -18,7 +18,6 @@ def start_session(name: str, *, master: str | None = None, extra_jars: tuple[str
         SparkSession.builder.appName(f"streamwarden {name}")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.sql.python.filterPushdown.enabled", "true")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
@@ -26,8 +25,6 @@ def start_session(name: str, *, master: str | None = None, extra_jars: tuple[str
     )
     if master:
         builder = builder.master(master)
-    if extra_jars:
-        builder = builder.config("spark.jars", ",".join(extra_jars))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

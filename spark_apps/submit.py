@@ -18,10 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
-from streamwarden.config import WAREHOUSE_ENV, Config, load_config
+from streamwarden.config import Config, load_config
 from streamwarden.errors import StreamwardenError
 from streamwarden.hours import parse_hour
-from streamwarden.warehouse import engine, warehouse_url
+from streamwarden.warehouse import open_warehouse
 
 from spark_apps.catalogue import APPS
 from spark_apps.load import record_failure, replace_hour
@@ -33,7 +33,7 @@ _COVERAGE_SCHEMA = "source string, resource string, status string, reason string
 def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> dict[str, int]:
     """Runs one app for one hour; returns rows by table. A failure is recorded in detect.load and raised again."""
     started_at = datetime.now(UTC)
-    warehouse = engine(os.environ[WAREHOUSE_ENV])
+    warehouse = open_warehouse(config)
     module = importlib.import_module(f"spark_apps.apps.{name}")
     sources: dict[str, DataFrame] = {}
     try:
@@ -88,7 +88,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         config, hour = load_config(), parse_hour(arguments.hour)
-        os.environ[WAREHOUSE_ENV] = warehouse_url(config)  # before the JVM starts: the tasks' Python inherits it
+        open_warehouse(config)  # before Spark starts: a bad address is told at once
         rows = run_app(start_session(arguments.app), arguments.app, hour, config)
     except StreamwardenError as error:
         print(f"streamwarden {arguments.app}: {error}", file=sys.stderr)

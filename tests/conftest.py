@@ -20,22 +20,23 @@ TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
 
 
 @pytest.fixture(scope="session")
-def migrated_template() -> str:
+def migrated_template() -> Iterator[str]:
     """URL of a database that has every migration and view and no rows."""
-    url = embedded_url(TEST_SERVER, f"t{uuid.uuid4().hex[:12]}")
-    migrate(engine(url))
-    engine(url).dispose()
-    return url
+    with a_database() as url:
+        migrate(engine(url))
+        engine(url).dispose()
+        yield url
 
 
 @contextmanager
-def fresh_warehouse(template_url: str) -> Iterator[str]:
-    """URL of a copy of the template, dropped at the end."""
-    template, name = str(sa.make_url(template_url).database), f"t{uuid.uuid4().hex[:12]}"
+def a_database(like: str | None = None) -> Iterator[str]:
+    """URL of a new database of the tests' server, empty or a copy of another's URL; dropped at the end."""
+    name = f"t{uuid.uuid4().hex[:12]}"
     admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
+        template = sa.make_url(like).database if like else "template1"
         connection.exec_driver_sql(f'create database "{name}" template "{template}"')
-    url = template_url.replace(template, name)
+    url = embedded_url(TEST_SERVER, name)
     try:
         yield url
     finally:
@@ -47,7 +48,7 @@ def fresh_warehouse(template_url: str) -> Iterator[str]:
 @pytest.fixture
 def warehouse_url(migrated_template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A migrated, empty warehouse of this test's own; `$STREAMWARDEN_WAREHOUSE_URL` names it."""
-    with fresh_warehouse(migrated_template) as url:
+    with a_database(like=migrated_template) as url:
         monkeypatch.setenv(WAREHOUSE_ENV, url)
         yield url
 
@@ -55,7 +56,7 @@ def warehouse_url(migrated_template: str, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.fixture(scope="module")
 def module_warehouse(migrated_template: str) -> Iterator[sa.Engine]:
     """Engine on a migrated, empty warehouse that the tests of a module share (and leave as they found it)."""
-    with fresh_warehouse(migrated_template) as url:
+    with a_database(like=migrated_template) as url:
         yield engine(url)
 
 
@@ -67,7 +68,7 @@ def warehouse(warehouse_url: str) -> sa.Engine:
 
 @pytest.fixture(scope="session")
 def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the tests that ask for it
-    """One local Spark session with our data sources and the Kafka connector."""
+    """One local Spark session."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from spark_apps.session import start_session
 

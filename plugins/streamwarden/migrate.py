@@ -42,7 +42,8 @@ def migrate(engine: sa.Engine) -> list[str]:
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(7062)"))
         connection.exec_driver_sql(_HISTORY)
-        known: dict[str, str] = dict(connection.execute(sa.text("select name, checksum from public.schema_migration")).tuples().all())
+        had = connection.execute(sa.text("select name, checksum from public.schema_migration"))
+        known: dict[str, str] = dict(had.tuples().all())
         applied = [name for name in (_apply_migration(connection, f, known) for f in _files(MIGRATIONS)) if name]
         return applied + _renew_views(connection, known, force=bool(applied))
 

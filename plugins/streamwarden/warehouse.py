@@ -58,7 +58,7 @@ def _embedded_server(data_folder: Path) -> str:
 
 
 def open_warehouse(config: Config) -> sa.Engine:
-    """Engine on the warehouse; its address is in the environment from then on, for Spark's tasks."""
+    """Engine on the warehouse; its address is in the environment from then on, for `warehouse_io`."""
     os.environ[WAREHOUSE_ENV] = warehouse_url(config)
     return engine(os.environ[WAREHOUSE_ENV])
 

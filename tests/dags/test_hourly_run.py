@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +17,9 @@ from demo.airflow import Airflow
 from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.detectors import load_detectors
 from streamwarden.errors import StreamwardenError
-from streamwarden.warehouse import embedded_url, engine
 
 from spark_apps.catalogue import APPS, WRITER_OF
-from tests.conftest import TEST_SERVER
+from tests.conftest import a_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 LAST = ("settled", "tickets", "incomplete")
@@ -55,11 +53,8 @@ class Place:
 @pytest.fixture
 def metadata_url() -> Iterator[str]:
     """A database of this test's own for Airflow."""
-    name = f"t{uuid.uuid4().hex[:12]}"
-    yield embedded_url(TEST_SERVER, name)
-    admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f'drop database if exists "{name}" with (force)')
+    with a_database() as url:
+        yield url
 
 
 @pytest.fixture
