@@ -236,27 +236,7 @@ _TO_DO = sa.text("""
     order by c.change_id""")
 _ATTEMPT = sa.text("update tickets.change set attempts = attempts + 1, attempted_at = now() where change_id = :id")
 _RELATED = sa.text("""
-    with this as (select * from tickets.ticket where ticket_id = :id)
-    select
-      o.fingerprint, o.title, o.state, o.external_url,
-      (
-        select min(touch) from jsonb_array_elements_text(this.touches) as touch where o.touches ? touch
-      ) as shared,
-      case
-        when o.ticket_id = this.cause_ticket_id then 'Possible cause'
-        when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
-        when o.cause_ticket_id = this.ticket_id then 'May follow from this'
-        else 'Related'
-      end as relation
-    from this
-    inner join tickets.ticket as o
-      on
-        o.ticket_id in (this.cause_ticket_id, this.previous_ticket_id)
-        or o.cause_ticket_id = this.ticket_id
-        or (
-          o.state = 'open' and o.ticket_id <> this.ticket_id
-          and o.touches ?| array(select jsonb_array_elements_text(this.touches))
-        )
-    order by
-      o.ticket_id is distinct from this.cause_ticket_id, o.cause_ticket_id is distinct from this.ticket_id, o.ticket_id
+    select fingerprint, title, state, external_url, shared, relation
+    from tickets.related(:id)
+    order by nearness, ticket_id
     limit :limit""")
