@@ -9,7 +9,7 @@ others go on, tickets are brought in line, and the run ends as failed (`incomple
 * Any hour can be run again, with the same result: clear its run. Past hours: `airflow backfill create --dag-id hourly
   --max-active-runs 1 --from-date … --to-date …` (both hours included).
 * Spark runs where the connection `spark_default` says; the pool `spark` bounds how many drivers run at once
-  (`airflow pools set spark 2 "Spark drivers at a time"`).
+  (`airflow pools set spark 3 "Spark drivers at a time"`).
 * Hours before `$STREAMWARDEN_FIRST_HOUR` (default: 2026) are never scheduled by themselves.
 """
 

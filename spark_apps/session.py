@@ -19,6 +19,7 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.python.daemon.module", "spark_apps.python_daemon")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
         .config("spark.ui.showConsoleProgress", "false")
@@ -27,4 +28,7 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
         builder = builder.master(master)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    if (spark.sparkContext.master or "").startswith("local"):
+        # Planning each stage anew costs more than it saves where four partitions are all there are.
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
     return spark
