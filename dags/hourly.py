@@ -48,6 +48,8 @@ def gather(app: SparkApp) -> SparkSubmitOperator:
         conf={"spark.driver.extraJavaOptions": driver_java_options(), "spark.log.level": "WARN"},
         env_vars=SPARK_ENVIRONMENT,
         pool="spark",
+        priority_weight=2 if app.mostly_waits else 1,
+        weight_rule="absolute",
         execution_timeout=timedelta(minutes=25),
     )
 

@@ -15,6 +15,8 @@ class SparkApp:
     """Sources, and warehouse tables of earlier hours."""
     writes: tuple[str, ...]
     """Warehouse tables, `schema.table`."""
+    mostly_waits: bool = False
+    """It waits for one sample after another, so it had better begin first."""
 
 
 APPS: dict[str, SparkApp] = {
@@ -39,12 +41,14 @@ APPS: dict[str, SparkApp] = {
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
             reads=("jolokia", "metrics.broker_sample", "metrics.broker_hourly"),
             writes=("metrics.broker_sample", "metrics.broker_hourly", "metrics.topic_hourly"),
+            mostly_waits=True,
         ),
         SparkApp(
             "jvm_apps",
             "JVM applications over JMX: heap, off-heap, RocksDB, stream threads",
             reads=("jolokia", "metrics.jvm_app_sample"),
             writes=("metrics.jvm_app_sample", "metrics.jvm_app_hourly", "metrics.state_store_memory_hourly"),
+            mostly_waits=True,
         ),
         SparkApp(
             "consumer_groups",
