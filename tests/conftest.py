@@ -73,6 +73,9 @@ def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the 
     from spark_apps.session import start_session
 
     session = start_session("tests", master="local[2]")
+    # To compile code for a handful of rows takes longer than to interpret it.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
 
