@@ -16,6 +16,8 @@ from streamwarden.readable import clean, readable, readable_evidence
         ("lag_seconds_max", 5400, "Lag max", "1 h 30 min"),
         ("lag_seconds", 0.25, "Lag", "250 ms"),
         ("iops_p95", 280.4, "IOPS p95", "280 IOPS"),
+        ("bytes_per_second_now", 3 * 1024**2, "Bytes per second now", "3.0 MiB/s"),
+        ("iops_now", 280.4, "IOPS now", "280 IOPS"),
         ("baseline_iops", 100, "Baseline", "100 IOPS"),
         ("burst_balance_last_percent", 1.34, "Burst balance last", "1.34 %"),
         ("cpu_ratio", 0.5, "CPU", "50 %"),

@@ -382,7 +382,7 @@ verdict as (
       where s.cluster = measured.cluster
     ) as volumes_above_baseline,
     (
-      select jsonb_agg(to_jsonb(g) - 'cluster' order by g.cold_bytes desc) from cold_group as g
+      select coalesce(jsonb_agg(to_jsonb(g) - 'cluster' order by g.cold_bytes desc), '[]') from cold_group as g
       where g.cluster = measured.cluster and g.cold_bytes > 0
     ) as groups_reading_cold
   from measured
