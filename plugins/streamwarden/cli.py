@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 
 from streamwarden.config import CONFIG_ENV, Config, config_path, load_config
@@ -21,6 +23,10 @@ from streamwarden.errors import StreamwardenError
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+
+    from streamwarden.detectors import Detector
+    from streamwarden.detectors.backtest import Backtest, Outcome
+    from streamwarden.tickets.history import Episode
 
 app = typer.Typer(
     help="Watches Kafka fleets on AWS: gathers an hour, judges it, files tickets that name the cause.",
@@ -37,6 +43,7 @@ out = Console()
 HourOption = Annotated[
     str | None, typer.Option(help="Start of the hour, UTC, e.g. 2026-11-21T05:00; the last full one.")
 ]
+DetectorArgument = Annotated[str, typer.Argument(metavar="DETECTOR", help="Its id; `detectors list` shows them.")]
 
 
 @app.callback()
@@ -115,6 +122,37 @@ def report(
     out.print(f"wrote {write_report(render_daily(_warehouse(), config, chosen), config)}")
 
 
+@app.command()
+def backtest(
+    detector_id: DetectorArgument,
+    start: Annotated[str, typer.Option("--from", help="First hour, UTC, e.g. 2026-11-01T00:00.")],
+    end: Annotated[str | None, typer.Option("--to", help="Hour after the last one; without it, all up to now.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter to try, name=value (repeatable).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Run a detector over past hours, with other parameters as well; show which tickets that changes. Files nothing."""
+    from streamwarden.detectors import backtest as backtests
+    from streamwarden.hours import HOUR, last_full_hour, parse_hour
+
+    detector, config = _detector(detector_id), _config()
+    in_force = detector.params_in_force(config)
+    tried = detector.with_params(in_force, backtests.parse_settings(detector, settings or []), "--set ")
+    hours = parse_hour(start), parse_hour(end) if end else last_full_hour() + HOUR
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(f"{detector.id}, hour by hour")
+        result = backtests.backtest(
+            _warehouse(), detector, *hours, in_force=in_force, tried=tried,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    reopen_within = timedelta(hours=config.tickets.reopen_within_hours)
+    if as_json:
+        print(json.dumps(backtests.for_scripts(result, reopen_within), indent=2))
+    else:
+        _print_backtest(result, settings or [], reopen_within)
+
+
 @detectors_app.command("list")
 def list_detectors() -> None:
     """List all detectors."""
@@ -128,17 +166,13 @@ def list_detectors() -> None:
 
 @detectors_app.command()
 def explain(
-    detector_id: Annotated[str, typer.Argument(metavar="DETECTOR", help="Its id; `detectors list` shows them.")],
+    detector_id: DetectorArgument,
     hour: HourOption = None,
 ) -> None:
     """Explain a detector: what it reads, its parameters, runbook and blind spots, and how to run it in psql."""
-    from streamwarden.detectors import load_detectors
     from streamwarden.detectors.explain import psql_script
 
-    detectors = load_detectors()
-    if detector_id not in detectors:
-        raise StreamwardenError(f"{detector_id}: no such detector; there are: {', '.join(detectors)}.")
-    detector = detectors[detector_id]
+    detector = _detector(detector_id)
     config = _config_if_any()
     out.print(f"[bold]{detector.id}[/]  {escape(detector.title)}  ({detector.severity}, {detector.maturity})")
     out.print(f"reads    {', '.join(detector.reads)}")
@@ -210,6 +244,52 @@ def _warehouse() -> sa.Engine:
     from streamwarden.warehouse import open_warehouse
 
     return open_warehouse(_config())
+
+
+def _detector(detector_id: str) -> Detector:
+    from streamwarden.detectors import load_detectors
+
+    detectors = load_detectors()
+    if detector_id not in detectors:
+        raise StreamwardenError(f"{detector_id}: no such detector; there are: {', '.join(detectors)}.")
+    return detectors[detector_id]
+
+
+def _print_backtest(result: Backtest, settings: list[str], reopen_within: timedelta) -> None:
+    from streamwarden.detectors.backtest import spans_in_words
+    from streamwarden.readable import clean
+
+    tried = ", ".join(settings)
+    shown = 4 if settings else 2  # columns
+    table = Table(*("resource", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False)
+    for difference in result.differences():
+        tickets = _stretch(difference.in_force), _stretch(difference.tried)
+        table.add_row(*(escape(clean(difference.resource)), *tickets, difference.words)[:shown])
+    if table.row_count:
+        out.print(table, "")
+    out.print(f"in force: {_in_figures(result.in_force, reopen_within)}", soft_wrap=True)
+    if settings:
+        out.print(f"with {escape(tried)}: {_in_figures(result.tried, reopen_within)}", soft_wrap=True)
+    out.print(
+        f"{len(result.hours)} of {result.hours_asked} hours are in the warehouse: {spans_in_words(result.hours)}",
+        soft_wrap=True,
+    )
+
+
+def _stretch(episode: Episode | None) -> str:
+    if episode is None:
+        return "–"
+    closed = f"closed {episode.closed:%m-%d %H:%M}, {episode.close_reason}" if episode.closed else "open at the end"
+    return f"{episode.opened:%Y-%m-%d %H:%M}, {closed}"
+
+
+def _in_figures(outcome: Outcome, reopen_within: timedelta) -> str:
+    tickets, reopened = outcome.tickets(reopen_within)
+    return (
+        f"{tickets:,} ticket{'' if tickets == 1 else 's'}{f' (reopened {reopened} times)' if reopened else ''},"
+        f" {outcome.hours_of('alarm'):,} h in alarm, {outcome.hours_of('skip'):,} h couldn't be judged"
+        f" (resources: {len(outcome.resources):,})"
+    )
 
 
 def _hour(text: str | None) -> datetime:

@@ -69,7 +69,6 @@ def _catalogue(detectors: dict[str, Detector]) -> str:
 
 
 def _detector_page(detector: Detector) -> str:
-    apps = sorted({WRITER_OF[table] for table in detector.reads if table in WRITER_OF})
     params = "".join(
         f"| `{name}` | {p.default} | {_cell(p.unit)} | {_cell(p.why)} |\n" for name, p in detector.params.items()
     )
@@ -86,7 +85,7 @@ def _detector_page(detector: Detector) -> str:
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
-            f" gathered by {', '.join(apps) or 'no app'}.\n",
+            f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
             f"- Plot: `sql/plots/{plot.name}`.\n" if plot.exists() else "",
             f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
             f"\n## What to do\n\n{detector.runbook.strip()}\n",

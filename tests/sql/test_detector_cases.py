@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,16 +14,10 @@ from streamwarden.config import Config
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.evaluate import run
 
+from tests.sql.rows import insert_row
+
 CASES = Path(__file__).parent / "detectors"
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
-NEUTRAL = {
-    "integer": 0,
-    "bigint": 0,
-    "double precision": 0.0,
-    "text": "-",
-    "jsonb": "{}",
-    "boolean": False,
-}
 DETECTORS = load_detectors()
 
 
@@ -62,7 +55,7 @@ def test_case(module_warehouse: sa.Engine, detector: Detector, case: dict[str, A
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         for table, rows in case["given"].items():
             for row in rows or []:
-                _insert(connection, table, {"hour": hour, **row})
+                insert_row(connection, table, {"hour": hour, **row})
         got = {row["resource"]: row for row in run(connection, detector, hour, params)}
         transaction.rollback()
     expected = {row["resource"]: row for row in case["expect"]}
@@ -80,29 +73,3 @@ def _check(row: sa.RowMapping, column: str, value: Any) -> None:
         assert float(row[column]) == pytest.approx(value, rel=1e-3), f"{row['resource']}: {column}"
     else:
         assert row[column] == value, f"{row['resource']}: {column} is {row[column]!r}; reason: {row['reason']}"
-
-
-def _insert(connection: sa.Connection, table: str, row: dict[str, Any]) -> None:
-    """Inserts a row; columns that must have a value and aren't named get a neutral one."""
-    schema, relation = table.split(".")
-    columns = connection.execute(
-        sa.text("""
-            select column_name, data_type, is_nullable, column_default from information_schema.columns
-            where table_schema = :schema and table_name = :relation and is_identity = 'NO'"""),
-        {"schema": schema, "relation": relation},
-    ).all()
-    kinds = {name: kind for name, kind, _, _ in columns}
-    assert kinds, f"no table {table}"
-    if "hour" not in kinds:
-        row.pop("hour")
-    assert set(row) <= set(kinds), f"{table} has no column {set(row) - set(kinds)}"
-    for name, kind, nullable, default in columns:
-        if name not in row and nullable == "NO" and default is None:
-            row[name] = NEUTRAL.get(kind, HOUR)
-    values = {
-        name: json.dumps(value) if kinds[name] == "jsonb" and not isinstance(value, str | None) else value
-        for name, value in row.items()
-    }
-    names = ", ".join(f'"{name}"' for name in values)
-    binds = ", ".join(f"cast(:{name} as {kinds[name]})" for name in values)
-    connection.execute(sa.text(f"insert into {table} ({names}) values ({binds})"), values)

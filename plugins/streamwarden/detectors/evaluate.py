@@ -12,7 +12,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spark_apps.catalogue import WRITER_OF
 from streamwarden.config import Config
 from streamwarden.detectors.load import Detector
 from streamwarden.errors import StreamwardenError
@@ -45,14 +44,26 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
         status = "blocked" if problem else "judged"
         if not problem:
             try:
-                rows = [_evaluation(detector, row, hour) for row in run(connection, detector, hour, params)]
-                _refuse_twins(detector, rows)
+                rows = evaluations(connection, detector, hour, params)
             except StreamwardenError as error:
                 status, problem, rows = "failed", str(error), []
     counts = {s: sum(row["status"] == s for row in rows) for s in ("alarm", "ok", "skip")}
     judgement = Judgement(detector.id, status, problem, counts["alarm"], counts["ok"], counts["skip"])
     _store(engine, detector, hour, params, judgement, rows, time.monotonic() - started)
     return judgement
+
+
+def evaluations(
+    connection: sa.Connection, detector: Detector, hour: datetime, params: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What a detector says of an hour, as `detect.evaluation` has it; nothing is stored.
+
+    Raises:
+        StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
+    """
+    rows = [_evaluation(detector, row, hour) for row in run(connection, detector, hour, params)]
+    _refuse_twins(detector, rows)
+    return rows
 
 
 def run(
@@ -125,14 +136,13 @@ def _plain(value: Any) -> Any:
 
 
 def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> str | None:
-    apps = sorted({WRITER_OF[table] for table in detector.reads if table in WRITER_OF})
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
-        {"hour": hour, "apps": apps},
+        {"hour": hour, "apps": list(detector.apps)},
     )
     known = {app: (status, error) for app, status, error in loads}
     connection.rollback()
-    for app in apps:
+    for app in detector.apps:
         if app not in known:
             return f"app {app} hasn't loaded this hour"
         if known[app][0] != "loaded":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from spark_apps.catalogue import WRITER_OF
 from streamwarden import PROJECT_ROOT
 from streamwarden.config import Config
 from streamwarden.errors import StreamwardenError
@@ -56,23 +58,40 @@ class Detector:
         """SHA-256 of the file: header and SQL."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
+    @cached_property
+    def apps(self) -> tuple[str, ...]:
+        """The Spark apps that write what it reads."""
+        return tuple(sorted({WRITER_OF[table] for table in self.reads if table in WRITER_OF}))
+
     def params_in_force(self, config: Config) -> dict[str, ParameterValue]:
         """Defaults with the config's overrides.
 
         Raises:
             StreamwardenError: the config names a parameter that the detector doesn't have, or of another type.
         """
-        values = {name: parameter.default for name, parameter in self.params.items()}
         settings = config.detectors.get(self.id)
-        for name, value in (settings.params if settings else {}).items():
-            key = f"detectors.{self.id}.params.{name}"
+        return self.with_params(
+            {name: parameter.default for name, parameter in self.params.items()},
+            settings.params if settings else {},
+            f"detectors.{self.id}.params.",
+        )
+
+    def with_params(
+        self, values: Mapping[str, ParameterValue], replaced: Mapping[str, ParameterValue], key: str
+    ) -> dict[str, ParameterValue]:
+        """The values, some of them replaced; `key` is what stands before a name where people wrote it.
+
+        Raises:
+            StreamwardenError: a name that the detector doesn't have, or a value of another type.
+        """
+        for name, value in replaced.items():
             if name not in values:
                 known = ", ".join(sorted(values)) or "none"
-                raise StreamwardenError(f"{key}: unknown parameter; {self.id} has: {known}.")
+                raise StreamwardenError(f"{key}{name}: unknown parameter; {self.id} has: {known}.")
             if _kind(value) != _kind(values[name]):
-                raise StreamwardenError(f"{key}: must be a {_kind(values[name])} like {values[name]!r}, not {value!r}.")
-            values[name] = value
-        return values
+                like = f"{_kind(values[name])} like {values[name]!r}"
+                raise StreamwardenError(f"{key}{name}: must be a {like}, not {value!r}.")
+        return {**values, **replaced}
 
 
 def load_detectors(folder: Path = FOLDER, config: Config | None = None) -> dict[str, Detector]:

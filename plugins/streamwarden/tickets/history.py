@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
 
-from spark_apps.catalogue import WRITER_OF
 from streamwarden.detectors import Detector
 
 LOOK_BACK = timedelta(days=14)  # evaluations older than this before the newest one decide nothing any more
 
 Status = Literal["alarm", "ok", "skip", "gone"]  # gone: judged with complete sources, and the resource isn't there
 CloseReason = Literal["healthy", "deleted"]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A time in which a finding is to have an open ticket."""
+
+    since: datetime
+    """First hour in alarm."""
+    opened: datetime
+    """Hour that opened it, the last of the hours in alarm that it takes."""
+    closed: datetime | None = None
+    """Hour that closed it; null: it is open."""
+    close_reason: CloseReason | None = None
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class Standing:
     last_alarm_hour: datetime | None
     clean: tuple[tuple[datetime, CloseReason], ...] = ()
     """Not open: the hour that closed it last, and the newest clean hour."""
+    episodes: tuple[Episode, ...] = ()
 
     def closes(self, opened_hour: datetime) -> tuple[datetime, CloseReason] | None:
         """Hour and reason that close a ticket opened at `opened_hour`. Without a clean hour since then, it stays."""
@@ -45,8 +58,10 @@ def replay(
     Args:
         open_before: start of an episode that was open already when the hours begin.
     """
-    open_since, last_alarm, run_start = open_before, None, None
+    last_alarm, run_start = None, None
     alarms = oks = 0
+    episodes = [Episode(open_before, open_before)] if open_before else []
+    is_open = open_before is not None
     closing: list[tuple[datetime, CloseReason]] = []
     newest_clean: list[tuple[datetime, CloseReason]] = []
     for hour, status in hours:
@@ -55,14 +70,18 @@ def replay(
         if status == "alarm":
             run_start, last_alarm = (run_start if alarms else hour), hour
             alarms, oks = alarms + 1, 0
-            if open_since is None and alarms >= detector.open_after_hours:
-                open_since = run_start
+            if not is_open and alarms >= detector.open_after_hours:
+                episodes.append(Episode(run_start or hour, hour))
+                is_open = True
             continue
         alarms, oks = 0, oks + 1
-        newest_clean = [(hour, "deleted" if status == "gone" else "healthy")]
-        if open_since is not None and (status == "gone" or oks >= detector.clear_after_hours):
-            open_since, closing = None, newest_clean
-    return Standing(fingerprint, detector.id, open_since, last_alarm, (*closing, *newest_clean))
+        reason: CloseReason = "deleted" if status == "gone" else "healthy"
+        newest_clean = [(hour, reason)]
+        if is_open and (status == "gone" or oks >= detector.clear_after_hours):
+            episodes[-1] = replace(episodes[-1], closed=hour, close_reason=reason)
+            is_open, closing = False, newest_clean
+    open_since = episodes[-1].since if is_open else None
+    return Standing(fingerprint, detector.id, open_since, last_alarm, (*closing, *newest_clean), tuple(episodes))
 
 
 def standings(connection: sa.Connection, detectors: Mapping[str, Detector], newest: datetime) -> list[Standing]:
@@ -84,20 +103,19 @@ def _complete_hours(
     connection: sa.Connection, detectors: Mapping[str, Detector], start: datetime
 ) -> dict[str, list[datetime]]:
     """By detector: the hours it judged while every source of its tables answered in full. Absence means gone then."""
-    needs = sorted({(d.id, WRITER_OF[table]) for d in detectors.values() for table in d.reads if table in WRITER_OF})
-    rows = connection.execute(
-        _COMPLETE,
-        {
-            "start": start,
-            "detectors": list(detectors),
-            "needing": [detector for detector, _ in needs],
-            "apps": [app for _, app in needs],
-        },
-    )
+    judged = connection.execute(_JUDGED, {"start": start, "detectors": list(detectors)})
+    whole = whole_hours(connection, start)
     hours: dict[str, list[datetime]] = {}
-    for detector, hour in rows:
-        hours.setdefault(detector, []).append(hour)
+    for detector, hour in judged:
+        apps = detectors[detector].apps
+        if apps and all((app, hour) in whole for app in apps):
+            hours.setdefault(detector, []).append(hour)
     return hours
+
+
+def whole_hours(connection: sa.Connection, start: datetime) -> set[tuple[str, datetime]]:
+    """Apps and hours whose every source answered in full."""
+    return {(app, hour) for app, hour in connection.execute(_WHOLE, {"start": start})}
 
 
 _HISTORIES = sa.text("""
@@ -121,23 +139,13 @@ _HISTORIES = sa.text("""
       on c.fingerprint = e.fingerprint and c.detector = e.detector and e.hour between :start and :newest
     group by c.fingerprint, c.detector""")
 
+_JUDGED = sa.text("""
+    select detector, hour from detect.judgement
+    where hour >= :start and status = 'judged' and detector = any(:detectors)""")
 # `missing` means that the other side doesn't have it, which is an answer; `refused` and `late` aren't.
-_COMPLETE = sa.text("""
-    with need as (
-      select * from unnest(cast(:needing as text[]), cast(:apps as text[])) as n (detector, app)
-    ),
-    answered as (
-      select c.hour, c.app from detect.coverage as c
-      inner join detect.load as l on c.hour = l.hour and c.app = l.app and l.status = 'loaded'
-      where c.hour >= :start
-      group by c.hour, c.app
-      having bool_or(c.status = 'answered') and not bool_or(c.status in ('refused', 'late'))
-    )
-    select j.detector, j.hour from detect.judgement as j
-    where
-      j.hour >= :start and j.status = 'judged' and j.detector = any(:detectors)
-      and exists (select 1 from need as n where n.detector = j.detector)
-      and not exists (
-        select 1 from need as n
-        where n.detector = j.detector and (j.hour, n.app) not in (select a.hour, a.app from answered as a)
-      )""")
+_WHOLE = sa.text("""
+    select c.app, c.hour from detect.coverage as c
+    inner join detect.load as l on c.hour = l.hour and c.app = l.app and l.status = 'loaded'
+    where c.hour >= :start
+    group by c.app, c.hour
+    having bool_or(c.status = 'answered') and not bool_or(c.status in ('refused', 'late'))""")

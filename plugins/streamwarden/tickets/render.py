@@ -18,7 +18,6 @@ from typing import Any
 import jinja2
 import sqlalchemy as sa
 
-from spark_apps.catalogue import WRITER_OF
 from streamwarden.config import Config
 from streamwarden.detectors import Detector
 from streamwarden.readable import clean, moment, readable_evidence, span
@@ -192,14 +191,13 @@ def _params(detector: Detector, in_force: Mapping[str, Any]) -> list[str]:
 
 def _gaps(connection: sa.Connection, detector: Detector, hour: datetime) -> list[str]:
     """What the detector's sources didn't answer in that hour; the first few and a count."""
-    apps = sorted({WRITER_OF[table] for table in detector.reads if table in WRITER_OF})
     rows = connection.execute(
         sa.text("""
             select source, resource, status, reason, count(*) over () as total from detect.coverage
             where hour = :hour and app = any(:apps) and status <> 'answered'
             group by source, resource, status, reason
             order by status, source, resource limit 5"""),
-        {"hour": hour, "apps": apps},
+        {"hour": hour, "apps": list(detector.apps)},
     ).all()
     lines = [f"{row.source}, {clean(row.resource)}: {row.status}, {clean(row.reason or '')}" for row in rows]
     if rows and rows[0].total > len(rows):

@@ -1,0 +1,274 @@
+"""Backtests: a detector over past hours of the warehouse, with the parameters in force and with others. Stores nothing.
+
+Both are run on one read-only snapshot, and what differs between their tickets is told: a threshold is argued with
+figures. It takes any detector, as it knows no more of one than `evaluate` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import sqlalchemy as sa
+import yaml
+
+from streamwarden.detectors.evaluate import evaluations
+from streamwarden.detectors.load import Detector, ParameterValue
+from streamwarden.errors import StreamwardenError
+from streamwarden.hours import HOUR
+from streamwarden.readable import moment, span
+from streamwarden.tickets.history import Episode, Status, replay, whole_hours
+
+Progress = Callable[[int, int], None]
+"""Called after each hour: hours done, hours in all."""
+Params = Mapping[str, ParameterValue]
+
+
+@dataclass
+class Outcome:
+    """What came of all hours with one set of parameters."""
+
+    params: Params
+    resources: dict[str, str] = field(default_factory=dict)
+    """Fingerprint → the resource, for people."""
+    histories: dict[str, dict[datetime, Status]] = field(default_factory=dict)
+    episodes: dict[str, tuple[Episode, ...]] = field(default_factory=dict)
+
+    def hours_of(self, status: Status) -> int:
+        """Hours of resources with a status."""
+        return sum(found == status for history in self.histories.values() for found in history.values())
+
+    def tickets(self, reopen_within: timedelta) -> tuple[int, int]:
+        """Tickets opened, and how many times one was reopened because the finding was soon back."""
+        total = sum(map(len, self.episodes.values()))
+        reopened = sum(
+            earlier.closed is not None and later.since - earlier.closed <= reopen_within
+            for episodes in self.episodes.values()
+            for earlier, later in pairwise(episodes)
+        )
+        return total - reopened, reopened
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A ticket of one finding under both sets of parameters; null: there is none."""
+
+    fingerprint: str
+    resource: str
+    in_force: Episode | None
+    tried: Episode | None
+
+    @property
+    def words(self) -> str:
+        """What the other parameters change, for people."""
+        if self.in_force is None:
+            return "opens"
+        if self.tried is None:
+            return "stays shut"
+        parts = [_shift("opens", self.in_force.opened, self.tried.opened)]
+        parts.append(_shift("closes", self.in_force.closed, self.tried.closed))
+        return ", ".join(filter(None, parts)) or "the same"
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """The hours that were run and what came of them."""
+
+    detector: str
+    start: datetime
+    end: datetime
+    hours: tuple[datetime, ...]
+    """Hours of [start, end) that the warehouse has."""
+    in_force: Outcome
+    tried: Outcome
+
+    @property
+    def hours_asked(self) -> int:
+        """Hours between start and end."""
+        return (self.end - self.start) // HOUR
+
+    def differences(self) -> list[Difference]:
+        """Every ticket of either outcome, by resource and time; those that overlap in time are one."""
+        resources = self.in_force.resources | self.tried.resources
+        return [
+            Difference(fingerprint, resource, in_force, tried)
+            for fingerprint, resource in sorted(resources.items(), key=lambda item: (item[1], item[0]))
+            for in_force, tried in _pairs(
+                self.in_force.episodes.get(fingerprint, ()), self.tried.episodes.get(fingerprint, ())
+            )
+        ]
+
+
+def parse_settings(detector: Detector, texts: Iterable[str]) -> dict[str, ParameterValue]:
+    """Parameters as people set them on the command line, `name=value`.
+
+    Raises:
+        StreamwardenError: a text without `=`; names and types are checked by `Detector.with_params`.
+    """
+    values: dict[str, ParameterValue] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise StreamwardenError(f"--set {text}: write it as name=value.")
+        parameter = detector.params.get(name)
+        values[name] = value if parameter is None or isinstance(parameter.default, str) else _scalar(value)
+    return values
+
+
+def backtest(
+    engine: sa.Engine, detector: Detector, start: datetime, end: datetime, *,
+    in_force: Params, tried: Params, progress: Progress,
+) -> Backtest:  # fmt: skip
+    """Runs a detector over the hours of [start, end) that the warehouse has, with two sets of parameters.
+
+    What was in alarm before `start` isn't known here: it opens in the first hour.
+
+    Raises:
+        StreamwardenError: the warehouse has none of the hours, or the detector fails in one; one line.
+    """
+    if start >= end:
+        raise StreamwardenError(f"--from {moment(start)}: must be before --to {moment(end)}.")
+    outcomes = [Outcome(in_force)] if dict(in_force) == dict(tried) else [Outcome(in_force), Outcome(tried)]
+    options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with engine.connect().execution_options(**options) as connection:
+        hours = _loaded_hours(connection, detector, start, end)
+        whole = whole_hours(connection, start)
+        for number, hour in enumerate(hours, start=1):
+            for outcome in outcomes:
+                _judge(connection, detector, hour, outcome)
+            progress(number, len(hours))
+    gone_hours = [hour for hour in hours if detector.apps and all((app, hour) in whole for app in detector.apps)]
+    for outcome in outcomes:
+        _find_episodes(detector, outcome, gone_hours)
+    return Backtest(detector.id, start, end, tuple(hours), outcomes[0], outcomes[-1])
+
+
+def for_scripts(result: Backtest, reopen_within: timedelta) -> dict[str, Any]:
+    """A backtest as JSON has it: times in ISO 8601, UTC."""
+    return {
+        "detector": result.detector,
+        "from": result.start.isoformat(),
+        "to": result.end.isoformat(),
+        "hours_asked": result.hours_asked,
+        "hours_in_warehouse": len(result.hours),
+        "in_force": _figures(result.in_force, reopen_within),
+        "tried": _figures(result.tried, reopen_within),
+        "tickets": [
+            {
+                "fingerprint": difference.fingerprint,
+                "resource": difference.resource,
+                "difference": difference.words,
+                "in_force": _episode(difference.in_force),
+                "tried": _episode(difference.tried),
+            }
+            for difference in result.differences()
+        ],
+    }
+
+
+def _figures(outcome: Outcome, reopen_within: timedelta) -> dict[str, Any]:
+    tickets, reopened = outcome.tickets(reopen_within)
+    return {
+        "params": dict(outcome.params),
+        "tickets": tickets,
+        "reopened": reopened,
+        "hours_in_alarm": outcome.hours_of("alarm"),
+        "hours_not_judged": outcome.hours_of("skip"),
+    }
+
+
+def _episode(episode: Episode | None) -> dict[str, str | None] | None:
+    if episode is None:
+        return None
+    return {
+        "since": episode.since.isoformat(),
+        "opened": episode.opened.isoformat(),
+        "closed": episode.closed.isoformat() if episode.closed else None,
+        "close_reason": episode.close_reason,
+    }
+
+
+def spans(hours: Iterable[datetime]) -> list[tuple[datetime, datetime]]:
+    """Hours in order as half-open stretches without a break."""
+    found: list[tuple[datetime, datetime]] = []
+    for hour in hours:
+        if found and found[-1][1] == hour:
+            found[-1] = (found[-1][0], hour + HOUR)
+        else:
+            found.append((hour, hour + HOUR))
+    return found
+
+
+def spans_in_words(hours: Iterable[datetime], most: int = 3) -> str:
+    """The same for people, the newest few."""
+    found = spans(hours)
+    words = [f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}" for start, end in found[-most:]]
+    before = f"{len(found) - most} stretches, the newest: " if len(found) > most else ""
+    return f"{before}{', '.join(words)} UTC"
+
+
+def _judge(connection: sa.Connection, detector: Detector, hour: datetime, outcome: Outcome) -> None:
+    for row in evaluations(connection, detector, hour, dict(outcome.params)):
+        outcome.resources[row["fingerprint"]] = row["resource"]
+        outcome.histories.setdefault(row["fingerprint"], {})[hour] = row["status"]
+
+
+def _find_episodes(detector: Detector, outcome: Outcome, gone_hours: list[datetime]) -> None:
+    for fingerprint, history in outcome.histories.items():
+        gone: dict[datetime, Status] = dict.fromkeys(gone_hours, "gone")
+        outcome.episodes[fingerprint] = replay(fingerprint, detector, sorted((gone | history).items()), None).episodes
+
+
+def _loaded_hours(connection: sa.Connection, detector: Detector, start: datetime, end: datetime) -> list[datetime]:
+    loaded = list(connection.execute(_LOADED, {"apps": list(detector.apps)}).scalars())
+    hours = [hour for hour in loaded if start <= hour < end]
+    if not hours:
+        has = f"it has {spans_in_words(loaded)}" if loaded else "it has none yet"
+        raise StreamwardenError(
+            f"{detector.id}: no hour from {moment(start)} to {moment(end)} is in the warehouse with all that it reads"
+            f" (gathered by {', '.join(detector.apps) or 'no app'}); {has}."
+        )
+    return hours
+
+
+def _pairs(in_force: Iterable[Episode], tried: Iterable[Episode]) -> list[tuple[Episode | None, Episode | None]]:
+    """Episodes of both in order of time; two that overlap are a pair, and each is in one pair only."""
+    left = list(tried)
+    pairs: list[tuple[Episode | None, Episode | None]] = []
+    for episode in in_force:
+        partner = next((other for other in left if _overlap(episode, other)), None)
+        if partner is not None:
+            left.remove(partner)
+        pairs.append((episode, partner))
+    pairs += [(None, other) for other in left]
+    return sorted(pairs, key=lambda pair: min(episode.since for episode in pair if episode))
+
+
+def _overlap(one: Episode, other: Episode) -> bool:
+    return (one.closed is None or other.since < one.closed) and (other.closed is None or one.since < other.closed)
+
+
+def _shift(verb: str, before: datetime | None, after: datetime | None) -> str:
+    if before == after:
+        return ""
+    if before is None or after is None:
+        return "is closed before the end" if before is None else "stays open"
+    return f"{verb} {span(abs((after - before).total_seconds()))} {'earlier' if after < before else 'later'}"
+
+
+def _scalar(text: str) -> ParameterValue:
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return value if isinstance(value, bool | int | float) else text
+
+
+_LOADED = sa.text("""
+    select hour from detect.load
+    where app = any(:apps) and status = 'loaded'
+    group by hour having count(*) = cardinality(cast(:apps as text[]))
+    order by hour""")

@@ -1,0 +1,258 @@
+"""Backtests: what other parameters would have changed, for any detector, with nothing stored."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from streamwarden.config import CONFIG_ENV, Config
+from streamwarden.detectors import Detector, load_detectors
+from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, parse_settings
+from streamwarden.errors import StreamwardenError
+
+from tests.plugins.test_cli import streamwarden
+from tests.sql.rows import insert_row
+
+START = datetime(2026, 1, 5, 10, tzinfo=UTC)
+CASES = Path(__file__).parents[2] / "sql" / "detectors"
+DETECTORS = load_detectors()
+LAGGY = """/*
+title: A test
+severity: warning
+owner: tests
+maturity: experimental
+reads: [metrics.consumer_group_hourly]
+identity: [cluster, group_id]
+params:
+  limit: {default: 100, unit: records, why: "a test"}
+  word: {default: plain, unit: text, why: "a test"}
+open_after_hours: 2
+clear_after_hours: 2
+runbook: none
+blind_spots: none
+*/
+select
+  group_id as resource, case when lag_records is null then 'skip' when lag_records > :limit then 'alarm' else 'ok' end
+    as status, format('%s %s', cast(:word as text), lag_records) as reason, cluster, group_id
+from metrics.consumer_group_hourly where hour = :hour
+"""
+
+
+def hour(number: int) -> datetime:
+    return START + timedelta(hours=number)
+
+
+@pytest.fixture
+def laggy(tmp_path: Path) -> Detector:
+    file = tmp_path / "tests" / "laggy.sql"
+    file.parent.mkdir()
+    file.write_text(LAGGY)
+    return load_detectors(tmp_path)["laggy"]
+
+
+def gathered(warehouse: sa.Engine, apps: tuple[str, ...], number: int, coverage: str = "answered") -> None:
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
+        for app in apps:
+            connection.execute(
+                sa.text("insert into detect.load values (:hour, :app, 'loaded', '{}', null, now(), now())"),
+                {"hour": hour(number), "app": app},
+            )
+            connection.execute(
+                sa.text(
+                    "insert into detect.coverage values (:hour, :app, 'src', 'a', 'answered', null, now()),"
+                    " (:hour, :app, 'src', 'b', :status, 'because', now())"
+                ),
+                {"hour": hour(number), "app": app, "status": coverage},
+            )
+
+
+def lags(warehouse: sa.Engine, group: str, by_hour: dict[int, int | None]) -> None:
+    with warehouse.begin() as connection:
+        for number, lag in by_hour.items():
+            row = {"hour": hour(number), "cluster": "c", "group_id": group, "lag_records": lag}
+            insert_row(connection, "metrics.consumer_group_hourly", row)
+
+
+def run(warehouse: sa.Engine, detector: Detector, hours: int = 12, **settings: Any) -> Backtest:
+    in_force = detector.params_in_force(Config())
+    tried = detector.with_params(in_force, settings, "--set ")
+    return backtest(
+        warehouse, detector, START, hour(hours), in_force=in_force, tried=tried, progress=lambda done, total: None
+    )
+
+
+def told(result: Backtest) -> list[tuple[str, str]]:
+    return [(difference.resource, difference.words) for difference in result.differences()]
+
+
+def everything(warehouse: sa.Engine) -> dict[str, Any]:
+    """All that judging and filing could have written."""
+    tables = ("detect.detector", "detect.judgement", "detect.evaluation", "tickets.ticket", "tickets.change")
+    with warehouse.connect() as connection:
+        return {table: connection.execute(sa.text(f"select count(*) from {table}")).scalar() for table in tables}
+
+
+@pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
+def test_it_takes_every_detector(warehouse: sa.Engine, detector: Detector) -> None:
+    """On the rows of its first case, with parameters of that case: what it says there opens the tickets."""
+    case = yaml.safe_load((CASES / detector.subject / f"{detector.id}.yaml").read_text())[0]
+    at = case.get("hour", START)
+    for number in range(-24, 25, 24):
+        gathered(warehouse, detector.apps, number)
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
+        for table, rows in case["given"].items():
+            for row in rows or []:
+                insert_row(connection, table, {"hour": at, **row})
+    before = everything(warehouse)
+    result = backtest(
+        warehouse, detector, at, at + timedelta(hours=1), in_force=detector.params_in_force(Config()),
+        tried=detector.with_params(detector.params_in_force(Config()), case.get("params", {}), "--set "),
+        progress=lambda done, total: None,
+    )  # fmt: skip
+    assert {(result.tried.resources[f], h[at]) for f, h in result.tried.histories.items()} == {
+        (row["resource"], row["status"]) for row in case["expect"]
+    }
+    alarms = {row["resource"] for row in case["expect"] if row["status"] == "alarm"}
+    opened = {result.tried.resources[f] for f, episodes in result.tried.episodes.items() if episodes}
+    assert opened == (alarms if detector.open_after_hours == 1 else set())
+    json.dumps(for_scripts(result, timedelta(hours=72)))
+    assert everything(warehouse) == before
+
+
+def test_it_tells_what_opens_stays_shut_and_moves(warehouse: sa.Engine, laggy: Detector) -> None:
+    for number in range(12):
+        gathered(warehouse, laggy.apps, number)
+    steady = dict.fromkeys(range(12), 0)
+    lags(warehouse, "calm", steady)
+    lags(warehouse, "low", steady | {3: 60, 4: 60, 5: 60})
+    lags(warehouse, "high", steady | {3: 500, 4: 500})
+    lags(warehouse, "rising", steady | {2: 60, 3: 80, 4: 200, 5: 200, 6: 200, 7: 60})
+    lower = run(warehouse, laggy, limit=50)
+    assert told(lower) == [
+        ("high", "the same"), ("low", "opens"), ("rising", "opens 2 h earlier, closes 1 h later"),
+    ]  # fmt: skip
+    assert told(run(warehouse, laggy, limit=300)) == [("high", "the same"), ("rising", "stays shut")]
+    assert (lower.in_force.tickets(timedelta(hours=72)), lower.in_force.hours_of("alarm")) == ((2, 0), 5)
+    assert (lower.tried.tickets(timedelta(hours=72)), lower.tried.hours_of("alarm")) == ((3, 0), 11)
+    assert told(run(warehouse, laggy)) == [("high", "the same"), ("rising", "the same")]
+
+
+def test_an_episode_that_becomes_two_is_paired_once(warehouse: sa.Engine, laggy: Detector) -> None:
+    for number in range(12):
+        gathered(warehouse, laggy.apps, number)
+    lags(warehouse, "g", dict.fromkeys(range(12), 500) | {4: 150, 5: 150, 6: 150})
+    result = run(warehouse, laggy, limit=200)
+    assert told(result) == [("g", "is closed before the end"), ("g", "opens")]
+    assert result.tried.tickets(timedelta(hours=72)) == (1, 1)  # back within three days: the same ticket
+    assert result.tried.tickets(timedelta(hours=1)) == (2, 0)
+
+
+def test_missing_is_not_healthy(warehouse: sa.Engine, laggy: Detector) -> None:
+    """Skips, hours that weren't gathered and absence without full coverage close nothing."""
+    for number in (0, 1, 2, 3, 8, 9):
+        gathered(warehouse, laggy.apps, number, coverage="refused")
+    lags(warehouse, "g", {0: 500, 1: 500, 2: None, 3: None})
+    result = run(warehouse, laggy)
+    assert [episode.closed for episodes in result.tried.episodes.values() for episode in episodes] == [None]
+    assert (len(result.hours), result.hours_asked, result.tried.hours_of("skip")) == (6, 12, 2)
+
+
+def test_a_resource_that_is_gone_closes_its_ticket(warehouse: sa.Engine, laggy: Detector) -> None:
+    for number in range(4):
+        gathered(warehouse, laggy.apps, number)
+    lags(warehouse, "g", {0: 500, 1: 500})
+    (episode,) = next(iter(run(warehouse, laggy).tried.episodes.values()))
+    assert (episode.since, episode.opened, episode.closed, episode.close_reason) == (
+        hour(0), hour(1), hour(2), "deleted",
+    )  # fmt: skip
+
+
+def test_hours_that_the_warehouse_does_not_have(warehouse: sa.Engine, laggy: Detector) -> None:
+    with pytest.raises(StreamwardenError, match=r"no hour .* is in the warehouse .*; it has none yet\.$"):
+        run(warehouse, laggy)
+    for number in (20, 21, 30):
+        gathered(warehouse, laggy.apps, number)
+    has = "it has 2026-01-06 06:00 to 2026-01-06 08:00, 2026-01-06 16:00 to 2026-01-06 17:00 UTC."
+    with pytest.raises(StreamwardenError, match=has):
+        run(warehouse, laggy)
+
+
+def test_settings_are_parsed_by_what_they_replace(laggy: Detector) -> None:
+    assert parse_settings(laggy, ["limit=8", "word=7"]) == {"limit": 8, "word": "7"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("limit", "--set limit: write it as name=value."),
+        ("limits=1", "--set limits: unknown parameter; laggy has: limit, word."),
+        ("limit=soon", "--set limit: must be a number like 100, not 'soon'."),
+        ("limit=true", "--set limit: must be a number like 100, not True."),
+    ],
+)
+def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, said: str) -> None:
+    with pytest.raises(StreamwardenError, match=re.escape(said)):
+        laggy.with_params(laggy.params_in_force(Config()), parse_settings(laggy, [setting]), "--set ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector; there are: "),
+        (["consumer_rogue", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
+        (["consumer_rogue", "--from", "2026-01-05", "--to", "2026-01-06", "--set", "x=1"], "--set x: unknown"),
+        (["consumer_rogue", "--from", "2026-01-05", "--to", "2026-01-06"], "it has none yet."),
+    ],
+)
+def test_a_slip_is_one_line(warehouse_url: str, tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = command(warehouse_url, tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: str, tmp_path: Path) -> None:
+    for number in range(3):
+        gathered(warehouse, DETECTORS["ebs_volume_starving"].apps, number)
+    with warehouse.begin() as connection:
+        for number in range(3):
+            key = {"hour": hour(number), "account": "1", "region": "r", "volume_id": "vol-1"}
+            what = {"volume_type": "gp2", "size_gib": 100, "state": "in-use", "instance_id": "i-1"}
+            insert_row(connection, "inventory.volume_hourly", key | what)
+            insert_row(
+                connection, "metrics.volume_hourly",
+                key | {
+                    "known_until": hour(number + 1), "minutes_expected": 60, "minutes_present": 60,
+                    "minutes_balance": 60, "iops_mean": 500, "baseline_iops": 300, "bucket_credits": 5400000,
+                    "hours_to_exhaustion": 8, "burst_balance_last_percent": 80,
+                },
+            )  # fmt: skip
+    hours = ["--from", "2026-01-05T09:00", "--to", "2026-01-05T13:00"]
+    arguments = ["ebs_volume_starving", *hours, "--set", "warn_hours=9"]
+    done = command(warehouse_url, tmp_path, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [part.strip() for part in lines[1].split("  ") if part.strip()] == [
+        "vol-1", "–", "2026-01-05 10:00, open at the end", "opens",
+    ]  # fmt: skip
+    assert lines[3].startswith("in force: 0 tickets")
+    assert lines[4].startswith("with warn_hours=9: 1 ticket, 3 h in alarm, 0 h couldn't")
+    assert lines[5] == "3 of 4 hours are in the warehouse: 2026-01-05 10:00 to 2026-01-05 13:00 UTC"
+    scripted = json.loads(command(warehouse_url, tmp_path, *arguments, "--json").stdout)
+    assert scripted["tried"]["params"]["warn_hours"] == 9
+    assert [ticket["difference"] for ticket in scripted["tickets"]] == ["opens"]
+
+
+def command(warehouse_url: str, folder: Path, *arguments: str) -> Any:
+    (folder / "s.yaml").write_text("")
+    return streamwarden(
+        "backtest", *arguments, **{CONFIG_ENV: str(folder / "s.yaml"), "STREAMWARDEN_WAREHOUSE_URL": warehouse_url}
+    )
