@@ -163,11 +163,20 @@ class Broker:
 class Cluster:
     """Several brokers on free ports, one controller quorum."""
 
-    def __init__(self, folder: Path, size: int = 3, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, size: int = 3, *, heap: str = "256m", settings: Mapping[str, str] | None = None
+    ) -> None:
         controllers = {node: free_port() for node in range(1, size + 1)}
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
         self.brokers = [
-            Broker(folder / f"broker-{node}", settings=settings, node_id=node, controller_port=port, voters=voters)
+            Broker(
+                folder / f"broker-{node}",
+                heap=heap,
+                settings=settings,
+                node_id=node,
+                controller_port=port,
+                voters=voters,
+            )
             for node, port in controllers.items()
         ]
         self.bootstrap_servers = ",".join(broker.bootstrap_servers for broker in self.brokers)

@@ -8,10 +8,10 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import hour, load
+from tests.bench import hour, kafka, load
 from tests.bench.figure import Figure
 
-PARTS = {"load": load.measure, "hour": hour.measure}
+PARTS = {"load": load.measure, "kafka": kafka.measure, "hour": hour.measure}
 
 
 def main() -> int:

@@ -1,0 +1,247 @@
+"""Kafka on a real broker: a snapshot of all offsets against the bare client, and the decoding of an hour of commits.
+
+The bare client makes the same calls in the same run, without Spark. `KAFKA_30K=1` adds 30,000 partitions on two
+brokers: a broker runs out of memory maps at some 15,000.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import yaml
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from demo.broker import Broker, Cluster
+from pyspark.sql import SparkSession
+from rich.console import Console
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import CONFIG_ENV
+
+from spark_apps.session import start_session
+from spark_apps.sources.kafka_client import PARTITIONS_PER_REQUEST, SILENT, ClusterSource, led_partitions, read_clusters
+from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_offsets import RECENT_SECONDS, KafkaOffsets
+from tests.bench.figure import Figure
+from tests.spark_apps.offsets_log import TOPIC, commit_key, commit_value, log_partition
+
+GROUPS = [f"bench-group-{i}" for i in range(50)]
+PARTITIONS_PER_TOPIC = 100
+COMMITTED_SHARE = 0.1
+"""Of the cluster's partitions that each group has committed on: 1,000 of 10,000."""
+COMMITS = 1_000_000
+COMMITS_PER_SECOND = 150_000
+TIMES = 3
+LOG_PARTITIONS = 50
+SETTINGS = {"offsets.topic.num.partitions": str(LOG_PARTITIONS)}
+
+
+def measure() -> list[Figure]:
+    """Snapshots of a growing cluster, then the hour of commits."""
+    figures: list[Figure] = []
+    with _fleet(brokers=1) as fleet:
+        for partitions in (1_000, 10_000):
+            figures += _snapshot(fleet, partitions)
+        figures += _hour_of_commits(fleet)
+        figures.append(Figure("memory of Spark and its tasks after it all", fleet.memory_gib(), "GiB"))
+    if os.environ.get("KAFKA_30K"):
+        with _fleet(brokers=2) as fleet:
+            figures += _snapshot(fleet, 30_000)
+    return figures
+
+
+@dataclass
+class _Fleet:
+    """A broker or several, and a Spark session whose config knows them as `bench`."""
+
+    servers: str
+    spark: SparkSession
+    brokers: set[int]
+    partitions: int = 0
+
+    def cost(self, work: Callable[[], int]) -> tuple[float, float]:
+        """Seconds and CPU seconds of this process, the driver's JVM and the tasks, without the brokers'."""
+        started, cpu = time.monotonic(), self._cpu_seconds()
+        work()
+        return time.monotonic() - started, self._cpu_seconds() - cpu
+
+    def memory_gib(self) -> float:
+        """Proportional set size of the same processes."""
+        return float(sum(process.memory_full_info().pss for process in self._family()) / 2**30)
+
+    def _family(self) -> Iterator[psutil.Process]:
+        mine = psutil.Process()
+        yield mine
+        yield from (child for child in mine.children(recursive=True) if child.pid not in self.brokers)
+
+    def _cpu_seconds(self) -> float:
+        # With what their ended children took: the sources fork some.
+        return sum(sum(process.cpu_times()[:4]) for process in self._family())
+
+
+@contextmanager
+def _fleet(brokers: int) -> Iterator[_Fleet]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(dir=PROJECT_ROOT / "var")))
+        if brokers == 1:
+            broker = stack.enter_context(Broker(folder, heap="1g", settings=SETTINGS))
+            servers, pids = broker.bootstrap_servers, {broker.pid}
+        else:
+            cluster = stack.enter_context(Cluster(folder, size=brokers, heap="1g", settings=SETTINGS))
+            servers, pids = cluster.bootstrap_servers, {broker.pid for broker in cluster.brokers}
+        config = folder / "streamwarden.yaml"
+        config.write_text(yaml.safe_dump({"kafka": [{"name": "bench", "bootstrap_servers": servers}]}))
+        os.environ[CONFIG_ENV] = str(config)
+        spark = start_session("bench", master="local[2]")
+        stack.callback(spark.stop)
+        yield _Fleet(servers, spark, pids)
+
+
+def _snapshot(fleet: _Fleet, partitions: int) -> list[Figure]:
+    _grow(fleet, partitions)
+    now_ms = int(time.time() * 1000)
+    span = {"from": now_ms - 3_600_000, "to": now_ms + 3_600_000}
+
+    def ours() -> int:
+        return _rows(fleet, KafkaOffsets, **span)
+
+    def bare() -> int:
+        return _bare_snapshot(fleet.servers, **span)
+
+    expected = partitions + len(GROUPS) * round(COMMITTED_SHARE * partitions)
+    rows = ours(), bare()  # warm
+    if min(rows) < expected:
+        raise AssertionError(f"{rows} rows by our source and by the bare client, {expected} were to be found")
+    costs = [(*fleet.cost(bare), *fleet.cost(ours)) for _ in range(TIMES)]
+    bare_s, bare_cpu, our_s, our_cpu = map(median, zip(*costs, strict=True))
+    what = f"{partitions:,} partitions, {expected - partitions:,} commits"
+    return [
+        Figure(f"{what}: bare client", bare_s, "s"),
+        Figure(f"{what}: bare client, CPU", bare_cpu, "s"),
+        Figure(f"{what}: our source", our_s, "s"),
+        Figure(f"{what}: our source, CPU", our_cpu, "s"),
+        Figure(f"{what}: against the bare client", our_s / bare_s, "times", 1.5),
+        Figure(f"{what}: against the bare client, CPU", our_cpu / bare_cpu, "times", 1.5),
+    ]
+
+
+def _rows(fleet: _Fleet, source: type[ClusterSource], **options: int) -> int:
+    """Reads a source into Spark's memory, as the apps do."""
+    frame = read_clusters(fleet.spark, source, ["bench"], **options).persist()
+    try:
+        return frame.filter("gap is null").count()
+    finally:
+        frame.unpersist(blocking=True)
+
+
+def _grow(fleet: _Fleet, partitions: int) -> None:
+    """More topics, one at a time of a size that the broker takes in; then every group commits."""
+    admin = AdminClient({"bootstrap.servers": fleet.servers})
+    count = partitions // PARTITIONS_PER_TOPIC
+    for i in range(fleet.partitions // PARTITIONS_PER_TOPIC, count):
+        admin.create_topics([NewTopic(f"bench-{i}", PARTITIONS_PER_TOPIC, 1)])[f"bench-{i}"].result(60)
+    fleet.partitions = partitions
+    _wait_for_leaders(fleet.servers, partitions)
+    places = [TopicPartition(f"bench-{i % count}", i // count) for i in range(round(COMMITTED_SHARE * partitions))]
+    for number, group in enumerate(GROUPS):
+        consumer = Consumer(
+            {"bootstrap.servers": fleet.servers, "group.id": group, "enable.auto.commit": False}, logger=SILENT
+        )
+        consumer.commit(offsets=[TopicPartition(p.topic, p.partition, number) for p in places], asynchronous=False)
+        consumer.close()
+
+
+def _wait_for_leaders(servers: str, partitions: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        # A client that asked while topics were being created keeps its opinion: a fresh one each time.
+        led = led_partitions(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10))
+        if sum(leader >= 0 for topic, _, leader in led if topic != TOPIC) == partitions:
+            return
+        time.sleep(0.5)
+    raise AssertionError(f"{partitions} partitions didn't get their leaders within a minute")
+
+
+def _bare_snapshot(servers: str, **span: int) -> int:
+    """Metadata, groups, their commits, six kinds of offsets of every partition; returns rows, of the last kind only."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    metadata = admin.list_topics(timeout=10)
+    keys = sorted((topic, p) for topic, told in metadata.topics.items() for p in told.partitions)
+    groups = [group.group_id for group in admin.list_consumer_groups(request_timeout=10).result().valid]
+    committed = {
+        g: admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(g)], request_timeout=10)[g] for g in groups
+    }
+    commits = [
+        (group, place.topic, place.partition, place.offset)
+        for group, future in committed.items()
+        for place in future.result().topic_partitions
+    ]
+    kinds = [
+        (OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED),
+        (OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
+        (OffsetSpec.for_timestamp(span["from"]), IsolationLevel.READ_UNCOMMITTED),
+        (OffsetSpec.for_timestamp(int(time.time() - RECENT_SECONDS) * 1000), IsolationLevel.READ_UNCOMMITTED),
+        (OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),
+    ]
+    logs: dict[tuple[str, int], list[int]] = {key: [] for key in keys}
+    for spec, isolation in kinds:
+        futures: dict[TopicPartition, Any] = {}
+        for i in range(0, len(keys), PARTITIONS_PER_REQUEST):
+            asked = {TopicPartition(*key): spec for key in keys[i : i + PARTITIONS_PER_REQUEST]}
+            futures |= admin.list_offsets(asked, isolation_level=isolation, request_timeout=10)
+        for place, future in futures.items():
+            logs[place.topic, place.partition].append(future.result().offset)
+    return len(commits) + len(logs)
+
+
+def _hour_of_commits(fleet: _Fleet) -> list[Figure]:
+    started_ms = int(time.time() * 1000)
+    _write_commits(fleet.servers)
+    span = {"from": started_ms, "to": started_ms + 3_600_000}
+
+    def read() -> int:
+        return _rows(fleet, KafkaCommits, slices=2, **span)
+
+    if (rows := read()) < COMMITS:  # warm
+        raise AssertionError(f"{rows} of {COMMITS} commits were read")
+    costs = [fleet.cost(read) for _ in range(TIMES)]
+    seconds, cpu = (median(cost) for cost in zip(*costs, strict=True))
+    return [
+        Figure("an hour of 1 M commits, decoded and kept", seconds, "s", COMMITS / COMMITS_PER_SECOND),
+        Figure("an hour of 1 M commits: CPU", cpu, "s"),
+        Figure("commits per second", COMMITS / seconds, "commits/s"),
+    ]
+
+
+def _write_commits(servers: str) -> None:
+    """Records as the groups' coordinators write them, by a producer that the broker takes for an administrator."""
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "client.id": "__admin_client",
+            "queue.buffering.max.messages": COMMITS,
+            "linger.ms": 50,
+        }
+    )
+    console, places = Console(), COMMITS // len(GROUPS) // 20
+    console.print(f"  writing {COMMITS:,} commits …")
+    keys = [
+        (commit_key(group, f"bench-{i % 100}", i // 100), log_partition(group, LOG_PARTITIONS))
+        for i in range(places)
+        for group in GROUPS
+    ]
+    for turn in range(COMMITS // len(keys)):
+        value = commit_value(4, 1000 * turn, int(time.time() * 1000))
+        for key, partition in keys:
+            producer.produce(TOPIC, value, key, partition=partition)
+        producer.poll(0)
+    if producer.flush(60):
+        raise AssertionError("not all commits were written")
