@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -37,6 +38,8 @@ detectors_app = typer.Typer(help="The rules: list and explain them.", no_args_is
 config_app = typer.Typer(help="The config file.", no_args_is_help=True)
 warehouse_app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
 app.add_typer(detectors_app, name="detectors")
+tickets_app = typer.Typer(help="Tickets: list them, have one quiet, hear of it again.", no_args_is_help=True)
+app.add_typer(tickets_app, name="tickets")
 app.add_typer(config_app, name="config")
 app.add_typer(warehouse_app, name="warehouse")
 out = Console()
@@ -44,6 +47,10 @@ HourOption = Annotated[
     str | None, typer.Option(help="Start of the hour, UTC, e.g. 2026-11-21T05:00; the last full one.")
 ]
 DetectorArgument = Annotated[str, typer.Argument(metavar="DETECTOR", help="Its id; `detectors list` shows them.")]
+
+FingerprintArgument = Annotated[
+    str, typer.Argument(metavar="FINGERPRINT", help="The finding, or how it begins; `tickets list` shows them.")
+]
 
 
 @app.callback()
@@ -189,6 +196,53 @@ def explain(
     print(psql_script(detector, in_force, _hour(hour)))
 
 
+@tickets_app.command("list")
+def list_tickets() -> None:
+    """List tickets that are open or muted."""
+    from streamwarden.readable import clean
+    from streamwarden.tickets.muting import listed
+
+    table = Table("finding", "severity", "since", "state", "title", "in the tracker", box=None, pad_edge=False)
+    with _warehouse().connect() as connection:
+        for ticket in listed(connection):
+            where = ticket["external_url"] or ""
+            cells = ticket["fingerprint"][:12], ticket["severity"], f"{ticket['opened_hour']:%Y-%m-%d %H:%M}"
+            table.add_row(*cells, _state(ticket), escape(clean(ticket["title"])), escape(where))
+    out.print(table if table.row_count else "No ticket is open or muted.")
+
+
+@tickets_app.command("mute")
+def mute_ticket(
+    fingerprint: FingerprintArgument,
+    reason: Annotated[str, typer.Option(help="Why; it is told to the tracker.")],
+    until: Annotated[str | None, typer.Option(help="Time (UTC), e.g. 2026-12-01 or 2026-12-01T08:00.")] = None,
+    forever: Annotated[bool, typer.Option("--forever", help="It won't be fixed: close it and keep it closed.")] = False,
+) -> None:
+    """Have a ticket quiet until a time, or for good. A rise in severity ends a snooze earlier."""
+    from streamwarden.tickets import muting
+
+    if forever == (until is not None):
+        raise typer.BadParameter("say either --until TIME or --forever.")
+    warehouse, end = _warehouse(), _time(until) if until else None
+    with warehouse.connect() as connection:
+        ticket = muting.find(connection, fingerprint)
+    muting.mute(warehouse, ticket["ticket_id"], until=end, who=getpass.getuser(), why=reason)
+    how = f"quiet until {end:%Y-%m-%d %H:%M} UTC" if end else "closed for good"
+    out.print(f"{escape(ticket['title'])}: {how}. The tracker hears of it with the next hour.", soft_wrap=True)
+
+
+@tickets_app.command("unmute")
+def unmute_ticket(fingerprint: FingerprintArgument) -> None:
+    """Hear of a ticket again: at once when it is open, else when its finding is in alarm."""
+    from streamwarden.tickets import muting
+
+    warehouse = _warehouse()
+    with warehouse.connect() as connection:
+        ticket = muting.find(connection, fingerprint)
+    muting.unmute(warehouse, ticket["ticket_id"], who=getpass.getuser())
+    out.print(f"{escape(ticket['title'])}: no longer muted.", soft_wrap=True)
+
+
 @config_app.command()
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; else the one in force.")] = None,
@@ -244,6 +298,20 @@ def _warehouse() -> sa.Engine:
     from streamwarden.warehouse import open_warehouse
 
     return open_warehouse(_config())
+
+
+def _state(ticket: sa.RowMapping) -> str:
+    if ticket["muted"] == "snoozed":
+        return f"{ticket['state']}, snoozed until {ticket['muted_until']:%Y-%m-%d %H:%M}"
+    return "won't fix" if ticket["muted"] else str(ticket["state"])
+
+
+def _time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise StreamwardenError(f"--until {text}: not a time; write it like 2026-12-01 or 2026-12-01T08:00.") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _detector(detector_id: str) -> Detector:

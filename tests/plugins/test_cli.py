@@ -10,7 +10,8 @@ import pytest
 from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV
 
 COMMANDS = (
-    [], ["run"], ["migrate"], ["docs"], ["report"], ["backtest"], ["detectors"], ["detectors", "list"], ["detectors", "explain"],
+    [], ["run"], ["migrate"], ["docs"], ["report"], ["backtest"], ["tickets"], ["tickets", "list"],
+    ["tickets", "mute"], ["tickets", "unmute"], ["detectors"], ["detectors", "list"], ["detectors", "explain"],
     ["config"], ["config", "check"], ["warehouse"], ["warehouse", "url"], ["warehouse", "psql"], ["warehouse", "stop"],
 )  # fmt: skip
 

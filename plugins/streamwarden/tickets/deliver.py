@@ -16,7 +16,8 @@ from streamwarden.hours import start_of_hour
 from streamwarden.readable import clean
 from streamwarden.tickets import render
 from streamwarden.tickets.console_sink import ConsoleSink
-from streamwarden.tickets.reconcile import STORM, close_as_wont_fix, reconcile
+from streamwarden.tickets.muting import close_as_wont_fix
+from streamwarden.tickets.reconcile import STORM, reconcile
 from streamwarden.tickets.roundup_sink import RoundupSink
 from streamwarden.tickets.sinks import Draft, Issue, Sink, TrackerDown, Update
 

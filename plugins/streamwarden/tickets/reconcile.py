@@ -22,8 +22,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from streamwarden.config import Config
 from streamwarden.detectors import Detector
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import start_of_hour
 from streamwarden.readable import clean, moment
 from streamwarden.tickets import render
 from streamwarden.tickets.causes import Linkable, causes, layer
@@ -91,39 +89,6 @@ def reconcile(
         return run.plan
 
 
-def mute(engine: sa.Engine, ticket_id: int, *, until: datetime | None, who: str, now: datetime | None = None) -> None:
-    """Snoozes a ticket until a time, or for ever (won't fix: it is closed and stays so) when `until` is null.
-
-    Raises:
-        StreamwardenError: there is no such ticket, or the time is past.
-    """
-    now = now or datetime.now(UTC)
-    if until is not None and until <= now:
-        raise StreamwardenError(f"ticket {ticket_id}: the snooze would end at {moment(until)}, which is past.")
-    with engine.begin() as connection:
-        ticket = connection.execute(
-            sa.text("select * from tickets.ticket where ticket_id = :id for update"), {"id": ticket_id}
-        ).mappings().first()  # fmt: skip
-        if ticket is None:
-            raise StreamwardenError(f"ticket {ticket_id}: no such ticket; the table tickets.ticket has them.")
-        kind = "wont_fix" if until is None else "snoozed"
-        _update(connection, ticket_id, muted=kind, muted_until=until)
-        if until is not None:
-            text = f"Snoozed until {moment(until)} by {clean(who)}. A rise in severity ends it earlier."
-            _change(connection, ticket_id, "comment", start_of_hour(now), text)
-        elif ticket["state"] == "open":
-            close_as_wont_fix(connection, ticket_id, now)
-            _change(connection, ticket_id, "close", start_of_hour(now), f"Won't be fixed, says {clean(who)}.")
-
-
-def close_as_wont_fix(connection: sa.Connection, ticket_id: int, now: datetime) -> None:
-    """Closes a ticket for good, as a person asked."""
-    _update(
-        connection, ticket_id, state="closed", muted="wont_fix", muted_until=None,
-        close_reason="wont_fix", closed_hour=start_of_hour(now),
-    )  # fmt: skip
-
-
 def _apply(run: _Run, found: Sequence[Standing]) -> None:
     tickets = _newest_tickets(run.connection, [standing.fingerprint for standing in found])
     run.alarms = _newest_alarms(run, found)
@@ -174,7 +139,7 @@ def _keep(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
     risen = _rises(ticket["severity"], alarm.severity)
     if ticket["muted"] == "snoozed" and risen:
         values |= {"muted": None, "muted_until": None}
-    _update(run.connection, ticket["ticket_id"], **values)
+    update_ticket(run.connection, ticket["ticket_id"], **values)
     if ticket["muted"] == "snoozed" and not risen:
         return
     if ticket["summary_ticket_id"] is not None:
@@ -188,24 +153,28 @@ def _keep(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
         heading = "Something changed."
     else:
         return
-    _change(run.connection, ticket["ticket_id"], "comment", alarm.hour, render.comment(heading, alarm), kind_of(alarm))
+    plan_change(
+        run.connection, ticket["ticket_id"], "comment", alarm.hour, render.comment(heading, alarm), kind_of(alarm)
+    )
     run.plan.commented += 1
 
 
 def _reopen(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
     alarm = run.alarms[standing.fingerprint]
-    _update(
+    update_ticket(
         run.connection, ticket["ticket_id"],
         state="open", muted=None, muted_until=None, closed_hour=None, close_reason=None, severity=alarm.severity,
         opened_hour=standing.open_since, last_alarm_hour=alarm.hour, touches=alarm.touches,
     )  # fmt: skip
     heading = f"It is back since {moment(standing.open_since or alarm.hour)}."
-    _change(run.connection, ticket["ticket_id"], "reopen", alarm.hour, render.comment(heading, alarm), kind_of(alarm))
+    plan_change(
+        run.connection, ticket["ticket_id"], "reopen", alarm.hour, render.comment(heading, alarm), kind_of(alarm)
+    )
     run.plan.reopened += 1
 
 
 def _close(run: _Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, reason: str) -> None:
-    _update(run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=reason)
+    update_ticket(run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=reason)
     run.plan.closed += 1
     if ticket["summary_ticket_id"] is not None:
         return
@@ -214,7 +183,7 @@ def _close(run: _Run, standing: Standing, ticket: sa.RowMapping, hour: datetime,
         {"f": standing.fingerprint, "hour": hour},
     ).scalar()
     body = render.closing(run.detectors[standing.detector], ticket["resource"], hour, reason, said)
-    _change(run.connection, ticket["ticket_id"], "close", hour, body)
+    plan_change(run.connection, ticket["ticket_id"], "close", hour, body)
 
 
 def _open(run: _Run, fresh: Sequence[Standing], tickets: Mapping[str, sa.RowMapping]) -> list[tuple[str, int]]:
@@ -261,7 +230,7 @@ def _tell(run: _Run, opened: Sequence[tuple[str, int]]) -> None:
             sa.text("select opened_hour from tickets.ticket where ticket_id = :id"), {"id": ticket_id}
         ).scalar_one()
         body = render.body(run.connection, run.config, run.detectors[alarm.detector], alarm, since)
-        _change(run.connection, ticket_id, "create", alarm.hour, body, kind_of(alarm))
+        plan_change(run.connection, ticket_id, "create", alarm.hour, body, kind_of(alarm))
 
 
 def _link(run: _Run, opened: set[int]) -> None:
@@ -282,13 +251,13 @@ def _link(run: _Run, opened: set[int]) -> None:
         ticket, cause = by_fingerprint[fingerprint], by_fingerprint[cause_fingerprint]
         if ticket["cause_ticket_id"] == cause["ticket_id"]:
             continue
-        _update(run.connection, ticket["ticket_id"], cause_ticket_id=cause["ticket_id"])
+        update_ticket(run.connection, ticket["ticket_id"], cause_ticket_id=cause["ticket_id"])
         if ticket["ticket_id"] in opened or ticket["summary_ticket_id"] is not None:
             continue
         if ticket["muted"] is None:
             link = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
             body = f"A possible cause is known now, it shares {clean(touch)}: {clean(cause['title'])}\n{link}"
-            _change(run.connection, ticket["ticket_id"], "comment", run.newest, body)
+            plan_change(run.connection, ticket["ticket_id"], "comment", run.newest, body)
             run.plan.commented += 1
 
 
@@ -302,7 +271,7 @@ def _summary(run: _Run, storm: Sequence[Standing]) -> int:
         sa.text("select ticket_id from tickets.ticket where fingerprint = :f and state = 'open'"), {"f": fingerprint}
     ).scalar()
     if open_one is not None:
-        _change(run.connection, open_one, "comment", run.newest, body)
+        plan_change(run.connection, open_one, "comment", run.newest, body)
         return int(open_one)
     ticket_id = run.connection.execute(
         _TICKET,
@@ -321,7 +290,7 @@ def _summary(run: _Run, storm: Sequence[Standing]) -> int:
             "sink": run.config.tickets.sink,
         },
     ).scalar_one()
-    _change(run.connection, ticket_id, "create", run.newest, body)
+    plan_change(run.connection, ticket_id, "create", run.newest, body)
     return int(ticket_id)
 
 
@@ -329,7 +298,7 @@ def _settle_storms(run: _Run) -> None:
     """Tells of what got worse in a storm, and closes storms whose findings are all over."""
     for summary_id, lines in run.risen.items():
         more = f"\nand {len(lines) - 50} more" if len(lines) > 50 else ""
-        _change(run.connection, summary_id, "comment", run.newest, "\n".join(lines[:50]) + more)
+        plan_change(run.connection, summary_id, "comment", run.newest, "\n".join(lines[:50]) + more)
         run.plan.commented += 1
     calm = run.connection.execute(
         sa.text("""
@@ -341,8 +310,8 @@ def _settle_storms(run: _Run) -> None:
         {"storm": STORM},
     ).all()
     for ticket_id, hour, members in calm:
-        _update(run.connection, ticket_id, state="closed", closed_hour=hour, close_reason="healthy")
-        _change(run.connection, ticket_id, "close", hour, f"All {members} findings of this storm are over.")
+        update_ticket(run.connection, ticket_id, state="closed", closed_hour=hour, close_reason="healthy")
+        plan_change(run.connection, ticket_id, "close", hour, f"All {members} findings of this storm are over.")
 
 
 def _move_to_sink(run: _Run) -> None:
@@ -360,7 +329,7 @@ def _move_to_sink(run: _Run) -> None:
         )
         if summary_id is None:
             body = f"{title}. In alarm since {moment(opened_hour)}; moved here from another tracker."
-            _change(run.connection, ticket_id, "create", run.newest, body)
+            plan_change(run.connection, ticket_id, "create", run.newest, body)
 
 
 def _end_snoozes(run: _Run) -> None:
@@ -373,7 +342,9 @@ def _end_snoozes(run: _Run) -> None:
     ).all()
     for ticket_id, state in ended:
         if state == "open":
-            _change(run.connection, ticket_id, "reopen", run.newest, "The snooze has ended and it is still in alarm.")
+            plan_change(
+                run.connection, ticket_id, "reopen", run.newest, "The snooze has ended and it is still in alarm."
+            )
 
 
 def _newest_tickets(connection: sa.Connection, fingerprints: list[str]) -> dict[str, sa.RowMapping]:
@@ -414,9 +385,10 @@ def _told(connection: sa.Connection, ticket_id: int) -> set[str]:
     return set(rows.scalars())
 
 
-def _change(
+def plan_change(
     connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, body: str, matters: str | None = None
 ) -> None:
+    """Notes what is to be told to the tracker."""
     connection.execute(
         sa.text(
             "insert into tickets.change (ticket_id, action, hour, body, matters)"
@@ -426,7 +398,8 @@ def _change(
     )
 
 
-def _update(connection: sa.Connection, ticket_id: int, **values: Any) -> None:
+def update_ticket(connection: sa.Connection, ticket_id: int, **values: Any) -> None:
+    """Sets columns of a ticket."""
     table = sa.table("ticket", *(sa.column(name, _TYPES.get(name)) for name in ("ticket_id", "updated_at", *values)),
                      schema="tickets")  # fmt: skip
     connection.execute(

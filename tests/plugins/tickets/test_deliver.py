@@ -129,7 +129,7 @@ def test_what_was_not_answered_in_the_hour_stands_in_the_text(story: Story, sink
 def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str], story: Story) -> None:
     story.judge(0, {"[bold]x[/bold]": "alarm"})
     assert "1 opened" in reconcile_and_deliver(story.engine, Config(), DETECTORS)
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera")
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
     reconcile_and_deliver(story.engine, Config(), DETECTORS)
     printed = capsys.readouterr().out
-    assert "[bold]x[/bold]" in printed and "Won't be fixed, says Vera." in printed
+    assert "[bold]x[/bold]" in printed and "Won't be fixed, says Vera: Known." in printed

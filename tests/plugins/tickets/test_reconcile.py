@@ -172,7 +172,7 @@ def test_what_gets_worse_in_a_storm_is_told_once(story: Story, run: Any) -> None
 def test_wont_fix_is_never_heard_of_again(story: Story, run: Any) -> None:
     story.judge(0, {"v1": "alarm"}, severity="warning")
     run()
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera")
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
     assert story.actions() == ["create", "close"]
     for number in range(1, 200, 30):
         story.judge(number, {"v1": "alarm"}, severity="critical")
@@ -183,7 +183,7 @@ def test_wont_fix_is_never_heard_of_again(story: Story, run: Any) -> None:
 def test_a_snooze_is_silent_and_ends_by_itself(story: Story, run: Any) -> None:
     story.judge(0, {"v1": "alarm"}, severity="warning")
     run(hour(1))
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(5), who="Vera", now=hour(1))
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(5), who="Vera", why="Known.", now=hour(1))
     story.judge(2, {"v1": "alarm"}, severity="warning", reason="Another thing.")
     assert run(hour(3)).commented == 0
     story.judge(5, {"v1": "alarm"}, severity="warning", reason="Another thing.")
@@ -195,7 +195,7 @@ def test_a_snooze_is_silent_and_ends_by_itself(story: Story, run: Any) -> None:
 def test_a_rise_in_severity_ends_a_snooze(story: Story, run: Any) -> None:
     story.judge(0, {"v1": "alarm"}, severity="warning")
     run(hour(1))
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(100), who="Vera", now=hour(1))
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(100), who="Vera", why="Known.", now=hour(1))
     story.judge(2, {"v1": "alarm"}, severity="critical")
     assert run(hour(3)).commented == 1
     assert story.tickets()[0]["muted"] is None
@@ -204,7 +204,7 @@ def test_a_rise_in_severity_ends_a_snooze(story: Story, run: Any) -> None:
 def test_a_snoozed_finding_that_went_away_does_not_reopen_before_its_time(story: Story, run: Any) -> None:
     story.judge(0, {"v1": "alarm"})
     run(hour(1))
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(9), who="Vera", now=hour(1))
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(9), who="Vera", why="Known.", now=hour(1))
     for number, status in ((1, "ok"), (2, "ok"), (4, "alarm")):
         story.judge(number, {"v1": status})
         assert run(hour(number + 1)).reopened == 0
@@ -214,9 +214,9 @@ def test_a_snoozed_finding_that_went_away_does_not_reopen_before_its_time(story:
 
 def test_muting_what_is_not_there_or_in_the_past_is_one_clear_line(story: Story) -> None:
     with pytest.raises(StreamwardenError, match="ticket 7: no such ticket"):
-        mute(story.engine, 7, until=None, who="Vera")
+        mute(story.engine, 7, until=None, who="Vera", why="Known.")
     with pytest.raises(StreamwardenError, match="which is past"):
-        mute(story.engine, 7, until=hour(0), who="Vera")
+        mute(story.engine, 7, until=hour(0), who="Vera", why="Known.")
 
 
 def test_findings_that_touch_the_same_thing_are_linked_and_the_lower_layer_is_the_cause(

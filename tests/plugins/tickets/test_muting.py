@@ -1,0 +1,110 @@
+"""Tickets by hand: the command line on a real warehouse, and what the next hours make of it."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamwarden.config import CONFIG_ENV, Config
+from streamwarden.errors import StreamwardenError
+from streamwarden.tickets import deliver, mute, reconcile, unmute
+from streamwarden.tickets.muting import find
+
+from tests.plugins.test_cli import streamwarden
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
+
+LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
+
+
+@pytest.fixture
+def command(warehouse_url: str, tmp_path: Path) -> Any:
+    (tmp_path / "s.yaml").write_text("")
+    environment = {CONFIG_ENV: str(tmp_path / "s.yaml"), "STREAMWARDEN_WAREHOUSE_URL": warehouse_url, "USER": "vera"}
+    return lambda *arguments: streamwarden("tickets", *arguments, **environment)
+
+
+def well(done: subprocess.CompletedProcess[str]) -> str:
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_ticket_by_hand(story: Story, config: Config, command: Any) -> None:
+    assert "No ticket is open or muted." in well(command("list"))
+    story.judge(0, {"[b]v1": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    finding = print_of("[b]v1")[:12]
+    assert finding in well(command("list")) and "[b]v1" in well(command("list"))
+    told = well(command("mute", finding, "--until", f"{LATER:%Y-%m-%dT%H:%M}", "--reason", "A migration runs."))
+    assert f"quiet until {LATER:%Y-%m-%d %H:%M} UTC" in told
+    assert story.changes()[-1]["body"].startswith(
+        f"Snoozed until {LATER:%Y-%m-%d %H:%M} UTC by vera: A migration runs. "
+    )
+    assert f"open, snoozed until {LATER:%Y-%m-%d %H:%M}" in well(command("list"))
+    well(command("unmute", finding))
+    well(command("mute", finding, "--forever", "--reason", "It is a test's."))
+    assert "won't fix" in well(command("list"))
+    assert story.actions() == ["create", "comment", "reopen", "close"]
+
+
+def test_a_slip_is_told_in_a_line(story: Story, config: Config, command: Any) -> None:
+    story.judge(0, {"v1": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    finding = print_of("v1")[:12]
+    for arguments, said in (
+        (["unmute", finding], "isn't muted."),
+        (["mute", finding, "--until", "soon", "--reason", "x"], "--until soon: not a time; write it like 2026-12-01"),
+    ):
+        done = command(*arguments)
+        assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+        assert said in done.stderr
+    assert command("mute", finding, "--reason", "x").returncode == 2
+    assert story.actions() == ["create"]
+
+
+def test_a_finding_is_named_by_how_its_fingerprint_begins(story: Story, config: Config) -> None:
+    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    with story.engine.connect() as connection:
+        assert find(connection, print_of("v1")[:20].upper())["resource"] == "v1"
+        with pytest.raises(StreamwardenError, match="2 findings begin so, write more of it: "):
+            find(connection, "")
+        with pytest.raises(
+            StreamwardenError, match="z%: no ticket has such a fingerprint; `streamwarden tickets list`"
+        ):
+            find(connection, "z%")
+
+
+@pytest.mark.parametrize("hours", [1, 200])
+def test_what_is_unmuted_is_heard_of_at_the_next_alarm(story: Story, config: Config, hours: int) -> None:
+    story.judge(0, {"v1": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.", now=hour(0))
+    story.judge(hours, {"v1": "alarm"})
+    assert reconcile(story.engine, config, DETECTORS).reopened == 0
+    unmute(story.engine, story.tickets()[0]["ticket_id"], who="Vera")
+    plan = reconcile(story.engine, config, DETECTORS)
+    assert plan.opened + plan.reopened == 1
+    assert story.tickets()[-1]["state"] == "open"
+
+
+def test_a_finding_of_a_storm_is_muted_without_a_word_to_the_tracker(
+    story: Story, sink: MemorySink, config: Config
+) -> None:
+    """It has no ticket of its own there."""
+    story.judge(0, {f"v{n}": "alarm" for n in range(6)})
+    reconcile(story.engine, config, DETECTORS)
+    member = next(t["ticket_id"] for t in story.tickets() if t["summary_ticket_id"])
+    told = len(story.actions())
+    mute(story.engine, member, until=LATER, who="Vera", why="Known.")
+    unmute(story.engine, member, who="Vera")
+    mute(story.engine, member, until=None, who="Vera", why="Known.")
+    assert len(story.actions()) == told
+    assert deliver(story.engine, sink, config).failed == []
+
+
+def test_what_is_not_muted_cannot_be_unmuted(story: Story) -> None:
+    with pytest.raises(StreamwardenError, match="ticket 7: no such ticket"):
+        unmute(story.engine, 7, who="Vera")
