@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SPARK_LOCAL_IP := 127.0.0.1
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format bench docs lock clean
+.PHONY: help setup demo test test-fast check format bench evaluate docs lock clean
 
 help: ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ format: setup ## Format the Python code
 
 bench: setup ## Measure: speed, CPU and memory against a floor in the same run
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
+
+evaluate: setup ## Simulate a fleet with known faults and score the flagship detectors (SMALL=1, SEED=n, ONLY=volumes)
+	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
 docs: setup ## Generate docs/ anew
 	@streamwarden docs

@@ -1,0 +1,68 @@
+"""Where simulated hours are judged: a warehouse of its own, and the product's own loader and detectors."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pyspark.sql import DataFrame, SparkSession
+from streamwarden import PROJECT_ROOT
+from streamwarden.config import Config
+from streamwarden.detectors import Detector, load_detectors
+from streamwarden.detectors.evaluate import run
+from streamwarden.migrate import migrate
+from streamwarden.warehouse import embedded_url, engine
+
+from spark_apps.catalogue import APPS
+from spark_apps.load import replace_hour
+from tests.simulator.scenario import JUDGED
+
+_COVERAGE = "source string, resource string, status string, reason string"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Spark and a migrated warehouse."""
+
+    spark: SparkSession
+    warehouse: sa.Engine
+
+    def load(self, name: str, frames: dict[str, DataFrame]) -> None:
+        """Puts what an app made of the simulated sources into the warehouse, as the app itself would."""
+        coverage = self.spark.createDataFrame([], _COVERAGE)
+        replace_hour(self.warehouse, APPS[name], JUDGED, frames, coverage, datetime.now(UTC))
+
+    def detector(self, name: str) -> Detector:
+        """The detector of this id."""
+        return load_detectors()[name]
+
+    def judge(self, name: str) -> list[dict[str, Any]]:
+        """The detector's rows, by its parameters' defaults."""
+        detector = self.detector(name)
+        with self.warehouse.connect() as connection:
+            connection.exec_driver_sql("analyze")
+            rows = [dict(row) for row in run(connection, detector, JUDGED, detector.params_in_force(Config()))]
+            connection.rollback()
+        return rows
+
+
+@contextmanager
+def a_bench(spark: SparkSession) -> Iterator[Bench]:
+    """A bench on a new database of the embedded server, dropped at the end."""
+    name, folder = f"simulator{uuid.uuid4().hex[:8]}", PROJECT_ROOT / "var" / "test-postgres"
+    admin = engine(embedded_url(folder, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f'create database "{name}"')
+    warehouse = engine(embedded_url(folder, name))
+    try:
+        migrate(warehouse)
+        yield Bench(spark, warehouse)
+    finally:
+        warehouse.dispose()
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f'drop database "{name}" with (force)')

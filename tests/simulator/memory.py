@@ -1,0 +1,542 @@
+"""JVMs and Kafka Streams applications: heaps, RocksDB that grows to what it was given, and machines that run full.
+
+A process takes memory over hours: the heap expands towards -Xmx, block caches fill, write buffers come and go. A fault
+is a configuration (or a leak) under which the machine's memory can't hold it; the outage is the minute in which the sum
+on the machine exceeds it. What is judged is a process in an hour, with the others on its machine.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pandas as pd
+import sqlalchemy as sa
+from demo.world import INSTANCE_TYPES
+from pyspark.sql import functions as f
+from streamwarden.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.apps import jvm_apps as app
+from tests.simulator.bench import Bench
+from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, score
+
+MIB, GIB = 2**20, 2**30
+CLUSTER, ACCOUNT, REGION = "shop", "123456789012", "eu-central-1"
+OS_BYTES = 0.35 * GIB
+HEAP_GROWS, CACHES_FILL = 18 * HOUR, 8 * HOUR
+"""Time constants: after one of them 63 % is reached."""
+SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
+KEPT_HOURS, CONTROL_HOURS, SAMPLES = 6, 4, 2
+
+
+class Store(NamedTuple):
+    """A state store as it is configured."""
+
+    name: str
+    kind: str
+    partitions: int
+    cache_bytes: float
+    """Block cache of one RocksDB instance; of all stores together where it is shared."""
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a process is configured and what lives in it."""
+
+    xmx: float
+    live: float
+    stores: tuple[Store, ...] = ()
+    write_buffer: float = 16 * MIB
+    write_buffers: int = 3
+    buffers_in_cache: bool = False
+    non_heap: float = 140 * MIB
+    threads: int = 60
+    direct: float = 32 * MIB
+
+    @property
+    def caches(self) -> float:
+        own = sum(s.cache_bytes * s.partitions * SEGMENTS[s.kind] for s in self.stores if not s.shared)
+        return own + max((s.cache_bytes for s in self.stores if s.shared), default=0.0)
+
+    @property
+    def buffers(self) -> float:
+        instances = sum(s.partitions * SEGMENTS[s.kind] for s in self.stores)
+        return 0.0 if self.buffers_in_cache else instances * self.write_buffer * self.write_buffers
+
+    @property
+    def rest(self) -> float:
+        return self.non_heap + self.threads * MIB + self.direct
+
+    @property
+    def may_take(self) -> float:
+        """What it takes once everything has grown."""
+        return self.xmx + self.rest + self.caches + self.buffers
+
+    def resident(self, age: timedelta) -> float:
+        """What it takes so long after its start."""
+        heap = self.live + (self.xmx - self.live) * _share(age, HEAP_GROWS)
+        return heap + self.rest + self.caches * _share(age, CACHES_FILL) + self.buffers * 0.9 * _share(age, 2 * HOUR)
+
+
+def _share(age: timedelta, constant: timedelta) -> float:
+    return 1 - math.exp(-max(age / constant, 0))
+
+
+@dataclass
+class Process:
+    """One JVM over the days: since when it has had which shape, and when it was down or silent."""
+
+    name: str
+    host: str
+    shapes: list[tuple[datetime, Shape]]
+    """Each begins with a restart."""
+    container_bytes: int | None = None
+    silent: tuple[datetime, datetime] | None = None
+    leak_from: datetime | None = None
+    leak_per_hour: float = 0.0
+
+    def at(self, moment: datetime) -> tuple[datetime, Shape]:
+        return max((each for each in self.shapes if each[0] <= moment), key=lambda each: each[0])
+
+    def resident(self, moment: datetime) -> float:
+        if moment < self.shapes[0][0]:
+            return 0.0
+        since, shape = self.at(moment)
+        leaked = max((moment - self.leak_from) / HOUR, 0) * self.leak_per_hour if self.leak_from else 0
+        return shape.resident(moment - since) + leaked
+
+
+@dataclass
+class Fleet:
+    """Machines with their processes."""
+
+    scenario: Scenario
+    truth: Truth = field(default_factory=Truth)
+    processes: dict[str, Process] = field(default_factory=dict)
+    machines: dict[str, str] = field(default_factory=dict)
+    """Instance type by instance."""
+    hours: dict[str, set[datetime]] = field(default_factory=dict)
+    """To judge, by instance."""
+
+    def on(self, host: str) -> list[Process]:
+        return [process for process in self.processes.values() if process.host == host]
+
+    def memory(self, host: str) -> float:
+        return INSTANCE_TYPES[self.machines[host]].memory_gib * GIB
+
+    def used_percent(self, host: str, moment: datetime) -> float:
+        used = OS_BYTES + sum(process.resident(moment) for process in self.on(host))
+        return min(100 * used / self.memory(host), 99.0)
+
+
+class _Builder:
+    """Adds one machine after the other."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet, self.number = fleet, 0
+        self.chance = random.Random(f"{fleet.scenario.seed} memory")  # noqa: S311 a simulation
+
+    def machine(self, *types: str) -> str:
+        host = f"i-m{len(self.fleet.machines):04d}"
+        self.fleet.machines[host] = self.chance.choice(types or ("m5.large", "m5.xlarge", "r5.xlarge", "m5.2xlarge"))
+        self.fleet.hours[host] = set()
+        return host
+
+    def process(self, host: str, shape: Shape, **more: Any) -> Process:
+        process = Process(f"app-{len(self.fleet.processes):04d}", host, [(START, shape)], **more)
+        self.fleet.processes[process.name] = process
+        return process
+
+    def stores(self, total: float, *, windowed: float = 0.3) -> tuple[Store, ...]:
+        """Stores with RocksDB's defaults that may take about so much."""
+        made: list[Store] = []
+        each = 50 * MIB + 48 * MIB
+        while total > each:
+            kind = "window" if self.chance.random() < windowed and total > 3 * each else "key_value"
+            partitions = max(1, min(self.chance.choice([1, 2, 4, 6]), int(total / each / SEGMENTS[kind])))
+            made.append(Store(f"store-{len(made)}", kind, partitions, 50 * MIB))
+            total -= partitions * SEGMENTS[kind] * each
+        return tuple(made)
+
+    def fitting(self, host: str, share: float) -> Shape:
+        """A process whose whole growth is this share of the machine."""
+        total = self.fleet.memory(host) * share
+        heap = self.chance.uniform(0.35, 0.65) * total
+        stores = self.stores(total - heap - 240 * MIB) if self.chance.random() < 0.75 else ()
+        rest = Shape(0, 0, stores).may_take
+        xmx = max(total - rest, 128 * MIB)
+        return Shape(xmx, xmx * self.chance.uniform(0.3, 0.6), stores)
+
+    def at(self, hours_before_end: int = 48) -> datetime:
+        span = self.fleet.scenario.end - timedelta(hours=hours_before_end) - (START + 24 * HOUR)
+        return START + 24 * HOUR + timedelta(minutes=int(self.chance.random() * span / timedelta(minutes=1)))
+
+    def near(self, host: str, moment: datetime, hours: int = KEPT_HOURS) -> None:
+        first = start_of_hour(moment) - HOUR
+        self.fleet.hours[host] |= {first + n * HOUR for n in range(hours + 2)}
+
+    def fault(self, process: Process, kind: str, begins: datetime, due: datetime | None = None) -> None:
+        """From `begins` on the machine can't hold it. The run reads JMX as it is then: the hour of it must say so."""
+        due = due or start_of_hour(begins)
+        outage = self._outage(process.host, begins)
+        for each in self.fleet.on(process.host):
+            self.fleet.truth.decoys[each.name] = "beside a fault"
+            self.fleet.truth.faults.append(Fault(each.name, kind, begins, due, self.fleet.scenario.end, outage))
+        self.near(process.host, begins)
+        if due > start_of_hour(begins):
+            self.near(process.host, due)
+
+    def _outage(self, host: str, begins: datetime) -> datetime | None:
+        minutes = int((self.fleet.scenario.end - begins) / timedelta(minutes=1))
+        for minute in range(0, minutes, 10):
+            moment = begins + timedelta(minutes=minute)
+            if self.fleet.used_percent(host, moment) >= 99.0:
+                return moment
+        return None
+
+    # Faults
+
+    def heap_raised(self) -> None:
+        """A deploy gives the heap most of the machine, RocksDB lives beside it."""
+        host = self.machine()
+        shape = self.fitting(host, 0.6)
+        stores = self.stores(self.fleet.memory(host) * 0.35)
+        process = self.process(host, replace(shape, stores=stores, xmx=self.fleet.memory(host) * 0.3,
+                                             live=self.fleet.memory(host) * 0.12))  # fmt: skip
+        begins = self.at()
+        old = process.shapes[0][1]
+        target = self.fleet.memory(host) * self.chance.uniform(1.0, 1.4)
+        process.shapes.append((begins, replace(old, xmx=target - old.may_take + old.xmx)))
+        self.fault(process, "heap raised", begins)
+
+    def partitions_arrive(self) -> None:
+        """Another instance died: its partitions come, each with its RocksDB."""
+        host = self.machine()
+        process = self.process(host, self.fitting(host, 0.55))
+        old = process.shapes[0][1]
+        missing = self.fleet.memory(host) * self.chance.uniform(1.0, 1.5) - old.may_take
+        stores = [*(old.stores or self.stores(300 * MIB))]
+        names = {store.name for store in stores}
+        stores = [s._replace(partitions=s.partitions + 1) for s in stores]
+        more = [s for s in self.stores(missing) if s.name not in names]
+        shape = replace(old, stores=(*stores, *(s._replace(name=f"{s.name}-b") for s in more)))
+        while shape.may_take < self.fleet.memory(host):
+            shape = replace(shape, stores=tuple(s._replace(partitions=s.partitions + 1) for s in shape.stores))
+        begins = self.at()
+        process.shapes.append((begins, shape))
+        self.fault(process, "partitions arrive", begins)
+
+    def neighbour_arrives(self) -> None:
+        """A second JVM on a machine that was right for one."""
+        host = self.machine("m5.xlarge", "m5.2xlarge", "r5.xlarge")
+        first = self.process(host, self.fitting(host, 0.65))
+        begins = self.at()
+        second = self.process(host, self.fitting(host, self.chance.uniform(0.4, 0.6)))
+        second.shapes = [(begins, second.shapes[0][1])]
+        self.fault(first, "neighbour arrives", begins)
+
+    def container_too_small(self) -> None:
+        """The heap fits the container, RocksDB doesn't."""
+        host = self.machine("m5.2xlarge")
+        limit = self.chance.choice([3, 4, 6]) * GIB
+        xmx = limit * 0.7
+        process = self.process(host, Shape(xmx, xmx * 0.4), container_bytes=limit)
+        old = process.shapes[0][1]
+        begins = self.at()
+        process.shapes.append((begins, replace(old, stores=self.stores(limit * self.chance.uniform(0.45, 0.8)))))
+        self.fleet.truth.faults.append(
+            Fault(process.name, "container too small", begins, start_of_hour(begins), self.fleet.scenario.end)
+        )
+        self.near(host, begins)
+
+    def leaks(self) -> None:
+        """Native memory that no JMX shows fills the machine."""
+        host = self.machine()
+        process = self.process(host, self.fitting(host, 0.5))
+        process.leak_from = self.at(72)
+        process.leak_per_hour = self.fleet.memory(host) * self.chance.uniform(0.01, 0.04)
+        moment = start_of_hour(process.leak_from)
+        while self._mean(host, moment) < 85 and moment < self.fleet.scenario.end:
+            moment += HOUR
+        self.fleet.truth.unclear.append((process.name, moment - 2 * HOUR, moment))
+        self.fault(process, "leaks outside the heap", moment, moment + HOUR)
+
+    def _mean(self, host: str, hour: datetime) -> float:
+        return sum(self.fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)) / 12
+
+    # Decoys
+
+    def decoy(self, process: Process, kind: str, moment: datetime | None = None) -> None:
+        self.fleet.truth.decoys[process.name] = kind
+        self.near(process.host, moment or self.at(), 3)
+
+    def large_heap(self) -> None:
+        host = self.machine("m5.2xlarge", "r5.xlarge")
+        xmx = self.fleet.memory(host) * 0.68
+        self.decoy(self.process(host, Shape(xmx, xmx * self.chance.uniform(0.1, 0.8))), "large heap that fits")
+
+    def shared_cache(self) -> None:
+        """Forty RocksDB instances on one cache, in use or full, write buffers charged to it or not."""
+        host = self.machine("m5.xlarge", "r5.xlarge")
+        inside = self.chance.random() < 0.5
+        cache = self.chance.choice([256, 512, 1024]) * MIB
+        stores = tuple(
+            Store(f"store-{n}", "window" if n % 4 == 0 else "key_value", 4, cache, shared=True) for n in range(10)
+        )
+        heap = self.fleet.memory(host) * 0.25
+        shape = Shape(heap, heap * 0.5, stores, 4 * MIB, 2, buffers_in_cache=inside)
+        self.decoy(self.process(host, shape), "shared cache")
+
+    def restarts(self) -> None:
+        host = self.machine()
+        process = self.process(host, self.fitting(host, 0.7))
+        shape = process.shapes[0][1]
+        moment = self.at()
+        process.shapes += [(moment + timedelta(minutes=9 * n), shape) for n in range(5)]
+        process.silent = (moment, moment + HOUR)
+        self.decoy(process, "restarting app", moment)
+
+    def cold_caches(self) -> None:
+        """Just started, with caches of a size of its own that hold nothing yet."""
+        host = self.machine()
+        total = self.fleet.memory(host)
+        stores = tuple(Store(f"store-{n}", "key_value", 4, 24 * MIB) for n in range(int(total * 0.3 / (4 * 72 * MIB))))
+        process = self.process(host, Shape(total * 0.35, total * 0.15, stores))
+        moment = self.at().replace(minute=57)
+        process.shapes.append((moment, process.shapes[0][1]))
+        self.decoy(process, "caches still cold", moment)
+
+    def busy_machine(self) -> None:
+        host = self.machine()
+        self.decoy(self.process(host, self.fitting(host, 0.76)), "full to 76 %")
+
+    def container_fits(self) -> None:
+        host = self.machine("m5.2xlarge")
+        limit = self.chance.choice([4, 6]) * GIB
+        process = self.process(host, Shape(limit * 0.4, limit * 0.2, self.stores(limit * 0.25)), container_bytes=limit)
+        self.decoy(process, "container that fits")
+
+    def healthy(self) -> None:
+        host = self.machine()
+        for share in self.chance.choice([(0.4,), (0.6,), (0.7,), (0.3, 0.35)]):
+            self.process(host, self.fitting(host, share))
+
+
+FAULTS = (
+    _Builder.heap_raised,
+    _Builder.partitions_arrive,
+    _Builder.neighbour_arrives,
+    _Builder.container_too_small,
+    _Builder.leaks,
+)
+DECOYS = (
+    _Builder.large_heap,
+    _Builder.shared_cache,
+    _Builder.restarts,
+    _Builder.cold_caches,
+    _Builder.busy_machine,
+    _Builder.container_fits,
+)
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Machines until there are enough applications: half of them by turns a fault or a decoy."""
+    fleet = Fleet(scenario)
+    builder = _Builder(fleet)
+    kinds = (*FAULTS, *DECOYS)
+    turn = 0
+    while len(fleet.processes) < scenario.applications:
+        if builder.chance.random() < 0.6:
+            kinds[turn % len(kinds)](builder)
+            turn += 1
+        else:
+            builder.healthy()
+    for hours in fleet.hours.values():
+        hours |= {START + HOUR * builder.chance.randrange(24, scenario.days * 24) for _ in range(CONTROL_HOURS)}
+    return fleet
+
+
+def cases(fleet: Fleet) -> list[Case]:
+    """Every process in the hours of its machine; a process that doesn't exist yet isn't configured yet."""
+    last = fleet.scenario.end - HOUR
+    return [
+        Case(process.name, hour)
+        for process in fleet.processes.values()
+        for hour in sorted(fleet.hours[process.host])
+        if START + 24 * HOUR <= hour <= last and process.shapes[0][0] < hour + HOUR
+    ]
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    chosen = cases(fleet)
+    config = _config(fleet, chosen)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "jolokia.parquet"
+        _readings(fleet, chosen).to_parquet(file, coerce_timestamps="us", allow_truncated_timestamps=True)
+        read = bench.spark.read.parquet(str(file))
+        sources = {
+            "jmx": read.withColumns({"resource": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
+            "earlier_counters": bench.spark.createDataFrame([], _EARLIER),
+        }
+        frames = app.transform(sources, JUDGED, config)
+        frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)
+        bench.load("jvm_apps", frames)
+    _load_machines(bench, fleet, chosen)
+    name = "app_memory_heavy"
+    verdicts = [Verdict.of(row["app"], row) for row in bench.judge(name)]
+    return score("memory-heavy applications", bench.detector(name), verdicts, fleet.truth)
+
+
+_LAYOUT = ("cluster", "role", "app", "endpoint", "metric", "labels", "kind", "at", "value", "process_started_at")
+_EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+
+
+def _url(case: Case) -> str:
+    return f"http://{case.name.replace('@', '-')}:8778/jolokia"
+
+
+def _config(fleet: Fleet, chosen: list[Case]) -> Config:
+    endpoints = []
+    for case in chosen:
+        process = fleet.processes[case.resource]
+        _, shape = process.at(case.hour + HOUR)
+        endpoints.append(
+            JmxEndpoint(
+                role="app",
+                cluster=CLUSTER,
+                app=case.name,
+                url=_url(case),
+                instance_id=Case(process.host, case.hour).name,
+                memory_limit_bytes=process.container_bytes,
+                rocksdb_write_buffer_bytes=int(shape.write_buffer),
+                rocksdb_write_buffers=shape.write_buffers,
+            )
+        )
+    return Config(kafka=[KafkaCluster(name=CLUSTER, bootstrap_servers="127.0.0.1:1")], jmx=endpoints)
+
+
+def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
+    """What Jolokia answers just after each hour's end, in the source's layout."""
+    rows: list[tuple[Any, ...]] = []
+    for case in chosen:
+        process = fleet.processes[case.resource]
+        head = (CLUSTER, "app", case.name, app.address_of(_url(case)))
+        for n in range(SAMPLES):
+            at = case.hour + HOUR + timedelta(minutes=1, seconds=5 * n)
+            if process.silent and process.silent[0] <= at < process.silent[1]:
+                continue
+            since, _ = process.at(at)
+            for metric, labels, value in _jvm(fleet, process, at):
+                rows.append((*head, metric, json.dumps(labels, sort_keys=True), "gauge", at + case.shift, value,
+                             since + case.shift))  # fmt: skip
+    return pd.DataFrame(rows, columns=list(_LAYOUT))
+
+
+Reading = tuple[str, dict[str, str], float | None]
+
+
+def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
+    since, shape = process.at(at)
+    age = at - since
+    chance = random.Random(f"{process.name} {at}")  # noqa: S311 a simulation
+    committed = shape.live + (shape.xmx - shape.live) * _share(age, HEAP_GROWS)
+    # Between two collections the young part fills.
+    used = shape.live + (committed - shape.live) * chance.random()
+    eden = max(used - shape.live, 0.0)
+    kind = INSTANCE_TYPES[fleet.machines[process.host]]
+    whole: dict[str, float] = {
+        "physical_memory_bytes": fleet.memory(process.host),
+        "processors": kind.vcpus,
+        "heap_max_bytes": shape.xmx,
+        "heap_used_bytes": used,
+        "non_heap_used_bytes": shape.non_heap,
+        "direct_buffer_bytes": shape.direct,
+        "threads": shape.threads,
+    }
+    yield from ((name, {}, value) for name, value in whole.items())
+    pools = {"G1 Eden Space": (eden, 0.0), "G1 Survivor Space": (8.0 * MIB, 8.0 * MIB), "G1 Old Gen": (shape.live,) * 2}
+    for pool, (now, kept) in pools.items():
+        yield "memory_pool_used_bytes", {"pool": pool}, now
+        yield "memory_pool_used_after_gc_bytes", {"pool": pool}, kept
+    if shape.stores:
+        yield "streams_info", {"application_id": process.name}, 1.0
+        yield from _rocksdb(shape, age, chance)
+
+
+def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Reading]:
+    """The beans of all stores and tasks. A shared cache shows the same in each; own ones differ by some blocks."""
+    filled = min(_share(age, CACHES_FILL), 0.98)
+    instances = sum(s.partitions * SEGMENTS[s.kind] for s in shape.stores)
+    full = shape.write_buffer * shape.write_buffers
+    for store in shape.stores:
+        segments = SEGMENTS[store.kind]
+        for partition in range(store.partitions):
+            memtables = full * segments * chance.uniform(0.3, 0.8) * _share(age, 2 * HOUR)
+            if store.shared:
+                in_cache = (
+                    shape.write_buffer * instances * 0.3 * _share(age, 2 * HOUR) if shape.buffers_in_cache else 0.0
+                )
+                capacity, usage = store.cache_bytes, min(store.cache_bytes * filled + in_cache, store.cache_bytes)
+                pinned = max(in_cache, 88.0)
+                if shape.buffers_in_cache:
+                    memtables = in_cache / instances * segments
+            else:
+                capacity, pinned = store.cache_bytes * segments, 88.0
+                usage = max(capacity * filled * chance.uniform(0.85, 1.0), 88.0)
+            labels = {"kind": store.kind, "store": store.name, "task": f"0_{partition}"}
+            figures = {
+                "memtable_bytes": memtables,
+                "memtable_unflushed_bytes": memtables * 0.8,
+                "block_cache_usage_bytes": usage,
+                "block_cache_pinned_bytes": pinned,
+                "block_cache_capacity_bytes": capacity,
+                "table_readers_bytes": 200_000.0,
+                "sst_bytes": 150.0 * MIB,
+                "keys": 1e6,
+            }
+            yield from ((name, labels, value) for name, value in figures.items())
+
+
+def _load_machines(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
+    """Type and memory of the machines, as EC2 and the CloudWatch agent say them (the app of volumes reads those)."""
+    rows = []
+    for host, hour in sorted({(fleet.processes[case.resource].host, case.hour) for case in chosen}):
+        used = [fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)]
+        rows.append(
+            {
+                "hour": JUDGED,
+                "account": ACCOUNT,
+                "region": REGION,
+                "instance_id": Case(host, hour).name,
+                "instance_type": fleet.machines[host],
+                "memory_bytes": int(fleet.memory(host)),
+                "mean": sum(used) / len(used),
+                "most": max(used),
+            }
+        )
+    with bench.warehouse.begin() as connection:
+        for statement in (_INSTANCE, _INSTANCE_HOUR):
+            connection.execute(sa.text(statement), rows)
+
+
+_INSTANCE = """
+    insert into inventory.instance_hourly
+      (hour, account, region, instance_id, instance_type, state, memory_bytes, tags, observed_at)
+    values (:hour, :account, :region, :instance_id, :instance_type, 'running', :memory_bytes, '{}', :hour)"""
+_INSTANCE_HOUR = """
+    insert into metrics.instance_hourly
+      (hour, account, region, instance_id, minutes_expected, minutes_present, memory_used_mean_percent,
+       memory_used_max_percent)
+    values (:hour, :account, :region, :instance_id, 60, 60, :mean, :most)"""

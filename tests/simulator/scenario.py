@@ -1,0 +1,102 @@
+"""What is simulated: how large a fleet, for how long, from which seed; and what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from streamwarden.hours import HOUR
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+"""A Monday. All days are simulated from here."""
+JUDGED = datetime(2026, 3, 2, 10, tzinfo=UTC)
+"""The hour that the warehouse holds: each judged hour of each resource is moved to it (see `Case`)."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A fleet's size and seed."""
+
+    seed: int = 1
+    volumes: int = 500
+    applications: int = 100
+    stores: int = 60
+    brokers: int = 27
+    days: int = 14
+
+    @property
+    def end(self) -> datetime:
+        return START + timedelta(days=self.days)
+
+
+STANDARD = Scenario()
+SMALL = Scenario(volumes=80, applications=30, stores=20, brokers=9, days=4)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One resource in one hour. Its time is moved to JUDGED and the hour becomes part of its name, so that one run of
+    app and detector judges hundreds of hours at once; to both it is a fleet of that many resources."""
+
+    resource: str
+    hour: datetime
+
+    @property
+    def name(self) -> str:
+        """The resource's name for app and detector."""
+        return f"{self.resource}@{int((self.hour - START) / HOUR)}"
+
+    @property
+    def shift(self) -> timedelta:
+        """What is added to each of its times."""
+        return JUDGED - self.hour
+
+    @classmethod
+    def of(cls, name: str) -> Case:
+        """The case that has this name."""
+        resource, number = name.rsplit("@", 1)
+        return cls(resource, START + int(number) * HOUR)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that must be found."""
+
+    resource: str
+    kind: str
+    begins: datetime
+    """From here on an alarm is right."""
+    due: datetime
+    """The hour that must say so at the latest."""
+    ends: datetime
+    outage: datetime | None = None
+    """When it hurts, where that is later than it begins."""
+
+
+@dataclass
+class Truth:
+    """What was done to a fleet."""
+
+    faults: list[Fault] = field(default_factory=list)
+    unclear: list[tuple[str, datetime, datetime]] = field(default_factory=list)
+    """Spans of a resource that count neither way: it hurts a little, or just stopped."""
+    decoys: dict[str, str] = field(default_factory=dict)
+    """What looks scary, by resource."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the detector said of a resource's hour."""
+
+    resource: str
+    hour: datetime
+    status: str
+    reason: str
+
+    @classmethod
+    def of(cls, name: str, row: Mapping[str, Any]) -> Verdict:
+        """From a detector's row about the case of this name."""
+        case = Case.of(name)
+        return cls(case.resource, case.hour, row["status"], row["reason"])

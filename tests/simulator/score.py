@@ -1,0 +1,178 @@
+"""Precision, recall and hours of warning: what a detector said against what was done to the fleet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import median
+from typing import cast
+
+from rich.console import Console
+from rich.table import Table
+from streamwarden.detectors import Detector
+from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.tickets.history import Status, replay
+
+from tests.simulator.scenario import Fault, Truth, Verdict
+
+SETTLE = timedelta(minutes=10)
+"""An hour is judged so long after its end."""
+RECALL, PRECISION, WARNED, FORECAST_ERROR = 0.98, 0.98, 0.95, 0.15
+AHEAD, LOAD_AHEAD = 2 * HOUR, 3 * HOUR
+
+
+@dataclass
+class Score:
+    """One analysis."""
+
+    analysis: str
+    cases: int
+    resources: int
+    skips: int
+    faults: int
+    missed: list[Fault] = field(default_factory=list)
+    refuted: int = 0
+    """Tickets that were right by what was known, and that what came then refuted; they count neither way."""
+    false_alarms: list[tuple[Verdict, str]] = field(default_factory=list)
+    """With the decoy it fell for."""
+    warnings: list[tuple[Fault, timedelta]] = field(default_factory=list)
+    """How long before its outage each fault was told, of those whose cause was there LOAD_AHEAD of it."""
+    errors: list[float] = field(default_factory=list)
+    """Relative errors of a forecast."""
+    error_of: str = ""
+
+    @property
+    def recall(self) -> float:
+        return 1 - len(self.missed) / self.faults if self.faults else 1.0
+
+    @property
+    def tickets(self) -> int:
+        """One for each fault found, however often the judged hours met it, and the false ones."""
+        return self.faults - len(self.missed) + len(self.false_alarms)
+
+    @property
+    def precision(self) -> float:
+        return 1 - len(self.false_alarms) / self.tickets if self.tickets else 1.0
+
+    @property
+    def warned(self) -> float | None:
+        """Share that was warned AHEAD."""
+        return sum(lead >= AHEAD for _, lead in self.warnings) / len(self.warnings) if self.warnings else None
+
+    @property
+    def error(self) -> float | None:
+        return median(self.errors) if self.errors else None
+
+    @property
+    def goals(self) -> list[tuple[str, float, float, bool]]:
+        """Name, figure, limit, met."""
+        rows = [
+            ("recall", self.recall, RECALL, self.recall >= RECALL),
+            ("precision", self.precision, PRECISION, self.precision >= PRECISION),
+        ]
+        if self.warned is not None:
+            name = f"warned ≥ {AHEAD // HOUR} h ahead, of {len(self.warnings)}"
+            rows.append((name, self.warned, WARNED, self.warned >= WARNED))
+        if self.error is not None:
+            name = f"{self.error_of}: median error, of {len(self.errors)}"
+            rows.append((name, self.error, FORECAST_ERROR, self.error <= FORECAST_ERROR))
+        return rows
+
+
+def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth: Truth) -> Score:
+    """Compares verdicts with the truth: faults by the hours they had to be told in, tickets by what they were for."""
+    by_resource: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in sorted(verdicts, key=lambda v: v.hour):
+        by_resource[verdict.resource].append(verdict)
+    skips = sum(v.status == "skip" for v in verdicts)
+    result = Score(analysis, len(verdicts), len(by_resource), skips, len(truth.faults))
+    for fault in truth.faults:
+        told = [v.hour for v in by_resource[fault.resource] if v.status == "alarm" and _during(v.hour, fault)]
+        if not told or told[0] > fault.due:
+            result.missed.append(fault)
+        if fault.outage and fault.outage - fault.begins >= LOAD_AHEAD:
+            lead = fault.outage - (told[0] + HOUR + SETTLE) if told else timedelta(0)
+            result.warnings.append((fault, lead))
+    for resource, said in by_resource.items():
+        for ticket in tickets(detector, said):
+            if any(f.resource == resource and _during(ticket.hour, f) for f in truth.faults):
+                continue
+            if _is_unclear(ticket, truth):
+                result.refuted += 1
+            else:
+                result.false_alarms.append((ticket, truth.decoys.get(resource, "healthy")))
+    return result
+
+
+def tickets(detector: Detector, said: Sequence[Verdict]) -> Iterator[Verdict]:
+    """The hours that open a ticket, by the rules of tickets, in each unbroken run of judged hours."""
+    for run in _runs(said):
+        opened: datetime | None = None
+        for n in range(1, len(run) + 1):
+            hours = [(v.hour, cast(Status, v.status)) for v in run[:n]]
+            standing = replay("", detector, hours, None)
+            if standing.open_since is not None and standing.open_since != opened:
+                yield run[n - 1]
+            opened = standing.open_since
+
+
+def _runs(said: Iterable[Verdict]) -> list[list[Verdict]]:
+    runs: list[list[Verdict]] = []
+    for verdict in said:
+        if runs and verdict.hour - runs[-1][-1].hour == HOUR:
+            runs[-1].append(verdict)
+        else:
+            runs.append([verdict])
+    return runs
+
+
+def _during(hour: datetime, fault: Fault) -> bool:
+    return start_of_hour(fault.begins) <= hour <= fault.ends
+
+
+def _is_unclear(ticket: Verdict, truth: Truth) -> bool:
+    return any(
+        resource == ticket.resource and start_of_hour(start) <= ticket.hour <= end
+        for resource, start, end in truth.unclear
+    )
+
+
+def show(console: Console, scores: Sequence[Score]) -> bool:
+    """Prints each analysis, each miss and each false alarm; whether every goal is met."""
+    for each in scores:
+        for fault in each.missed:
+            console.print(
+                f"[red]missed[/] {each.analysis}: {fault.resource} ({fault.kind}), due {fault.due:%Y-%m-%d %H:%M}"
+            )
+        for verdict, decoy in each.false_alarms:
+            console.print(
+                f"[red]false alarm[/] {each.analysis}: {verdict.resource} ({decoy}) at {verdict.hour:%Y-%m-%d %H:%M}:"
+                f" {verdict.reason}"
+            )
+        for fault, lead in each.warnings:
+            if lead < AHEAD:
+                console.print(
+                    f"[yellow]late[/] {each.analysis}: {fault.resource} ({fault.kind}), begun {fault.begins:%d %H:%M},"
+                    f" outage {fault.outage:%d %H:%M}: {lead / HOUR:.1f} h ahead"
+                )
+    table = Table("analysis", "judged", "faults", "tickets", "skips", "goal", "figure", "limit", "", box=None)
+    for each in scores:
+        judged = f"{each.cases} h of {each.resources}"
+        left = [each.analysis, judged, str(each.faults), str(each.tickets), str(each.skips)]
+        for name, figure, limit, met in each.goals:
+            sign = "≤" if name.endswith("of " + str(len(each.errors))) and "error" in name else "≥"
+            table.add_row(*left, name, f"{figure:.3f}", f"{sign} {limit}", "met" if met else "[red]missed")
+            left = [""] * 5
+    console.print(table)
+    for each in scores:
+        if each.refuted:
+            console.print(
+                f"{each.analysis}: {each.refuted} tickets count neither way: what they foretold was right by what was"
+                " known then and ended by itself, or it had only just ended, or hurt a little."
+            )
+    leads = [lead / HOUR for each in scores for _, lead in each.warnings]
+    if leads:
+        console.print(f"Hours of warning: median {median(leads):.1f}, least {min(leads):.1f}.")
+    return all(met for each in scores for *_, met in each.goals)

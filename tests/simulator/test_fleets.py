@@ -1,0 +1,42 @@
+"""Simulated fleets: the same from the same seed, with every fault and decoy in them, and physically sound."""
+
+from __future__ import annotations
+
+import numpy as np
+from demo.world import Day
+from streamwarden.hours import HOUR
+
+from tests.simulator import volumes
+from tests.simulator.scenario import SMALL, START, Case
+
+
+def test_volumes_come_out_the_same_from_the_same_seed() -> None:
+    first, second = volumes.build(SMALL), volumes.build(SMALL)
+    assert first.truth == second.truth and volumes.cases(first) == volumes.cases(second)
+    assert len(first.world.volumes) == SMALL.volumes
+    assert set(first.kinds.values()) >= {*volumes.FAULTS, *volumes.DECOYS}
+
+
+def test_a_volume_fault_is_what_the_disk_did() -> None:
+    fleet = volumes.build(SMALL)
+    chosen = set(volumes.cases(fleet))
+    for fault in fleet.truth.faults:
+        assert fault.outage is not None and fault.begins <= fault.outage <= fault.due + HOUR
+        assert Case(fault.resource, fault.due) in chosen
+        if fault.kind.startswith("bucket"):
+            start = int((fault.outage - START).total_seconds() // 60)
+            days = [day.balance_percent for day in _days(fleet, fault.resource)]
+            balance = np.concatenate(days)
+            assert balance[start + 5] < 1 < balance[start - 60]
+
+
+def test_decoys_of_volumes_are_never_held_back_for_long() -> None:
+    fleet = volumes.build(SMALL)
+    hurt = {fault.resource for fault in fleet.truth.faults}
+    assert not [name for name, kind in fleet.kinds.items() if kind in volumes.DECOYS and name in hurt]
+
+
+def _days(fleet: volumes.Fleet, resource: str) -> list[Day]:
+    volume = fleet.world.volumes[resource]
+    unit, first = fleet.world._unit_of(volume), int(START.timestamp() // 86_400)
+    return [unit.day(day)[0][unit.volumes.index(volume)] for day in range(first, first + fleet.scenario.days)]

@@ -1,0 +1,65 @@
+"""The scorer: what counts as found, as missed, as false, and as told in time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from streamwarden.detectors import load_detectors
+from streamwarden.hours import HOUR
+
+from tests.simulator.scenario import START, Case, Fault, Truth, Verdict
+from tests.simulator.score import SETTLE, Score, score
+
+DETECTOR = load_detectors()["ebs_volume_starving"]
+OUTAGE = START + 9.5 * HOUR
+FAULT = Fault("disk", "empties", START + 5.25 * HOUR, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
+
+
+def scored(statuses: str, truth: Truth | None = None, resource: str = "disk") -> Score:
+    """Hours from START on: a alarm, o ok, s skip, space not judged."""
+    names = {"a": "alarm", "o": "ok", "s": "skip"}
+    said = [Verdict(resource, START + n * HOUR, names[s], "…") for n, s in enumerate(statuses) if s != " "]
+    return score("disks", DETECTOR, said, truth or Truth([FAULT]))
+
+
+@pytest.mark.parametrize(
+    ("statuses", "missed", "false"),
+    [
+        ("ooooooaaaaaao", 0, 0),
+        ("oooooooooaaao", 0, 0),
+        ("ooooooooooaao", 1, 0),
+        ("ooooooooooooo", 1, 0),
+        ("aooooooooaaao", 0, 1),
+        ("aosaooooaaaao", 0, 1),
+        ("aooaooaaaaaao", 0, 2),
+        ("ooooooaaaaaaa", 0, 0),
+        ("      a o a", 0, 0),
+        ("a o a a o aaa", 0, 2),
+    ],
+)
+def test_tickets_against_a_fault(statuses: str, missed: int, false: int) -> None:
+    result = scored(statuses)
+    assert (len(result.missed), len(result.false_alarms)) == (missed, false)
+    assert result.tickets == 1 - missed + false
+
+
+def test_hours_of_warning_count_from_when_the_hour_is_judged() -> None:
+    [(_, lead)] = scored("oooooaaaaa").warnings
+    assert lead == OUTAGE - (START + 6 * HOUR + SETTLE) == timedelta(hours=3, minutes=20)
+    assert scored("oooooaaaaa").warned == 1 and scored("oooooooaaa").warned == 0
+    sudden = Fault("disk", "empties", OUTAGE - 2 * HOUR, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
+    assert scored("ooooooooaa", Truth([sudden])).warned is None
+
+
+def test_what_nobody_could_know_counts_neither_way() -> None:
+    truth = Truth(unclear=[("disk", START + 2 * HOUR, START + 3 * HOUR)], decoys={"disk": "recovers"})
+    result = scored("ooaoo", truth)
+    assert (result.refuted, result.tickets) == (1, 0)
+    result = scored("ooooa", truth)
+    assert [decoy for _, decoy in result.false_alarms] == ["recovers"] and result.precision == 0
+
+
+def test_a_case_s_name_gives_the_case_back() -> None:
+    case = Case("vol-1", START + 30 * HOUR)
+    assert Case.of(case.name) == case
