@@ -39,14 +39,14 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
-            reads=("jolokia", "metrics.broker_sample", "metrics.broker_hourly"),
+            reads=("jmx", "metrics.broker_sample", "metrics.broker_hourly"),
             writes=("metrics.broker_sample", "metrics.broker_hourly", "metrics.topic_hourly"),
             mostly_waits=True,
         ),
         SparkApp(
             "jvm_apps",
             "JVM applications over JMX: heap, off-heap, RocksDB, stream threads",
-            reads=("jolokia", "metrics.jvm_app_sample"),
+            reads=("jmx", "metrics.jvm_app_sample"),
             writes=("metrics.jvm_app_sample", "metrics.jvm_app_hourly", "metrics.state_store_memory_hourly"),
             mostly_waits=True,
         ),

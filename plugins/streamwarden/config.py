@@ -70,8 +70,12 @@ class JmxEndpoint(Section):
     role: Literal["broker", "app"] = Field(description="What the JVM is.")
     cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
     app: str | None = Field(None, description="Name of the application (role `app`).")
-    protocol: Literal["jolokia"] = Field("jolokia", description="How its MBeans are reached.")
-    url: Name = Field(description="Address of the agent, e.g. http://10.0.0.5:8778/jolokia")
+    protocol: Literal["jolokia", "prometheus"] = Field(
+        "jolokia",
+        description="How it is read: Jolokia's agent, or a page in Prometheus' exposition format (JMX exporter,"
+        " MSK open monitoring, Micrometer).",
+    )
+    url: Name = Field(description="Address, e.g. http://10.0.0.5:8778/jolokia or http://10.0.0.5:7071/metrics")
     user: str | None = Field(None, description="HTTP basic user, where the agent asks for one.")
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
     broker_id: int | None = Field(None, description="Broker id, where it can't be read from the JVM.")
@@ -147,6 +151,10 @@ class Config(Section):
     detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
+    ebs_prices: Path = Field(
+        Path("sql/prices/ebs.csv"),
+        description="Table of EBS prices by region, relative to the project; `streamwarden migrate` reads it.",
+    )
     ui_url: str = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
 
     @field_validator("kafka")

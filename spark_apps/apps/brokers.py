@@ -10,7 +10,8 @@ from streamwarden.config import Config
 
 from spark_apps.counters import counts, earlier_counters
 from spark_apps.samples import counted, label, labels_are, reading
-from spark_apps.sources.jolokia import address_of, endpoints_of, read_jmx
+from spark_apps.sources.jmx import endpoints_of, read_jmx
+from spark_apps.sources.jvm_endpoint import address_of
 from spark_apps.warehouse_io import read_query
 
 BROKER = ("cluster", "endpoint")
@@ -24,7 +25,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         where hour >= '{(hour - _REMEMBERED).isoformat()}' and hour < '{hour.isoformat()}' and broker_id is not null
         order by cluster, endpoint, hour desc"""  # noqa: S608 times
     return {
-        "jolokia": read_jmx(spark, config, "broker", hour),
+        "jmx": read_jmx(spark, config, "broker", hour),
         "earlier_counters": earlier_counters(spark, "metrics.broker_sample", hour),
         "known_brokers": read_query(spark, known, "cluster string, endpoint string, known_broker_id int"),
     }
@@ -32,7 +33,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Gauges to least, mean or largest sample, counters to exact rates."""
-    samples = sources["jolokia"].where(f.col("metric").isNotNull())
+    samples = sources["jmx"].where(f.col("metric").isNotNull())
     gained = counts(samples, sources["earlier_counters"], hour)
     return {
         "metrics.broker_sample": samples.select(

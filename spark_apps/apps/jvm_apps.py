@@ -11,7 +11,8 @@ from streamwarden.config import Config
 from spark_apps.counters import counts, earlier_counters
 from spark_apps.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.samples import counted, label, labels_are, reading
-from spark_apps.sources.jolokia import address_of, endpoints_of, read_jmx
+from spark_apps.sources.jmx import endpoints_of, read_jmx
+from spark_apps.sources.jvm_endpoint import address_of
 
 THREAD_STACK_BYTES = 2**20
 """-Xss as it is by default on 64-bit Linux; JMX doesn't tell another one."""
@@ -20,14 +21,14 @@ THREAD_STACK_BYTES = 2**20
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
     """The JVMs now, and their counters before."""
     return {
-        "jolokia": read_jmx(spark, config, "app", hour),
+        "jmx": read_jmx(spark, config, "app", hour),
         "earlier_counters": earlier_counters(spark, "metrics.jvm_app_sample", hour),
     }
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Heap, off-heap and the rest of each process; RocksDB per store."""
-    samples = sources["jolokia"].where(f.col("metric").isNotNull())
+    samples = sources["jmx"].where(f.col("metric").isNotNull())
     configured = _configured(samples.sparkSession, config)
     instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes"))
     gained = counts(samples, sources["earlier_counters"], hour)

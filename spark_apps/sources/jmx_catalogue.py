@@ -1,15 +1,15 @@
 """The metrics that we take from JVMs: our name, its kind, and which MBean attribute it is.
 
 `METRICS` is the vocabulary: unit in the name, a kind, nothing of JMX. A name space maps onto it: `MBEANS` is the one of
-JMX object names (Jolokia, RMI); an exposition format would be a second tuple beside it. A negative, NaN or null reading
-is JMX's way to say "unknown": it stays null.
+JMX object names (Jolokia, RMI); the names that the same attributes have in Prometheus' exposition are derived from it
+(`spark_apps.sources.jmx_series`). A negative, NaN or null reading is JMX's way to say "unknown": it stays null.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -85,6 +85,10 @@ class Reading:
     """Attribute to multiply by: Yammer's Mean is of all calls so far, so that Mean × Count is an exact counter."""
     label: str | None = None
     """The attribute is a text: it becomes this label and the value is 1."""
+    presence: bool = False
+    """What counts is that the attribute is there: the value is 1."""
+    skip_unknown: bool = False
+    """Unknown parts add nothing to the sum: of the heap's pools only some have a maximum."""
 
 
 @dataclass(frozen=True)
@@ -261,20 +265,31 @@ def beans_of(role: Role, sample: int, samples: int) -> tuple[MBean, ...]:
 
 def readings_of(bean: MBean, found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:
     """Metric, labels and value of every bean found: object name → {attribute: value}."""
+    return sums_of(bean, ((key_properties(name), attributes) for name, attributes in found.items()))
+
+
+def sums_of(
+    bean: MBean, found: Iterable[tuple[Mapping[str, str], Any]]
+) -> Iterator[tuple[str, dict[str, str], float | None]]:
+    """The same from key properties and attributes."""
     sums: dict[tuple[str, tuple[tuple[str, str], ...]], float | None] = {}
-    for name, attributes in found.items():
-        keys = key_properties(name)
+    for keys, attributes in found:
         if not isinstance(attributes, Mapping) or any(key in keys for key in bean.without):
             continue
         labels = {**{label: keys[key] for key, label in bean.labels.items() if key in keys}, **bean.constant}
         for reading in bean.readings:
-            if reading.attribute.split(".")[0] not in attributes:
+            if reading.attribute not in attributes and reading.attribute.split(".")[0] not in attributes:
                 continue
             own, value = _value_of(reading, attributes, labels)
             series = (reading.metric, tuple(sorted(own.items())))
             # An unknown part makes the sum unknown; a text is the same however often it stands there.
-            known = sums.get(series, 0.0)
-            sums[series] = value if reading.label else None if value is None or known is None else known + value
+            if reading.label or reading.presence or series not in sums:
+                sums[series] = value
+            elif reading.skip_unknown and (value is None or sums[series] is None):
+                sums[series] = sums[series] if value is None else value
+            else:
+                known = sums[series]
+                sums[series] = None if value is None or known is None else known + value
     for (metric, labels_of_series), value in sums.items():
         yield metric, dict(labels_of_series), value
 
@@ -283,11 +298,13 @@ def _value_of(
     reading: Reading, attributes: Mapping[str, Any], labels: dict[str, str]
 ) -> tuple[dict[str, str], float | None]:
     raw: Any = attributes
-    for part in reading.attribute.split("."):
+    for part in [reading.attribute] if reading.attribute in attributes else reading.attribute.split("."):
         raw = raw.get(part) if isinstance(raw, Mapping) else None
     if reading.label:
         told = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for an attribute that failed
         return ({**labels, reading.label: raw}, 1.0) if told else (labels, None)
+    if reading.presence:
+        return labels, 1.0
     value = number(raw)
     other = number(attributes.get(reading.times)) if reading.times else 1.0
     return labels, None if value is None or other is None else value * reading.factor * other

@@ -1,247 +1,41 @@
-"""JVMs over HTTP as the Spark data source `jolokia`: one bulk POST per endpoint and sample, metrics by our names.
-
-Options: `endpoints` (JSON, see `read_jmx`; no secrets), `hour` (ISO), `samples`, `sample_seconds`,
-`partitions`. Endpoints are spread over the partitions and asked all at once within each, at the same times everywhere.
-An endpoint that doesn't answer costs its own time-out and becomes one gap row.
-
-Jolokia knows only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h.
-"""
+"""Jolokia's JVM agent: one bulk POST reads all MBeans of a sample."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
-from streamwarden.config import Config, JmxEndpoint, load_config
-from streamwarden.hours import HOUR
 
-from spark_apps.sources.jmx_catalogue import METRICS, MBean, Role, beans_of, number, readings_of
-from spark_apps.sources.planned import read_source
+from spark_apps.sources.jmx_catalogue import beans_of, number, readings_of
+from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
-SCHEMA = StructType(
-    [
-        *(
-            StructField(name, StringType())
-            for name in ("cluster", "role", "app", "endpoint", "metric", "labels", "kind")
-        ),
-        StructField("at", TimestampType()),
-        StructField("value", DoubleType()),
-        StructField("process_started_at", TimestampType()),
-        StructField("resource", StringType()),
-        StructField("gap", StringType()),
-    ]
-)
-KNOWN_FOR = 2 * HOUR
 _RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime"]}
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """One JVM, as far as a task may be told: the address stands without credentials."""
-
-    cluster: str
-    role: Role
-    app: str | None
-    address: str
-    has_credentials: bool
-    timeout_seconds: float
-
-    @property
-    def resource(self) -> str:
-        """What is asked, for people."""
-        return f"{self.app or 'broker'} of {self.cluster} at {self.address}"
-
-
-def address_of(url: str) -> str:
-    """The URL without user, password and query."""
-    try:
-        return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None))
-    except httpx.InvalidURL:
-        return url.split("?")[0].rpartition("@")[2]
-
-
-def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:
-    """The configured endpoints of a role, each address once per cluster."""
-    return list({(e.cluster, address_of(e.url)): e for e in config.jmx if e.role == role}.values())
-
-
-def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) -> DataFrame:
-    """Readings of all JVMs of a role: one row per metric, labels and sample, and one per gap."""
-    endpoints = [
-        asdict(
-            Endpoint(
-                cluster=e.cluster,
-                role=role,
-                app=e.app if role == "app" else None,
-                address=address_of(e.url),
-                has_credentials=e.user is not None or "@" in e.url or "?" in e.url,
-                timeout_seconds=e.timeout_seconds,
-            )
-        )
-        for e in endpoints_of(config, role)
-    ]
-    options: dict[str, object] = {
-        "endpoints": json.dumps(endpoints),
-        "hour": hour.isoformat(),
-        "samples": config.gathering.jmx_samples,
-        "sample_seconds": config.gathering.jmx_sample_seconds,
-        "partitions": spark.sparkContext.defaultParallelism,
-    }
-    return read_source(spark, Jolokia({key: str(value) for key, value in options.items()}))
-
-
-class Jolokia(DataSource):
-    """See the module."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "jolokia"
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(dict(self.options), schema)
-
-
-@dataclass
-class _Slice(InputPartition):
-    """The endpoints of one task, and when all tasks take their first sample."""
-
-    endpoints: list[Endpoint]
-    start_at: float
-
-
-class _Reader(DataSourceReader):
-    def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        self.endpoints = [Endpoint(**endpoint) for endpoint in json.loads(options["endpoints"])]
-        self.hour = datetime.fromisoformat(options["hour"]).astimezone(UTC)
-        self.samples = int(options["samples"])
-        self.sample_seconds = float(options["sample_seconds"])
-        self.slices = int(options["partitions"])
-        self.schema = schema
-
-    def partitions(self) -> list[InputPartition]:
-        slices = [self.endpoints[i :: self.slices] for i in range(self.slices)]
-        start_at = time.time() + 0.5  # enough for the tasks to begin
-        return [_Slice(endpoints, start_at) for endpoints in slices if endpoints] or [_Slice([], start_at)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
-        now = datetime.now(UTC)
-        if self.hour <= now < self.hour + KNOWN_FOR:
-            yield from asyncio.run(self._ask_all(partition))
-        elif partition.endpoints:
-            gap = f"missing: Jolokia only knows the present; it was asked at {now:%Y-%m-%d %H:%M} UTC, and readings"
-            gap += f" count for this hour from {self.hour:%H:%M} to {self.hour + KNOWN_FOR:%H:%M}"
-            yield from (self._gap(endpoint, gap) for endpoint in partition.endpoints)
-
-    async def _ask_all(self, partition: _Slice) -> list[pa.RecordBatch]:
-        limits = httpx.Limits(max_connections=None)
-        # No proxy of the environment: agents are reached directly, as brokers are.
-        async with httpx.AsyncClient(timeout=None, limits=limits, trust_env=False) as client:  # noqa: S113 see _ask
-            asked = [self._sample(client, endpoint, partition.start_at) for endpoint in partition.endpoints]
-            return [batch for batches in await asyncio.gather(*asked) for batch in batches]
-
-    async def _sample(self, client: httpx.AsyncClient, endpoint: Endpoint, start_at: float) -> list[pa.RecordBatch]:
-        """All samples of one endpoint. One that hangs isn't asked again; one that refuses may be starting."""
-        answers: list[_Answer] = []
-        gap: str | None = None
-        start_at = max(start_at, time.time())
-        for sample in range(self.samples):
-            await asyncio.sleep(max(0.0, start_at + sample * self.sample_seconds - time.time()))
-            try:
-                answers.append(await _ask(client, endpoint, beans_of(endpoint.role, sample, self.samples)))
-            except TimeoutError:
-                gap = f"refused: no answer within {endpoint.timeout_seconds:g} s"
-                break
-            except _Refused as reason:
-                gap = f"refused: {reason}"
-        # A failed sample beside good ones isn't a gap: their number tells. A bean that was denied is one.
-        gap = next((f"refused: {a.denied}" for a in answers if a.denied), None if answers else gap)
-        return [self._readings(endpoint, answer) for answer in answers] + ([self._gap(endpoint, gap)] if gap else [])
-
-    def _readings(self, endpoint: Endpoint, answer: _Answer) -> pa.RecordBatch:
-        metrics, labels, values = zip(*answer.readings, strict=True) if answer.readings else ((), (), ())
-        return self._batch(
-            endpoint,
-            len(values),
-            metric=metrics,
-            labels=labels,
-            kind=[METRICS[metric] for metric in metrics],
-            at=answer.at,
-            value=values,
-            process_started_at=answer.process_started_at,
-        )
-
-    def _gap(self, endpoint: Endpoint, gap: str) -> pa.RecordBatch:
-        return self._batch(endpoint, 1, gap=gap)
-
-    def _batch(self, endpoint: Endpoint, length: int, **columns: Any) -> pa.RecordBatch:
-        """Columns by name: sequences as they are, single values repeated, the rest null."""
-        columns |= {
-            "cluster": endpoint.cluster,
-            "role": endpoint.role,
-            "app": endpoint.app,
-            "endpoint": endpoint.address,
-            "resource": endpoint.resource,
-        }
-        arrays = []
-        for column in to_arrow_schema(self.schema):
-            value = columns.get(column.name)
-            many = isinstance(value, list | tuple)
-            arrays.append(pa.array(value if many else [value] * length, column.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(self.schema))
-
-
-@dataclass
-class _Answer:
-    """One bulk reply."""
-
-    at: datetime
-    process_started_at: datetime | None
-    readings: list[tuple[str, str, float | None]]
-    """Metric, labels as JSON, value."""
-    denied: str | None
-    """Which beans the agent wouldn't tell."""
-
-
-class _Refused(Exception):
-    """Why an endpoint gave nothing; no credentials in it."""
-
-
-async def _ask(client: httpx.AsyncClient, endpoint: Endpoint, beans: Sequence[MBean]) -> _Answer:
+async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, samples: int) -> Answer:
+    """All metrics of one sample."""
+    beans = beans_of(endpoint.role, sample, samples)
     # Patterns throughout: an exact name with one attribute too many would lose the whole bean to a 404.
-    request = [_RUNTIME] + [
+    wanted = [_RUNTIME] + [
         {"type": "read", "mbean": f"{b.pattern},*", "attribute": b.attributes, "config": {"ignoreErrors": True}}
         for b in beans
     ]
-    async with asyncio.timeout(endpoint.timeout_seconds):
-        entries = await _post(client, endpoint, request)
+    entries = await _post(client, endpoint, wanted)
     at = datetime.now(UTC)
     # The start by our own clock, so that a skewed clock over there spoils no rate.
     uptime_ms = number(_value_of(entries[0]).get("Uptime"))
-    started_at = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
-    readings: list[tuple[str, str, float | None]] = []
+    answer = Answer(at, at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None, [])
     denied: list[str] = []
     for bean, entry in zip(beans, entries[1:], strict=True):  # by position: an entry may lack its request
         if entry.get("status") not in (200, 404):  # 404: this JVM has no such bean
             denied.append(bean.pattern)
-        for metric, labels, value in readings_of(bean, _value_of(entry)):
-            readings.append((metric, json.dumps(labels, sort_keys=True), value))
-    reason = f"{len(denied)} of {len(beans)} groups of MBeans were denied, such as {denied[0]}" if denied else None
-    return _Answer(at, started_at, readings, reason)
+        answer.readings += with_labels_as_json(readings_of(bean, _value_of(entry)))
+    if denied:
+        answer.denied = f"{len(denied)} of {len(beans)} groups of MBeans were denied, such as {denied[0]}"
+    return answer
 
 
 def _value_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -249,37 +43,15 @@ def _value_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-async def _post(client: httpx.AsyncClient, endpoint: Endpoint, request: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def _post(client: httpx.AsyncClient, endpoint: Endpoint, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The reply's entries, one per request."""
-    try:
-        url, auth = _with_credentials(endpoint)
-        response = await client.post(url, json=request, auth=auth or httpx.USE_CLIENT_DEFAULT)
-    except httpx.ConnectError:
-        raise _Refused("nothing accepts connections there") from None
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        raise _Refused("the address isn't one of http or https") from None
-    except httpx.HTTPError:
-        raise _Refused("the connection broke off before the answer was complete") from None
-    if response.status_code in (401, 403):
-        raise _Refused(f"HTTP {response.status_code}: `user` or `password` of the endpoint is missing or not accepted")
-    if response.status_code != 200:
-        raise _Refused(f"HTTP {response.status_code}")
+    response = await request(client, endpoint, "POST", json=wanted)
     try:
         reply = json.loads(response.content)
     except (ValueError, RecursionError):
-        raise _Refused("the answer isn't JSON; is this the address of a Jolokia agent?") from None
+        raise Refused("the answer isn't JSON; is this the address of a Jolokia agent?") from None
     if isinstance(reply, dict) and isinstance(reply.get("status"), int):
-        raise _Refused(f"the agent answered with status {reply['status']}")
-    if not isinstance(reply, list) or len(reply) != len(request) or not all(isinstance(e, dict) for e in reply):
-        raise _Refused(f"the answer isn't a Jolokia reply to {len(request)} requests")
+        raise Refused(f"the agent answered with status {reply['status']}")
+    if not isinstance(reply, list) or len(reply) != len(wanted) or not all(isinstance(e, dict) for e in reply):
+        raise Refused(f"the answer isn't a Jolokia reply to {len(wanted)} requests")
     return reply
-
-
-def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
-    """The address as configured, with its credentials, which only the task reads."""
-    if not endpoint.has_credentials:
-        return endpoint.address, None
-    for e in load_config().jmx:
-        if (e.cluster, e.role, address_of(e.url)) == (endpoint.cluster, endpoint.role, endpoint.address):
-            return e.url, (e.user, e.password or "") if e.user is not None else None
-    raise _Refused("its credentials aren't in the config of the Spark worker")

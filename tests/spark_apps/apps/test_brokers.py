@@ -123,4 +123,4 @@ def test_an_hour_that_is_over_is_missing_not_empty(
     rows = run_app(spark, "brokers", hour, config_for(broker))
     assert rows == {"metrics.broker_sample": 0, "metrics.broker_hourly": 2, "metrics.topic_hourly": 0}
     told = row(warehouse, "select count(*) as n, min(status) as status, min(reason) as reason from detect.coverage")
-    assert (told["n"], told["status"]) == (2, "missing") and told["reason"].startswith("Jolokia only knows the present")
+    assert (told["n"], told["status"]) == (2, "missing") and told["reason"].startswith("a JVM only knows the present")

@@ -21,7 +21,7 @@ from streamwarden.config import Config
 from streamwarden.hours import start_of_hour
 
 from spark_apps.jars import ensure
-from spark_apps.sources.jolokia import read_jmx
+from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     empty = spark.createDataFrame(
         [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
     )
-    frames = jvm_apps.transform({"jolokia": samples, "earlier_counters": empty}, datetime.now(UTC), config)
+    frames = jvm_apps.transform({"jmx": samples, "earlier_counters": empty}, datetime.now(UTC), config)
     (row,) = frames["metrics.jvm_app_hourly"].collect()
     assert row["application_id"] is None and row["store_instances"] is None and row["heap_max_bytes"] > 0
     assert frames["metrics.state_store_memory_hourly"].count() == 0

@@ -1,4 +1,7 @@
-"""Stand-ins for Jolokia agents that misbehave, one per path of one local HTTP server. Answers are of the real form."""
+"""Stand-ins for agents and exporters that misbehave, one per path of one local HTTP server.
+
+A POST is answered as Jolokia does, a GET as a page of metrics; answers are of the real form.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,23 @@ VALUES: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+PAGE = r"""# HELP process_start_time_seconds Start time
+# TYPE process_start_time_seconds gauge
+process_start_time_seconds 1.7952551756E9
+jvm_memory_used_bytes{area="heap"} 9.0567656E7
+jvm_memory_max_bytes{area="heap"} -1.0
+java_lang_OperatingSystem_AvailableProcessors 4.0
+java_lang_OperatingSystem_ProcessCpuTime 2.0E9
+kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",} 700.0
+kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",topic="a",} 300.0
+kafka_server_BrokerTopicMetrics_OneMinuteRate{name="BytesInPerSec",topic="a",} 3.0
+kafka_log_Log_Value{name="Size",partition="0",topic="a",} 5.0
+kafka_log_Log_Value{name="Size",partition="1",topic="a",} 6.0
+kafka_log_Log_Value{is_future="true",name="Size",partition="1",topic="a",} 100.0
+kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",} NaN
+kafka_server_ReplicaManager_Value{name="UnderMinIsrPartitionCount",} +Inf
+"""
+
 
 def reply_to(request: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A well-formed bulk reply: what isn't in VALUES is a 404, every other one without its request."""
@@ -50,8 +70,13 @@ class _Agent(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         getattr(self, self.path.split("?")[0].rpartition("/")[2])(request)
 
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        getattr(self, self.path.split("?")[0].rpartition("/")[2])([])
+
     def good(self, request: list[dict[str, Any]]) -> None:
-        self._send(json.dumps(reply_to(request)))  # writes NaN, as some agents do
+        # json writes NaN, as some agents do
+        self._send(PAGE if self.command == "GET" else json.dumps(reply_to(request)))
 
     def denies(self, request: list[dict[str, Any]]) -> None:
         reply = reply_to(request)
@@ -80,6 +105,17 @@ class _Agent(BaseHTTPRequestHandler):
         else:
             self._send("<html>who are you?</html>", 401)
 
+    def page(self, _request: list[dict[str, Any]]) -> None:
+        """Whatever the test has put there."""
+        self._send(self.server.page)
+
+    def half(self, _request: list[dict[str, Any]]) -> None:
+        """Half a page that looks whole to HTTP: neither a length nor chunks."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(PAGE[: PAGE.index("topic=") + 10].encode())
+        self.close_connection = True
+
     def broken(self, _request: list[dict[str, Any]]) -> None:
         self._send("<html>this is a <login> page</html>")
 
@@ -98,8 +134,8 @@ class _Agent(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
 
-    def _send(self, text: str, status: int = 200) -> None:
-        body = text.encode()
+    def _send(self, text: str | bytes, status: int = 200) -> None:
+        body = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -116,6 +152,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Agent)
         self.asked: list[str] = []
+        self.page: str | bytes = ""
         self.freed = threading.Event()
 
 
@@ -125,6 +162,12 @@ class Agents:
     def __init__(self, server: _Server) -> None:
         self.base = f"http://127.0.0.1:{server.server_port}"
         self.asked = server.asked
+        self._server = server
+
+    def serve(self, page: str | bytes) -> str:
+        """Address of a page that is just this."""
+        self._server.page = page
+        return self.url("page")
 
     def url(self, name: str) -> str:
         return f"{self.base}/{name}"

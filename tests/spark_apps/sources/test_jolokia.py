@@ -14,7 +14,8 @@ import pytest
 from streamwarden.config import CONFIG_ENV, Config
 from streamwarden.hours import HOUR, start_of_hour
 
-from spark_apps.sources.jolokia import Jolokia, address_of, read_jmx
+from spark_apps.sources.jmx import Jmx, read_jmx
+from spark_apps.sources.jvm_endpoint import address_of
 from tests.spark_apps.sources.agents import Agents, running_agents
 
 
@@ -31,6 +32,7 @@ def ask(*addresses: str, hour: datetime | None = None, **options: Any) -> list[d
             "cluster": "demo",
             "role": "broker",
             "app": None,
+            "protocol": "jolokia",
             "address": address,
             "has_credentials": "locked" in address,
             "timeout_seconds": 0.7,
@@ -39,7 +41,7 @@ def ask(*addresses: str, hour: datetime | None = None, **options: Any) -> list[d
     ]
     given = {"samples": 2, "sample_seconds": 0.1, "partitions": 1, **options}
     given |= {"endpoints": json.dumps(endpoints), "hour": (hour or start_of_hour(datetime.now(UTC))).isoformat()}
-    source = Jolokia({key: str(value) for key, value in given.items()})
+    source = Jmx({key: str(value) for key, value in given.items()})
     reader = source.reader(source.schema())
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     return pa.Table.from_batches(batches).to_pylist() if batches else []
@@ -134,7 +136,7 @@ def test_credentials_in_an_address_are_cut_out() -> None:
 @pytest.mark.parametrize("age", [timedelta(hours=2), timedelta(days=2), -HOUR])
 def test_other_hours_can_not_be_known(agents: Agents, age: timedelta) -> None:
     rows = ask(agents.url("good"), hour=start_of_hour(datetime.now(UTC)) - age)
-    assert (gap_of(rows, agents.url("good")) or "").startswith("missing: Jolokia only knows the present")
+    assert (gap_of(rows, agents.url("good")) or "").startswith("missing: a JVM only knows the present")
     assert len(rows) == 1 and agents.asked == []
 
 

@@ -1,0 +1,183 @@
+"""JVMs over HTTP as the Spark data source `jmx`, by whatever protocol each of them speaks; metrics by our names.
+
+Options: `endpoints` (JSON, see `read_jmx`; no secrets), `hour` (ISO), `samples`, `sample_seconds`,
+`partitions`. Endpoints are spread over the partitions and asked all at once within each, at the same times everywhere.
+An endpoint that doesn't answer costs its own time-out and becomes one gap row.
+
+JVMs know only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
+from streamwarden.config import Config, JmxEndpoint
+from streamwarden.hours import HOUR
+
+from spark_apps.sources import jolokia, prometheus
+from spark_apps.sources.jmx_catalogue import METRICS, Role
+from spark_apps.sources.jvm_endpoint import Answer, Ask, Endpoint, Refused, address_of
+from spark_apps.sources.planned import read_source
+
+SCHEMA = StructType(
+    [
+        *(
+            StructField(name, StringType())
+            for name in ("cluster", "role", "app", "endpoint", "metric", "labels", "kind")
+        ),
+        StructField("at", TimestampType()),
+        StructField("value", DoubleType()),
+        StructField("process_started_at", TimestampType()),
+        StructField("resource", StringType()),
+        StructField("gap", StringType()),
+    ]
+)
+KNOWN_FOR = 2 * HOUR
+PROTOCOLS: dict[str, Ask] = {"jolokia": jolokia.ask, "prometheus": prometheus.ask}
+
+
+def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:
+    """The configured endpoints of a role, each address once per cluster."""
+    return list({(e.cluster, address_of(e.url)): e for e in config.jmx if e.role == role}.values())
+
+
+def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) -> DataFrame:
+    """Readings of all JVMs of a role: one row per metric, labels and sample, and one per gap."""
+    endpoints = [
+        asdict(
+            Endpoint(
+                cluster=e.cluster,
+                role=role,
+                app=e.app if role == "app" else None,
+                protocol=e.protocol,
+                address=address_of(e.url),
+                has_credentials=e.user is not None or "@" in e.url or "?" in e.url,
+                timeout_seconds=e.timeout_seconds,
+            )
+        )
+        for e in endpoints_of(config, role)
+    ]
+    options: dict[str, object] = {
+        "endpoints": json.dumps(endpoints),
+        "hour": hour.isoformat(),
+        "samples": config.gathering.jmx_samples,
+        "sample_seconds": config.gathering.jmx_sample_seconds,
+        "partitions": spark.sparkContext.defaultParallelism,
+    }
+    return read_source(spark, Jmx({key: str(value) for key, value in options.items()}))
+
+
+class Jmx(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "jmx"
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _Reader(dict(self.options), schema)
+
+
+@dataclass
+class _Slice(InputPartition):
+    """The endpoints of one task, and when all tasks take their first sample."""
+
+    endpoints: list[Endpoint]
+    start_at: float
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self.endpoints = [Endpoint(**endpoint) for endpoint in json.loads(options["endpoints"])]
+        self.hour = datetime.fromisoformat(options["hour"]).astimezone(UTC)
+        self.samples = int(options["samples"])
+        self.sample_seconds = float(options["sample_seconds"])
+        self.slices = int(options["partitions"])
+        self.schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        slices = [self.endpoints[i :: self.slices] for i in range(self.slices)]
+        start_at = time.time() + 0.5  # enough for the tasks to begin
+        return [_Slice(endpoints, start_at) for endpoints in slices if endpoints] or [_Slice([], start_at)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
+        now = datetime.now(UTC)
+        if self.hour <= now < self.hour + KNOWN_FOR:
+            yield from asyncio.run(self._ask_all(partition))
+        elif partition.endpoints:
+            gap = f"missing: a JVM only knows the present; it was asked at {now:%Y-%m-%d %H:%M} UTC, and readings"
+            gap += f" count for this hour from {self.hour:%H:%M} to {self.hour + KNOWN_FOR:%H:%M}"
+            yield from (self._gap(endpoint, gap) for endpoint in partition.endpoints)
+
+    async def _ask_all(self, partition: _Slice) -> list[pa.RecordBatch]:
+        limits = httpx.Limits(max_connections=None)
+        # No proxy of the environment: agents are reached directly, as brokers are.
+        async with httpx.AsyncClient(timeout=None, limits=limits, trust_env=False) as client:  # noqa: S113 see request()
+            asked = [self._sample(client, endpoint, partition.start_at) for endpoint in partition.endpoints]
+            return [batch for batches in await asyncio.gather(*asked) for batch in batches]
+
+    async def _sample(self, client: httpx.AsyncClient, endpoint: Endpoint, start_at: float) -> list[pa.RecordBatch]:
+        """All samples of one endpoint. One that hangs isn't asked again; one that refuses may be starting."""
+        answers: list[Answer] = []
+        gap: str | None = None
+        start_at = max(start_at, time.time())
+        for sample in range(self.samples):
+            await asyncio.sleep(max(0.0, start_at + sample * self.sample_seconds - time.time()))
+            try:
+                answers.append(await PROTOCOLS[endpoint.protocol](client, endpoint, sample, self.samples))
+            except TimeoutError:
+                gap = f"refused: no answer within {endpoint.timeout_seconds:g} s"
+                break
+            except Refused as reason:
+                gap = f"refused: {reason}"
+        # A failed sample beside good ones isn't a gap: their number tells. A bean that was denied is one.
+        gap = next((f"refused: {a.denied}" for a in answers if a.denied), None if answers else gap)
+        return [self._readings(endpoint, answer) for answer in answers] + ([self._gap(endpoint, gap)] if gap else [])
+
+    def _readings(self, endpoint: Endpoint, answer: Answer) -> pa.RecordBatch:
+        metrics, labels, values = zip(*answer.readings, strict=True) if answer.readings else ((), (), ())
+        return self._batch(
+            endpoint,
+            len(values),
+            metric=metrics,
+            labels=labels,
+            kind=[METRICS[metric] for metric in metrics],
+            at=answer.at,
+            value=values,
+            process_started_at=answer.process_started_at,
+        )
+
+    def _gap(self, endpoint: Endpoint, gap: str) -> pa.RecordBatch:
+        return self._batch(endpoint, 1, gap=gap)
+
+    def _batch(self, endpoint: Endpoint, length: int, **columns: Any) -> pa.RecordBatch:
+        """Columns by name: sequences as they are, single values repeated, the rest null."""
+        columns |= {
+            "cluster": endpoint.cluster,
+            "role": endpoint.role,
+            "app": endpoint.app,
+            "endpoint": endpoint.address,
+            "resource": endpoint.resource,
+        }
+        arrays = []
+        for column in to_arrow_schema(self.schema):
+            value = columns.get(column.name)
+            many = isinstance(value, list | tuple)
+            arrays.append(pa.array(value if many else [value] * length, column.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(self.schema))

@@ -1,0 +1,101 @@
+"""One JVM as a task knows it, what it answers to one question, and how a question goes over HTTP.
+
+A protocol (`jolokia`, `prometheus`, …) is: how to read one endpoint once. When, how often and what becomes of an
+endpoint that doesn't answer is the same for all of them: see `spark_apps.sources.jmx`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import httpx
+from streamwarden.config import load_config
+
+from spark_apps.sources.jmx_catalogue import Role
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One JVM, as far as a task may be told: the address stands without credentials."""
+
+    cluster: str
+    role: Role
+    app: str | None
+    protocol: str
+    address: str
+    has_credentials: bool
+    timeout_seconds: float
+
+    @property
+    def resource(self) -> str:
+        """What is asked, for people."""
+        return f"{self.app or 'broker'} of {self.cluster} at {self.address}"
+
+
+@dataclass
+class Answer:
+    """What one endpoint said at one moment."""
+
+    at: datetime
+    process_started_at: datetime | None
+    readings: list[tuple[str, str, float | None]]
+    """Metric, labels as JSON, value."""
+    denied: str | None = None
+    """What it wouldn't tell."""
+
+
+class Refused(Exception):
+    """Why an endpoint gave nothing; no credentials in it."""
+
+
+Ask = Callable[[httpx.AsyncClient, Endpoint, int, int], Awaitable[Answer]]
+"""Reads an endpoint once: for sample number … (from 0) of …. Raises Refused or TimeoutError."""
+
+
+def with_labels_as_json(
+    readings: Iterable[tuple[str, dict[str, str], float | None]],
+) -> list[tuple[str, str, float | None]]:
+    """Readings as an answer holds them."""
+    return [(metric, json.dumps(labels, sort_keys=True), value) for metric, labels, value in readings]
+
+
+def address_of(url: str) -> str:
+    """The URL without user, password and query."""
+    try:
+        return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None))
+    except httpx.InvalidURL:
+        return url.split("?")[0].rpartition("@")[2]
+
+
+async def request(client: httpx.AsyncClient, endpoint: Endpoint, method: str, **more: Any) -> httpx.Response:
+    """The whole answer with status 200, or Refused with the reason in plain words; TimeoutError after its time-out."""
+    try:
+        url, auth = _with_credentials(endpoint)
+        async with asyncio.timeout(endpoint.timeout_seconds):
+            response = await client.request(method, url, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
+    except httpx.ConnectError:
+        raise Refused("nothing accepts connections there") from None
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        raise Refused("the address isn't one of http or https") from None
+    except httpx.HTTPError:
+        raise Refused("the connection broke off before the answer was complete") from None
+    if response.status_code in (401, 403):
+        raise Refused(f"HTTP {response.status_code}: `user` or `password` of the endpoint is missing or not accepted")
+    if response.status_code != 200:
+        raise Refused(f"HTTP {response.status_code}")
+    return response
+
+
+def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
+    """The address as configured, with its credentials, which only the task reads."""
+    if not endpoint.has_credentials:
+        return endpoint.address, None
+    for e in load_config().jmx:
+        if (e.cluster, e.role, address_of(e.url)) == (endpoint.cluster, endpoint.role, endpoint.address):
+            return e.url, (e.user, e.password or "") if e.user is not None else None
+    raise Refused("its credentials aren't in the config of the Spark worker")

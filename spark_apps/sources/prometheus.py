@@ -1,0 +1,119 @@
+"""Prometheus' text exposition, read from the process itself: JMX exporter, MSK's open monitoring, Micrometer.
+
+A page of a broker with a thousand topics is several MB of which a tenth is wanted: lines are told apart by their
+names, and only those in the catalogue are parsed. One of these that can't be parsed spoils the page, as it does for
+Prometheus: figures that are sums over series would come out too small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+import httpx
+
+from spark_apps.sources.jmx_series import STARTED, UPTIME, Names, names_of, readings_of
+from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+
+ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
+_SKEW = timedelta(seconds=2)
+"""Clocks that differ by less are alike: an answer's date has no fractions."""
+_LABEL = r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"'
+_SERIES = re.compile(
+    rf"([a-zA-Z_:][\w:]*)[ \t]*(?:\{{[ \t]*((?:{_LABEL}[ \t]*(?:,[ \t]*|(?=\}})))*)\}})?[ \t]*"
+    r"(?<=[ \t}])([^\s_]+)(?:[ \t]+-?[\d.]+)?[ \t]*(?:#.*)?",
+    re.ASCII,
+)
+_LABELS = re.compile(_LABEL, re.ASCII)
+_ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+
+async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, samples: int) -> Answer:
+    """All metrics of one sample."""
+    response = await request(client, endpoint, "GET", headers=ACCEPT)
+    at = datetime.now(UTC)
+    # In a thread: the other endpoints' answers mustn't wait, nor their time-outs pass, while a large page is read.
+    return await asyncio.to_thread(_answer, response, at, names_of(endpoint.role, sample, samples))
+
+
+def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:
+    readings = list(readings_of(names, series_of(response.content, names)))
+    beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
+    started_at = _started_at(at, _date_of(response), beside.get(STARTED), beside.get(UPTIME))
+    return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
+
+
+def _started_at(
+    at: datetime, their_now: datetime | None, started: float | None, uptime_ms: float | None
+) -> datetime | None:
+    """The start by our own clock, so that a skewed clock over there spoils no rate.
+
+    The uptime is the JVM's own; the start may be that of an exporter beside it.
+    """
+    if uptime_ms is not None:
+        return at - timedelta(milliseconds=uptime_ms)
+    if started is None:
+        return None
+    try:
+        told = datetime.fromtimestamp(started, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    skew = their_now - at if their_now else timedelta()
+    return told - skew if abs(skew) > _SKEW else told
+
+
+def _date_of(response: httpx.Response) -> datetime | None:
+    try:
+        told = parsedate_to_datetime(response.headers["Date"])
+    except (KeyError, ValueError):
+        return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)
+
+
+def series_of(page: bytes, names: Names) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Name in lower case, labels and value of the series that are wanted.
+
+    Raises:
+        Refused: when it isn't the exposition format, is cut off, or has nothing that is known here.
+    """
+    try:
+        text = page.decode()
+    except UnicodeDecodeError:
+        raise Refused("the answer isn't text; is this the address of an exporter?") from None
+    lines = text.replace("\r\n", "\n").split("\n")
+    first = next((line for line in lines if line and not line.startswith("#")), None)
+    if first is None or not _SERIES.fullmatch(first):
+        raise Refused("the answer isn't Prometheus' exposition format; is this the address of an exporter?")
+    if lines[-1]:
+        raise Refused("the answer ends in the middle of a line")
+    lower: dict[str, str | None] = {}
+    found = False
+    for number, line in enumerate(lines, 1):
+        name = line.partition("{")[0]
+        if " " in name or "\t" in name:
+            name = (name.split(None, 1) or [""])[0]
+        if name not in lower:
+            lower[name] = name.lower() if name.lower() in names.meanings else None
+        if known := lower[name]:
+            labels, value = _parsed(line, number)
+            found = True
+            yield known, labels, value
+    if not found:
+        raise Refused("the page has no metric of a JVM that is known here; is this the address of a JVM's exporter?")
+
+
+def _parsed(line: str, number: int) -> tuple[dict[str, str], float]:
+    parsed = _SERIES.fullmatch(line)
+    try:
+        value = float(parsed[5]) if parsed else None
+    except ValueError:
+        value = None
+    if parsed is None or value is None:
+        raise Refused(f"line {number} of the answer isn't of Prometheus' exposition format")
+    labels = dict(_LABELS.findall(parsed[2] or ""))
+    if "\\" in line:
+        labels = {key: re.sub(r"\\.", lambda m: _ESCAPED.get(m[0], m[0]), told) for key, told in labels.items()}
+    return labels, value

@@ -1,0 +1,72 @@
+"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs; run as a module it locks the jar anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from demo.process import free_port
+
+from spark_apps.jars import JarSet, ensure, write_locks
+
+AGENT = JarSet(
+    "jmx-exporter",
+    ("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",),
+    transitive=False,
+    lock=Path(__file__).with_name("jars.lock"),
+)
+WITHOUT_RULES = "{}"
+# The rules that the exporter's examples have for Kafka's brokers, as far as they matter here.
+KAFKA_RULES = r"""
+lowercaseOutputName: true
+rules:
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)PerSec\w*, (.+)=(.+)><>Count'
+    name: kafka_$1_$2_$3_total
+    type: COUNTER
+    labels: {"$4": "$5"}
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)PerSec\w*><>Count'
+    name: kafka_$1_$2_$3_total
+    type: COUNTER
+  - pattern: 'kafka.server<type=(.+), client-id=(.+)><>([a-z-]+)'
+    name: kafka_server_quota_$3
+    labels: {resource: "$1", clientId: "$2"}
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+), (.+)=(.+)><>Value'
+    name: kafka_$1_$2_$3
+    labels: {"$4": "$5", "$6": "$7"}
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Value'
+    name: kafka_$1_$2_$3
+    labels: {"$4": "$5"}
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)><>Value'
+    name: kafka_$1_$2_$3
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Count'
+    name: kafka_$1_$2_$3_count
+    labels: {"$4": "$5"}
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.*)><>(\d+)thPercentile'
+    name: kafka_$1_$2_$3
+    labels: {"$4": "$5", quantile: "0.$6"}
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)><>Count'
+    name: kafka_$1_$2_$3_count
+  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)><>(\d+)thPercentile'
+    name: kafka_$1_$2_$3
+    labels: {quantile: "0.$4"}
+"""
+
+
+@contextmanager
+def in_jvms_started_here(folder: Path, config: str) -> Iterator[str]:
+    """A JVM that starts within the block carries the exporter; gives the address of its page."""
+    file, port = folder / "exporter.yaml", free_port()
+    file.write_text(config)
+    before = dict(os.environ)
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-javaagent:{ensure(AGENT)[0]}=127.0.0.1:{port}:{file}"
+    try:
+        yield f"http://127.0.0.1:{port}/metrics"
+    finally:
+        os.environ.pop("JAVA_TOOL_OPTIONS")
+        os.environ.update(before)
+
+
+if __name__ == "__main__":
+    write_locks(AGENT)

@@ -1,0 +1,283 @@
+"""Exporters' pages: dialects, what isn't a number, and pages that are no pages. Figures are those of Jolokia."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker
+from streamwarden.config import CONFIG_ENV
+from streamwarden.hours import start_of_hour
+
+from spark_apps.sources.jmx import Jmx
+from spark_apps.sources.jmx_catalogue import METRICS
+from spark_apps.sources.jmx_series import names_of, readings_of
+from spark_apps.sources.jvm_endpoint import Refused
+from spark_apps.sources.prometheus import _started_at, series_of
+from tests.spark_apps.sources.agents import PAGE, Agents, running_agents
+from tests.spark_apps.sources.jmx_exporter import KAFKA_RULES, WITHOUT_RULES, in_jvms_started_here
+
+
+@pytest.fixture
+def agents() -> Iterator[Agents]:
+    with running_agents() as running:
+        yield running
+
+
+def ask(*addresses: str, protocol: str = "prometheus", **options: Any) -> list[dict[str, Any]]:
+    """Rows of the source, read here instead of in a Spark task."""
+    endpoints = [
+        {
+            "cluster": "demo",
+            "role": options.pop("role", "broker"),
+            "app": None,
+            "protocol": protocol,
+            "address": address,
+            "has_credentials": "locked" in address,
+            "timeout_seconds": options.pop("timeout_seconds", 0.7),
+        }
+        for address in addresses
+    ]
+    given = {"samples": 2, "sample_seconds": 0.1, "partitions": 1, **options}
+    given |= {"endpoints": json.dumps(endpoints), "hour": start_of_hour(datetime.now(UTC)).isoformat()}
+    source = Jmx({key: str(value) for key, value in given.items()})
+    reader = source.reader(source.schema())
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return pa.Table.from_batches(batches).to_pylist()
+
+
+def gap_of(rows: list[dict[str, Any]], address: str) -> str | None:
+    gaps = {row["gap"] for row in rows if row["endpoint"] == address and row["gap"]}
+    assert len(gaps) <= 1
+    return gaps.pop() if gaps else None
+
+
+def told_by(page: str, role: Any = "broker") -> dict[tuple[str, str], float | None]:
+    """(metric, labels) → value of a page's last sample."""
+    names = names_of(role, 1, 2)
+    found = list(readings_of(names, series_of(page.encode(), names)))
+    told = {(metric, ",".join(f"{k}={v}" for k, v in sorted(labels.items()))): value for metric, labels, value in found}
+    assert len(told) == len(found), "a series was told twice"
+    return told
+
+
+def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
+    rows = ask(agents.url("good"))
+    assert gap_of(rows, agents.url("good")) is None and agents.asked == ["/good", "/good"]
+    values = {(row["metric"], row["labels"]): row["value"] for row in rows}
+    assert values["bytes_in_total", "{}"] == 700 and values["bytes_in_total", '{"topic": "a"}'] == 300
+    assert values["log_bytes", '{"topic": "a"}'] == 11  # partitions added up, the one on its way to another disk not
+    assert values["heap_used_bytes", "{}"] == 90567656 and values["cpu_seconds_total", "{}"] == 2
+    assert values["heap_max_bytes", "{}"] is None  # -1
+    assert values["under_replicated_partitions", "{}"] is None and values["under_min_isr_partitions", "{}"] is None
+    assert {row["kind"] for row in rows if row["metric"] == "bytes_in_total"} == {"counter"}
+    assert {row["process_started_at"] for row in rows} == {datetime.fromtimestamp(1795255175.6, UTC)}
+    assert sum(row["metric"] == "log_bytes" for row in rows) == 1  # wide: in the last sample only
+    assert "process_start_seconds" not in {row["metric"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("exporter", "reason"),
+    [
+        ("hangs", "no answer within 0.7 s"),
+        ("trickles", "no answer within 0.7 s"),
+        ("broken", "the answer isn't Prometheus' exposition format"),
+        ("half", "the answer ends in the middle of a line"),
+        ("resets", "the connection broke off"),
+        ("locked", "its credentials aren't in the config"),
+    ],
+)
+def test_a_bad_exporter_is_a_gap_and_the_others_stay(
+    agents: Agents, exporter: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "streamwarden.yaml"))
+    (tmp_path / "streamwarden.yaml").write_text("kafka: []\n")
+    bad, good = agents.url(exporter), agents.url("good")
+    rows = ask(bad, good)
+    assert (gap_of(rows, bad) or "").startswith(f"refused: {reason}")
+    assert [row["metric"] for row in rows if row["endpoint"] == bad] == [None]
+    assert gap_of(rows, good) is None and sum(row["endpoint"] == good for row in rows) > 5
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (b"\x89PNG\r\n\x1a\n\xff", "the answer isn't text"),
+        (b"", "the answer isn't Prometheus' exposition format"),
+        (b"{}", "the answer isn't Prometheus' exposition format"),
+        (b"# only\n# comments\n", "the answer isn't Prometheus' exposition format"),
+        (b"node_load1 0.5\n", "the page has no metric of a JVM that is known here"),
+        (PAGE.replace('topic="a",} 300.0', 'topic="a').encode(), "line 9 of the answer"),
+        (PAGE.replace("4.0", "four").encode(), "line 6 of the answer"),
+        (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the answer"),
+    ],
+)
+def test_pages_that_are_none(agents: Agents, page: bytes, reason: str) -> None:
+    address = agents.serve(page)
+    rows = ask(address)
+    assert (gap_of(rows, address) or "").startswith(f"refused: {reason}")
+    assert [row["metric"] for row in rows] == [None]
+
+
+def test_closed_ports_and_refusals(agents: Agents) -> None:
+    rows = ask("http://127.0.0.1:1/metrics", "http://")
+    assert gap_of(rows, "http://127.0.0.1:1/metrics") == "refused: nothing accepts connections there"
+    assert gap_of(rows, "http://") == "refused: the address isn't one of http or https"
+
+
+def test_syntax_that_pages_may_have() -> None:
+    page = (
+        "\r\n# a comment\n#\n"
+        'kafka_log_log_size { topic = "a b,c}" , partition="0" , }\t7 1795255179000\r\n'
+        'kafka_log_log_size{topic="q\\"u\\\\o\\nte",partition="0"} 8\n'
+        "jvm_threads_current 5\n"  # not of brokers
+        'process_open_fds 1 # {trace="x"} 1\n'
+        "# EOF\n"
+    )
+    assert told_by(page) == {
+        ("log_bytes", "topic=a b,c}"): 7,
+        ("log_bytes", 'topic=q"u\\o\nte'): 8,
+        ("open_file_descriptors", ""): 1,
+    }
+
+
+def test_names_by_the_example_rules() -> None:
+    page = """kafka_server_brokertopicmetrics_bytesin_total 700
+kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 300
+kafka_log_log_size{partition="0",topic="a"} 5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.50"} 18
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 36
+kafka_network_requestmetrics_totaltimems{request="Metadata",quantile="0.99"} 99
+kafka_network_requestmetrics_totaltimems_count{request="Produce"} 3
+kafka_log_logflushstats_logflushrateandtimems{quantile="0.95"} 12
+kafka_server_replicamanager_underreplicatedpartitions 2
+"""
+    assert told_by(page) == {
+        ("bytes_in_total", ""): 700,
+        ("bytes_in_total", "topic=a"): 300,
+        ("log_bytes", "topic=a"): 5,
+        ("request_median_ms", "request=Produce"): 18,
+        ("request_p99_ms", "request=Produce"): 36,
+        ("requests_total", "request=Produce"): 3,
+        ("log_flush_p95_ms", ""): 12,
+        ("under_replicated_partitions", ""): 2,
+    }
+
+
+def test_kafka_streams_by_the_jmx_exporter() -> None:
+    page = """kafka_streams_stream_metrics_client_state{application_id="orders",client_id="c",process_id="p"} 2
+kafka_streams_stream_metrics_alive_stream_threads{client_id="c"} 2
+kafka_streams_stream_state_metrics_block_cache_usage{rocksdb_state_id="s",task_id="0_1",thread_id="t1"} 26608
+kafka_streams_stream_state_metrics_block_cache_usage{rocksdb_window_state_id="w",task_id="0_1",thread_id="t1"} 88
+kafka_streams_stream_state_metrics_put_rate{rocksdb_window_state_id="w",task_id="0_1",thread_id="t1"} NaN
+"""
+    assert told_by(page, "app") == {
+        ("streams_info", "application_id=orders"): 1,
+        ("stream_threads_alive", ""): 2,
+        ("block_cache_usage_bytes", "kind=key_value,store=s,task=0_1"): 26608,
+        ("block_cache_usage_bytes", "kind=window,store=w,task=0_1"): 88,
+    }
+
+
+def test_micrometer() -> None:
+    page = """jvm_memory_used_bytes{application="x",area="heap",id="G1 Eden Space"} 10
+jvm_memory_used_bytes{application="x",area="heap",id="G1 Old Gen"} 20
+jvm_memory_used_bytes{application="x",area="nonheap",id="Metaspace"} 7
+jvm_memory_max_bytes{application="x",area="heap",id="G1 Eden Space"} -1
+jvm_memory_max_bytes{application="x",area="heap",id="G1 Old Gen"} 1000
+jvm_gc_pause_seconds_sum{action="end of minor GC",cause="Allocation"} 0.5
+jvm_gc_pause_seconds_sum{action="end of major GC",cause="Ergonomics"} 0.25
+process_cpu_time_ns_total 3.0E9
+kafka_stream_state_size_all_mem_tables{rocksdb_state_id="s",task_id="0_1",thread_id="t"} 5
+kafka_stream_alive_stream_threads{client_id="c"} 4
+"""
+    assert told_by(page, "app") == {
+        ("heap_used_bytes", ""): 30,
+        ("non_heap_used_bytes", ""): 7,
+        ("heap_max_bytes", ""): 1000,
+        ("memory_pool_used_bytes", "pool=G1 Eden Space"): 10,
+        ("memory_pool_used_bytes", "pool=G1 Old Gen"): 20,
+        ("memory_pool_used_bytes", "pool=Metaspace"): 7,
+        ("gc_seconds_total", ""): 0.75,
+        ("cpu_seconds_total", ""): 3,
+        ("memtable_bytes", "kind=key_value,store=s,task=0_1"): 5,
+        ("stream_threads_alive", ""): 4,
+    }
+
+
+def test_a_metric_in_two_dialects_counts_once() -> None:
+    page = """java_lang_Memory_HeapMemoryUsage_used 10
+jvm_memory_used_bytes{area="heap"} 11
+jvm_memory_bytes_used{area="nonheap",} 12
+process_cpu_seconds_total 5
+java_lang_OperatingSystem_ProcessCpuTime 4.0E9
+"""
+    told = told_by(page, "app")
+    assert told == {("heap_used_bytes", ""): 10, ("non_heap_used_bytes", ""): 12, ("cpu_seconds_total", ""): 4}
+
+
+def test_a_wanted_line_that_is_cut_spoils_the_page() -> None:
+    names = names_of("broker", 1, 2)
+    with pytest.raises(Refused, match="line 2"):
+        list(series_of(b'x 1\nkafka_log_log_size{topic="a\nkafka_log_log_size{topic="b"} 1\n', names))
+
+
+def test_the_start_is_told_by_our_clock() -> None:
+    at = datetime(2026, 1, 5, 10, tzinfo=UTC)
+    ago = (at - timedelta(hours=1)).timestamp()
+    assert _started_at(at, at + timedelta(seconds=1), ago, None) == at - timedelta(hours=1)
+    assert _started_at(at, at + timedelta(minutes=7), ago + 7 * 60, None) == at - timedelta(hours=1)
+    assert _started_at(at, None, ago, 60_000.0) == at - timedelta(minutes=1)
+    assert _started_at(at, None, None, None) is None and _started_at(at, None, 1e300, None) is None
+
+
+RULES_LACK = {
+    "log_flush_ms_total",
+    "request_ms_total",
+    "request_handler_idle_ratio",
+    "processors",
+    "physical_memory_bytes",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("config", "lacking"), [(WITHOUT_RULES, set()), (KAFKA_RULES, RULES_LACK)])
+def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, lacking: set[str]) -> None:
+    with in_jvms_started_here(tmp_path, config) as exporter:
+        broker = Broker(tmp_path / "broker").start()
+    try:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 3)])["t"].result(20)
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        for number in range(500):
+            producer.produce("t", key=str(number), value=b"x" * 100)
+        assert producer.flush(20) == 0
+        httpx.get(exporter, timeout=60)  # the first page takes long
+        rows = ask(broker.jolokia_url, protocol="jolokia", timeout_seconds=30) + ask(exporter, timeout_seconds=30)
+    finally:
+        broker.stop()
+
+    def last(address: str) -> dict[tuple[str, str], float | None]:
+        assert gap_of(rows, address) is None
+        ordered = sorted((row for row in rows if row["endpoint"] == address), key=lambda row: row["at"])
+        return {(row["metric"], row["labels"]): row["value"] for row in ordered if row["metric"] != "broker_info"}
+
+    by_jolokia, by_exporter = last(broker.jolokia_url), last(exporter)
+    assert by_exporter.keys() == {series for series in by_jolokia if series[0] not in lacking}
+    moving = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}
+    moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # the metadata log's, too
+    moving |= {"request_handler_idle_ratio"}
+    steady = [s for s in by_exporter if s[0] not in moving and "__cluster_metadata" not in s[1]]
+    assert {s: by_exporter[s] for s in steady} == pytest.approx({s: by_jolokia[s] for s in steady})
+    assert by_exporter["messages_in_total", '{"topic": "t"}'] == 500
+    assert '{"broker_id": "1"}' in {row["labels"] for row in rows if row["metric"] == "broker_info"}
+    starts = {row["process_started_at"] for row in rows}
+    assert max(starts) - min(starts) < timedelta(seconds=2)
