@@ -92,11 +92,15 @@ def run(
 
 @app.command()
 def migrate() -> None:
-    """Bring the warehouse's schema up to date."""
+    """Bring the warehouse's schema and its EBS prices up to date."""
     from streamwarden.migrate import migrate as migrate_warehouse
+    from streamwarden.prices import load_prices
 
-    applied = migrate_warehouse(_warehouse())
+    warehouse, config = _warehouse(), _config()
+    applied = migrate_warehouse(warehouse)
     out.print("\n".join(f"applied {name}" for name in applied) or "The warehouse is up to date.")
+    prices = load_prices(warehouse, config)
+    out.print(f"EBS prices of {len(prices)} regions, the oldest as of {min(price.as_of for price in prices)}.")
 
 
 @app.command()

@@ -14,6 +14,7 @@ from spark_apps.catalogue import APPS
 from streamwarden.config import Config
 from streamwarden.detectors import Judgement, evaluate, load_detectors
 from streamwarden.migrate import migrate
+from streamwarden.prices import load_prices
 from streamwarden.tickets import reconcile_and_deliver
 from streamwarden.warehouse import open_warehouse
 
@@ -40,6 +41,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
     """Gathers, judges and files one hour. A failed app blocks only the detectors that read its tables."""
     warehouse = open_warehouse(config)
     migrate(warehouse)
+    load_prices(warehouse, config)
     detectors = load_detectors(config=config)  # a slip in a header is told before Spark starts
     run = HourRun(hour)
     _gather(config, hour, apps, run, progress)
