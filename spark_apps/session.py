@@ -19,6 +19,8 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.sql.shuffle.partitions", "4")
+        # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
+        .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
         .config("spark.python.daemon.module", "spark_apps.python_daemon")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM

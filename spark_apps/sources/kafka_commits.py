@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -39,6 +42,7 @@ from spark_apps.sources.kafka_client import (
 TOPIC = "__consumer_offsets"
 _RECORDS_PER_BATCH = 20_000
 _SILENCE_SECONDS = 8
+_KEYS_KEPT = 1_000_000
 _COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEY = (0, 1), 2, 3
 _READ_FAST = {
     "enable.partition.eof": True,
@@ -97,20 +101,22 @@ class CommitsReader(ClusterReader):
     def _read(self, connection: Connection, spans: dict[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
         ends = {p: end for p, (start, end) in spans.items() if start < end}
-        read, skipped = dict.fromkeys(spans, 0), dict.fromkeys(spans, 0)
+        read, skipped = Counter[int](), Counter[int]()
         stopped: dict[int, str] = {}
+        known = KnownKeys()
         consumer = Consumer({**connection.properties, **_READ_FAST}, logger=SILENT)
         try:
             consumer.assign([TopicPartition(TOPIC, p, spans[p][0]) for p in ends])
             deadline = time.monotonic() + _SILENCE_SECONDS
             while ends and time.monotonic() < deadline:
                 messages = consumer.consume(_RECORDS_PER_BATCH, 0.1)
-                wanted, done = self._sort(connection, messages, ends, stopped)
-                if wanted:
+                records, done = self._sort(connection, messages, ends, stopped)
+                if records.messages:
                     deadline = time.monotonic() + _SILENCE_SECONDS
-                    table = decode([m.key() for m in wanted], [m.value() for m in wanted])
-                    self._count(wanted, table, read, skipped)
-                    yield from self._rows(name, wanted, table)
+                    table = records.decoded(name, known)
+                    read.update(records.partition.tolist())
+                    skipped.update(records.partition[pc.is_null(table["kind"]).to_numpy()].tolist())
+                    yield from self._fit(table.filter(pc.is_valid(table["kind"])))
                 if done:
                     consumer.incremental_unassign([TopicPartition(TOPIC, p) for p in done])
         finally:
@@ -123,47 +129,25 @@ class CommitsReader(ClusterReader):
         )
 
     def _sort(
-        self, connection: Connection, messages: list[Any], ends: dict[int, int], stopped: dict[int, str]
-    ) -> tuple[list[Any], list[int]]:
-        """The messages that belong to the span, and the log partitions that are through; these leave `ends`."""
-        wanted, done = [], set()
-        for message in messages:
-            log_partition = message.partition()
-            if (error := message.error()) is not None:
-                if log_partition in ends:
-                    done.add(log_partition)
-                    if error.code() != KafkaError._PARTITION_EOF:
-                        stopped[log_partition] = connection.gap(KafkaException(error))
-                continue
-            end = ends.get(log_partition)
-            if end is None:
-                continue
-            if message.offset() < end:
-                wanted.append(message)
-            if message.offset() >= end - 1:
+        self, connection: Connection, messages: list[Message], ends: dict[int, int], stopped: dict[int, str]
+    ) -> tuple[Records, list[int]]:
+        """The records that belong to the span, and the log partitions that are through; these leave `ends`."""
+        done = set()
+        whole = [message for message in messages if message.error() is None]
+        for message in messages if len(whole) < len(messages) else []:
+            error, log_partition = message.error(), message.partition()
+            if error is not None and log_partition in ends:
                 done.add(log_partition)
+                if error.code() != KafkaError._PARTITION_EOF:
+                    stopped[log_partition] = connection.gap(KafkaException(error))
+        records = Records.of(whole)
+        end_of = np.zeros(max(*ends, records.partition.max(initial=0)) + 1, np.int64)  # 0: not wanted any more
+        end_of[list(ends)] = list(ends.values())
+        end = end_of[records.partition]
+        done.update(np.unique(records.partition[(records.offset >= end - 1) & (end > 0)]).tolist())
         for log_partition in done:
             ends.pop(log_partition, None)
-        return wanted, sorted(done)
-
-    @staticmethod
-    def _count(messages: list[Any], table: pa.Table, read: dict[int, int], skipped: dict[int, int]) -> None:
-        where = np.fromiter((m.partition() for m in messages), np.int64, len(messages))
-        unknown = pc.is_null(table["kind"]).to_numpy()
-        for log_partition in np.unique(where):
-            here = where == log_partition
-            read[int(log_partition)] += int(here.sum())
-            skipped[int(log_partition)] += int((here & unknown).sum())
-
-    def _rows(self, cluster: str, messages: list[Any], table: pa.Table) -> Iterator[pa.RecordBatch]:
-        n = len(messages)
-        table = table.append_column("cluster", pa.repeat(cluster, n))
-        table = table.append_column("resource", pa.repeat(cluster, n))
-        table = table.append_column("log_partition", pa.array([m.partition() for m in messages], pa.int32()))
-        table = table.append_column("log_offset", pa.array([m.offset() for m in messages], pa.int64()))
-        written = pa.array([m.timestamp()[1] for m in messages], pa.timestamp("ms", "UTC"))
-        table = table.append_column("written_at", written)
-        yield from self._fit(table.filter(pc.is_valid(table["kind"])))
+        return records.where(records.offset < end), sorted(done)
 
     def _fit(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         wanted = to_arrow_schema(self.schema)
@@ -205,35 +189,99 @@ class KafkaCommits(ClusterSource):
         )
 
 
-def decode(keys: list[bytes | None], values: list[bytes | None]) -> pa.Table:
+@dataclass(frozen=True)
+class Records:
+    """Records of one fetch, and where they lie."""
+
+    messages: list[Message]
+    partition: Longs
+    offset: Longs
+
+    @classmethod
+    def of(cls, messages: list[Message]) -> Self:
+        """Of messages that are no errors."""
+        n = len(messages)
+        return cls(
+            messages,
+            np.fromiter(map(Message.partition, messages), np.int64, n),
+            np.fromiter(map(Message.offset, messages), np.int64, n),
+        )
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> Records:
+        """Some of them."""
+        if wanted.all():
+            return self
+        return Records(list(compress(self.messages, wanted)), self.partition[wanted], self.offset[wanted])
+
+    def decoded(self, cluster: str, known: KnownKeys) -> pa.Table:
+        """One row each, those without a kind included."""
+        n = len(self.messages)
+        written_ms = np.fromiter((at for _, at in map(Message.timestamp, self.messages)), np.int64, n)
+        table = decode(list(map(Message.key, self.messages)), list(map(Message.value, self.messages)), known)
+        for column, values in {
+            "cluster": pa.repeat(cluster, n),
+            "resource": pa.repeat(cluster, n),
+            "log_partition": pa.array(self.partition),
+            "log_offset": pa.array(self.offset),
+            "written_at": pa.array(written_ms).cast(pa.timestamp("ms", "UTC")),
+        }.items():
+            table = table.append_column(column, values)
+        return table
+
+
+class KnownKeys(dict[bytes | None, int]):
+    """Keys decoded so far, each once: bytes of a key → its place in the table of decoded ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoded = _KEY.empty_table()
+        self._new: list[dict[str, Any]] = []
+
+    def __missing__(self, key: bytes | None) -> int:
+        self._new.append(_decode_key(key))
+        self[key] = len(self)
+        return self[key]
+
+    def rows(self, keys: list[bytes | None]) -> pa.Table:
+        """Version, group, topic and partition by key."""
+        if len(self) > _KEYS_KEPT:
+            self.clear()
+            self._decoded = _KEY.empty_table()
+        places = np.fromiter(map(self.__getitem__, keys), np.int64, len(keys))
+        if self._new:
+            added = pa.Table.from_pylist(self._new, schema=_KEY)
+            self._decoded = pa.concat_tables([self._decoded, added]).combine_chunks()
+            self._new = []
+        return self._decoded.take(places)
+
+
+def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKeys | None = None) -> pa.Table:
     """Records of `__consumer_offsets`: kind, group_id, topic, partition, committed_offset, committed_at, generation.
 
     A record that isn't of a known layout, or is cut short, has a null kind.
     """
-    encoded = pa.array(keys, pa.binary()).dictionary_encode(null_encoding="encode")
-    distinct = pa.Table.from_pylist([_decode_key(key) for key in encoded.dictionary.to_pylist()], schema=_KEY)
-    table = distinct.take(encoded.indices)
+    table = (KnownKeys() if known is None else known).rows(keys)
     version = table["version"].to_numpy()
     data, start, length = _flatten(values)
     is_commit = np.isin(version, _COMMIT_KEYS)
     offset, committed_ms, commit_fits = _commit_values(data, start, length, is_commit & (length > 0))
     generation, group_fits = _group_values(data, start, length, version)
-    kind = np.select(
-        [is_commit & (length < 0), is_commit & commit_fits, group_fits], ["tombstone", "commit", "group"], ""
-    )
+    kind = np.select([is_commit & (length < 0), is_commit & commit_fits, group_fits], [_TOMBSTONE, _COMMIT, _GROUP], -1)
     return pa.table(
         {
-            "kind": pa.array(kind.tolist(), mask=kind == ""),
+            "kind": _KINDS.take(pa.array(kind, mask=kind < 0)),
             "group_id": table["group_id"],
             "topic": table["topic"],
             "partition": table["partition"],
-            "committed_offset": pa.array(offset, mask=kind != "commit"),
-            "committed_at": pa.array(committed_ms, mask=kind != "commit").cast(pa.timestamp("ms", "UTC")),
-            "generation": pa.array(generation.astype(np.int32), mask=kind != "group"),
+            "committed_offset": pa.array(offset, mask=kind != _COMMIT),
+            "committed_at": pa.array(committed_ms, mask=kind != _COMMIT).cast(pa.timestamp("ms", "UTC")),
+            "generation": pa.array(generation.astype(np.int32), mask=kind != _GROUP),
         }
     )
 
 
+_TOMBSTONE, _COMMIT, _GROUP = range(3)
+_KINDS = pa.array(["tombstone", "commit", "group"])
 _KEY = pa.schema(
     [("version", pa.int32()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
 )

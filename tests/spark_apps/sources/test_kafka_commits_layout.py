@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spark_apps.sources.kafka_commits import decode
+from spark_apps.sources import kafka_commits
+from spark_apps.sources.kafka_commits import KnownKeys, decode
 from tests.spark_apps.offsets_log import commit_key, commit_value, group_key, group_value
 
 AT = datetime(2026, 1, 5, 10, 30, 0, 123000, UTC)
@@ -76,3 +77,15 @@ def test_unknown_and_broken_records_have_no_kind_and_spoil_nothing(key: bytes | 
 
 def test_nothing_to_decode() -> None:
     assert decode([], []).num_rows == 0
+
+
+def test_keys_are_decoded_once_and_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_commits, "_KEYS_KEPT", 3)
+    known = KnownKeys()
+    seen = []
+    for turn in range(4):
+        keys: list[bytes | None] = [commit_key("g", "t", p) for p in (turn, turn + 1, turn)]
+        rows = decode(keys, [commit_value(4, 10 * turn + i, AT_MS) for i in range(3)], known).to_pylist()
+        seen += [(row["partition"], row["committed_offset"]) for row in rows]
+        assert len(known) <= 5
+    assert seen == [(t + (i == 1), 10 * t + i) for t in range(4) for i in range(3)]
