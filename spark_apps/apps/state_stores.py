@@ -2,8 +2,9 @@
 
 The log is read anew each hour, evenly sampled within bounds (see `spark_apps.sources.changelog_values`): only the log
 itself can say what compaction has left of older versions, and so an hour comes out the same whenever it is run. Spark
-types each value exactly (`schema_of_variant`; its own inference would merge conflicts away) and counts equal shapes per
-stretch of the log; `spark_apps.models.schema_versions` finds versions and changes in those counts, per changelog.
+types values exactly (`schema_of_variant`; its own inference would merge conflicts away), one of each that look alike,
+and counts equal shapes per stretch of the log; `spark_apps.models.schema_versions` finds versions and changes in those
+counts, per changelog.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
 from streamwarden.config import Config
 
+from spark_apps.models.json_look_alikes import count_look_alikes
 from spark_apps.models.schema_report import Exemplar, Report
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.sources.changelog_values import ChangelogValues
@@ -35,6 +37,7 @@ _CHANGES = (
     " new_first_position: bigint, old_last_offset: string, new_first_offset: string, old_example: string,"
     " new_example: string>>"
 )
+_LOOK_ALIKES = "resource string, bucket int, value binary, count bigint, first bigint, last bigint"
 _REPORT = f"resource string, format string, readable bigint, versions int, paths {_PATHS}, changes {_CHANGES}"
 
 
@@ -132,19 +135,20 @@ def shapes_of(values: DataFrame) -> DataFrame:
     )
     return (
         values.join(f.broadcast(edges), "resource")
-        .select(
-            "resource",
-            "position",
-            f.size(f.filter("edges", lambda edge: edge < f.col("position"))).alias("bucket"),
-            _shape().alias("shape"),
-        )
-        .groupBy("resource", "bucket", "shape")
-        .agg(
-            f.count(f.lit(1)).alias("count"),
-            f.min("position").alias("first"),
-            f.max("position").alias("last"),
-        )
+        .select("resource", _bucket().alias("bucket"), "position", "value")
+        .mapInArrow(count_look_alikes, _LOOK_ALIKES)  # type: ignore[arg-type]
+        .groupBy("resource", "bucket", _shape().alias("shape"))
+        .agg(f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last"))
     )
+
+
+def _bucket() -> Column:
+    """How many of the BUCKETS - 1 edges lie before the position, by halving."""
+    below, step = f.lit(0), BUCKETS // 2
+    while step:
+        below += f.when(f.get("edges", below + step - 1) < f.col("position"), step).otherwise(0)
+        step //= 2
+    return below
 
 
 def _shape() -> Column:
