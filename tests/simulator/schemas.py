@@ -1,0 +1,495 @@
+"""Changelogs of state stores: documents of random schemas that releases change, written by key, and compacted.
+
+A record that survives is the last state of its key, or of the last hour, which isn't compacted yet. So old values fade
+as keys are written anew, and each judged hour sees the log as it was then. A fault is a release after which the old and
+the new values can't be read by one reader; it ends when compaction has taken the old ones.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as f
+from streamwarden.config import Config
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.apps import state_stores as app
+from tests.simulator.bench import Bench
+from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, score
+
+CLUSTER, PARTITIONS = "shop", 4
+ENOUGH, GONE = 150, 5
+"""Values of the new kind from which on it must be told; values of the old kind below which nothing is left to tell."""
+CONTROL_HOURS = 3
+ABSENT: Any = object()
+_WORDS = ("order", "total", "customer", "price", "status", "note", "amount", "created", "address", "city", "count",
+          "source", "flag", "channel", "tax", "items", "state", "code", "rate", "limit", "owner", "kind")  # fmt: skip
+_LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A field: what stands there, how often, and how often null."""
+
+    name: str
+    kind: str
+    present: float = 1.0
+    null: float = 0.0
+    children: tuple[Node, ...] = ()
+    options: tuple[Any, ...] = ()
+    """Constants of an enum; kinds of a union."""
+
+    def value(self, chance: random.Random) -> Any:
+        if self.present < 1 and chance.random() >= self.present:
+            return ABSENT
+        if self.null and chance.random() < self.null:
+            return None
+        return self.of_kind(self.kind, chance)
+
+    def of_kind(self, kind: str, chance: random.Random) -> Any:
+        match kind:
+            case "object":
+                found = {child.name: child.value(chance) for child in self.children}
+                return {name: value for name, value in found.items() if value is not ABSENT}
+            case "objects":
+                return [self.of_kind("object", chance) for _ in range(chance.randint(1, 3))]
+            case "integers":
+                return [chance.randrange(100) for _ in range(chance.randint(0, 3))]
+            case "union":
+                return self.of_kind(chance.choice(self.options), chance)
+            case "enum":
+                return chance.choice(self.options)
+            case "map":
+                return {f"c{chance.randrange(5000)}": chance.randrange(9) for _ in range(chance.randint(0, 4))}
+            case "words":
+                return {
+                    f"{chance.choice(_WORDS)}-{chance.choice(_WORDS)}": {"n": 1} for _ in range(chance.randint(1, 3))
+                }
+            case "number":
+                return 5 if chance.random() < 0.1 else round(chance.uniform(0, 500), 2)
+            case "integer":
+                return chance.randrange(10_000)
+            case "boolean":
+                return chance.random() < 0.5
+            case "time":
+                return f"2026-01-{chance.randint(1, 28):02d}T{chance.randint(0, 23):02d}:00:00Z"
+            case "text":
+                return chance.choice(("", "by hand", "Käse und Brot", 'a "quoted" one'))
+            case _:
+                return f"{chance.randrange(10**12):012d}"
+
+
+@dataclass
+class Store:
+    """A changelog: its releases, who writes which key when."""
+
+    topic: str
+    releases: list[tuple[datetime, timedelta, Node]]
+    """Each with its start, how long the rolling deploy lasts, and its schema; the first is there from START on."""
+    keys: int
+    times: np.ndarray
+    written: np.ndarray
+    """Minutes since START and key of each write."""
+    release: np.ndarray
+    """Which release wrote it."""
+    rest: Callable[[Any, float, random.Random], Any] | None = None
+    """A trait of values that no release has: a campaign, the age of a record."""
+
+    def survivors(self, minute: float) -> np.ndarray:
+        """Writes that the log holds at a minute."""
+        until = int(np.searchsorted(self.times, minute))
+        clean = int(np.searchsorted(self.times, minute - 60))
+        _, last = np.unique(self.written[:clean][::-1], return_index=True)
+        return np.concatenate([np.sort(clean - 1 - last), np.arange(clean, until)])
+
+    def value(self, write: int) -> bytes:
+        chance = random.Random(f"{self.topic} {write}")  # noqa: S311 a simulation
+        value = self.releases[self.release[write]][2].value(chance)
+        if self.rest is not None:
+            value = self.rest(value, float(self.times[write]), chance)
+        return value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
+
+
+@dataclass
+class Fleet:
+    """All stores and what was done to them."""
+
+    scenario: Scenario
+    truth: Truth = field(default_factory=Truth)
+    stores: dict[str, Store] = field(default_factory=dict)
+    hours: dict[str, set[datetime]] = field(default_factory=dict)
+
+
+Place = tuple[int, ...]
+
+
+class _Builder:
+    """Adds one store after the other."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.chance = random.Random(f"{fleet.scenario.seed} schemas")  # noqa: S311 a simulation
+
+    def schema(self) -> Node:
+        """A document of some fields and levels, some of them optional, nullable or of many values."""
+        return Node("", "object", children=(*self.fields(self.chance.randint(5, 11), 0), Node("version", "integer")))
+
+    def fields(self, count: int, level: int) -> list[Node]:
+        names = self.chance.sample(_WORDS, count)
+        return [self.one(name, level) for name in names]
+
+    def one(self, name: str, level: int) -> Node:
+        kinds = [*_LEAVES, *_LEAVES, "object", "objects", "integers", "map", "words"] if level < 2 else [*_LEAVES]
+        kind = self.chance.choice(kinds)
+        present = self.chance.choice([1, 1, 1, 1, 0.9, 0.5, 0.1])
+        null = self.chance.choice([0, 0, 0, 0, 0.2]) if kind not in ("map", "words") else 0
+        children = tuple(self.fields(self.chance.randint(2, 5), level + 1)) if kind.startswith("object") else ()
+        options = tuple(self.chance.sample(("new", "paid", "sent", "lost", "back"), 3)) if kind == "enum" else ()
+        return Node(name, kind, present, null, children, options)
+
+    def required(self, root: Node, *kinds: str) -> Place:
+        """A path to a field that is always there and never null, of one of these kinds."""
+        found: list[Place] = []
+
+        def walk(node: Node, path: Place) -> None:
+            for i, child in enumerate(node.children):
+                if child.present == 1 and child.null == 0:
+                    if not kinds or child.kind in kinds:
+                        found.append((*path, i))
+                    walk(child, (*path, i))
+
+        walk(root, ())
+        return self.chance.choice(found) if found else ()
+
+    def edit(self, node: Node, path: Place, change: Callable[[Node], Node | None]) -> Node:
+        """The schema with one field changed, or taken out."""
+        if not path:
+            changed = change(node)
+            assert changed is not None
+            return changed
+        children = list(node.children)
+        if len(path) > 1:
+            children[path[0]] = self.edit(children[path[0]], path[1:], change)
+        elif (changed := change(children[path[0]])) is None:
+            del children[path[0]]
+        else:
+            children[path[0]] = changed
+        return replace(node, children=tuple(children))
+
+    def leaf(self, root: Node, *kinds: str) -> tuple[Node, Place]:
+        """A schema that surely has a required field of such a kind, and its path."""
+        path = self.required(root, *kinds)
+        if path:
+            return root, path
+        extra = Node("extra", self.chance.choice(kinds or _LEAVES), options=("new", "paid"))
+        return replace(root, children=(*root.children, extra)), (len(root.children),)
+
+    def at(self) -> datetime:
+        span = timedelta(days=self.fleet.scenario.days) - 48 * HOUR
+        return START + 24 * HOUR + timedelta(minutes=int(self.chance.random() * span / timedelta(minutes=1)))
+
+    def store(self, releases: list[tuple[datetime, timedelta, Node]]) -> Store:
+        """Writes of a store with these releases."""
+        topic = f"app{len(self.fleet.stores) // 2}-store-{len(self.fleet.stores)}-changelog"
+        keys = self.chance.choice([400, 800, 1200])
+        rate = keys * self.chance.uniform(0.05, 0.25)  # writes an hour
+        minutes = self.fleet.scenario.days * 1440
+        random_ = np.random.default_rng([self.fleet.scenario.seed, len(self.fleet.stores)])
+        count = int(rate * minutes / 60)
+        # Every key was written in the beginning; then some are written often, others seldom.
+        popularity = random_.pareto(2, keys) + 0.2
+        later = np.sort(random_.uniform(60, minutes, count))
+        times = np.concatenate([np.linspace(0, 59, keys), later])
+        written = np.concatenate([np.arange(keys), random_.choice(keys, count, p=popularity / popularity.sum())])
+        release = np.zeros(len(times), dtype=np.int64)
+        for i, (start, lasts, _) in enumerate(releases[1:], 1):
+            first, length = (start - START) / timedelta(minutes=1), max(lasts / timedelta(minutes=1), 1e-9)
+            moved = np.clip((times - first) / length, 0, 1)
+            release = np.where(random_.random(len(times)) < moved, i, release)
+        made = Store(topic, releases, keys, times, written, release)
+        self.fleet.stores[topic] = made
+        self.fleet.hours[topic] = set()
+        return made
+
+    def lasting(self) -> timedelta:
+        return timedelta(minutes=self.chance.choice([0, 0, 3, 20, 60]))
+
+    def fault(self, kind: str, old: Node, *new: Node) -> None:
+        """Releases that break; with two, the second takes the first one back."""
+        start = self.at()
+        releases = [(START, timedelta(0), old), (start, self.lasting(), new[0])]
+        if len(new) > 1:
+            releases.append((start + timedelta(hours=5), timedelta(0), new[1]))
+        store = self.store(releases)
+        due, ends = self._course(store, start, rolled_back=len(new) > 1)
+        self.fleet.truth.decoys[store.topic] = kind
+        if due is None:
+            self.fleet.truth.unclear.append((store.topic, start, ends))
+            return
+        self.fleet.truth.faults.append(Fault(store.topic, kind, start, due, ends))
+        self.near(store.topic, start, int((due - start_of_hour(start)) / HOUR) + 4)
+
+    def _course(self, store: Store, start: datetime, *, rolled_back: bool) -> tuple[datetime | None, datetime]:
+        """The hour that must tell, and the end of what there is to tell."""
+        due, hour = None, start_of_hour(start)
+        while hour + HOUR <= self.fleet.scenario.end:
+            of = store.release[store.survivors((hour + HOUR - START) / timedelta(minutes=1))]
+            old, new = int((of == 0).sum()), int((of == 1).sum())
+            # What breaks is what the newest release didn't write.
+            left = new if rolled_back and int((of == 2).sum()) else old
+            if due is None and new >= ENOUGH and old >= ENOUGH:
+                due = hour
+            if left < GONE:
+                break
+            hour += HOUR
+        return due, hour
+
+    def near(self, topic: str, start: datetime, hours: int) -> None:
+        first = start_of_hour(start) - HOUR
+        self.fleet.hours[topic] |= {first + n * HOUR for n in range(hours)}
+
+    def decoy(self, kind: str, old: Node, new: Node | None = None) -> Store:
+        """A release that only looks scary, or none."""
+        start = self.at()
+        store = self.store([(START, timedelta(0), old), *([(start, self.lasting(), new)] if new else [])])
+        self.fleet.truth.decoys[store.topic] = kind
+        self.near(store.topic, start, 5)
+        self.fleet.hours[store.topic].add(start_of_hour(start) + 12 * HOUR)
+        return store
+
+    # Faults
+
+    def type_changed(self) -> None:
+        old, path = self.leaf(self.schema(), "integer", "number", "id", "enum", "boolean")
+        kinds = {"integer": ["id", "object", "integers"], "number": ["id", "boolean"], "id": ["integer", "integers"],
+                 "enum": ["integer", "object"], "boolean": ["id", "integer"]}  # fmt: skip
+
+        def change(node: Node) -> Node:
+            kind = self.chance.choice(kinds[node.kind])
+            return replace(node, kind=kind, children=(Node("value", "integer"), Node("unit", "id")))
+
+        self.fault("type changed", old, self.edit(old, path, change))
+
+    def object_to_text(self) -> None:
+        extra = Node("place", "object", children=(Node("city", "id"), Node("zip", "integer")))
+        base = self.schema()
+        old = replace(base, children=(*base.children, extra))
+        new = self.edit(old, (len(base.children),), lambda node: replace(node, kind="id", children=()))
+        self.fault("object became text", old, new)
+
+    def field_removed(self) -> None:
+        old, path = self.leaf(self.schema())
+        self.fault("required field removed", old, self.edit(old, path, lambda _: None))
+
+    def field_added(self) -> None:
+        old = self.schema()
+        new = replace(old, children=(*old.children, Node("extra", self.chance.choice(_LEAVES), options=("a", "b"))))
+        self.fault("required field added", old, new)
+
+    def null_gained(self) -> None:
+        old, path = self.leaf(self.schema(), *_LEAVES)
+        self.fault("nullability gained", old, self.edit(old, path, lambda node: replace(node, null=0.35)))
+
+    def null_lost(self) -> None:
+        old, path = self.leaf(self.schema(), *_LEAVES)
+        nullable = self.edit(old, path, lambda node: replace(node, null=0.35))
+        self.fault("nullability lost", nullable, old)
+
+    def made_optional(self) -> None:
+        old, path = self.leaf(self.schema(), *_LEAVES)
+        self.fault("made optional", old, self.edit(old, path, lambda node: replace(node, present=0.5)))
+
+    def narrowed(self) -> None:
+        new, path = self.leaf(self.schema(), "id")
+        old = self.edit(new, path, lambda node: replace(node, kind="union", options=("id", "integer")))
+        self.fault("type narrowed", old, new)
+
+    def rolled_back(self) -> None:
+        old, path = self.leaf(self.schema(), "integer")
+        new = self.edit(old, path, lambda node: replace(node, kind="id"))
+        self.fault("rolled back", old, new, old)
+
+    # Decoys
+
+    def nothing(self) -> None:
+        self.decoy("nothing changes", self.schema())
+
+    def optional_added(self) -> None:
+        old = self.schema()
+        extra = Node("extra", self.chance.choice(_LEAVES), self.chance.choice([0.1, 0.5, 0.8]), options=("a", "b"))
+        self.decoy("optional field added", old, replace(old, children=(*old.children, extra)))
+
+    def comes_and_goes(self) -> None:
+        """A field that campaigns set, some hours at a time."""
+        store = self.decoy("optional field comes and goes", self.schema())
+        length = self.chance.choice([120, 240, 360])
+
+        def campaign(value: Any, minute: float, chance: random.Random) -> Any:
+            return value | ({"coupon": "x"} if int(minute / length) % 2 else {})
+
+        store.rest = campaign
+
+    def constant_added(self) -> None:
+        old, path = self.leaf(self.schema(), "enum")
+        grown = self.edit(old, path, lambda node: replace(node, options=(*node.options, "refunded", "held")))
+        self.decoy("new constant", old, grown)
+
+    def fractions(self) -> None:
+        old, path = self.leaf(self.schema(), "integer")
+        self.decoy("integers become fractions", old, self.edit(old, path, lambda node: replace(node, kind="number")))
+
+    def map_grows(self) -> None:
+        """Keys of a map that nobody wrote before, from a day on."""
+        base = self.schema()
+        old = replace(base, children=(*base.children, Node("by_customer", "map")))
+        store = self.decoy("map with new keys", old)
+
+        def fresh(value: Any, minute: float, chance: random.Random) -> Any:
+            return value | {"by_day": {f"2026-01-{1 + int(minute // 1440) - n:02d}": 1 for n in range(3)}}
+
+        store.rest = fresh
+
+    def array_empty(self) -> None:
+        """An array that is often empty, and whose elements have optional fields."""
+        base = self.schema()
+        lines = Node("lines", "objects", 1.0, 0.0, (Node("sku", "id"), Node("gift", "boolean", 0.05)))
+        store = self.decoy("empty arrays", replace(base, children=(*base.children, lines)))
+
+        def sometimes(value: Any, minute: float, chance: random.Random) -> Any:
+            return value | ({"lines": []} if chance.random() < 0.4 else {})
+
+        store.rest = sometimes
+
+    def slips(self) -> None:
+        """Some values in a hundred thousand that a debugger wrote."""
+        store = self.decoy("a few slips", self.schema())
+
+        def slip(value: Any, minute: float, chance: random.Random) -> Any:
+            return value | ({"version": "oops"} if chance.random() < 0.003 else {})
+
+        store.rest = slip
+
+    def not_json(self) -> None:
+        store = self.decoy("not JSON", self.schema())
+        store.rest = lambda value, minute, chance: chance.randrange(2**40).to_bytes(8, "big")
+
+
+FAULTS = (
+    _Builder.type_changed,
+    _Builder.field_removed,
+    _Builder.field_added,
+    _Builder.null_gained,
+    _Builder.null_lost,
+    _Builder.made_optional,
+    _Builder.narrowed,
+    _Builder.rolled_back,
+    _Builder.object_to_text,
+)
+DECOYS = (
+    _Builder.nothing,
+    _Builder.optional_added,
+    _Builder.comes_and_goes,
+    _Builder.constant_added,
+    _Builder.fractions,
+    _Builder.map_grows,
+    _Builder.array_empty,
+    _Builder.slips,
+    _Builder.not_json,
+)
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Stores, each kind of fault and decoy by turns."""
+    fleet = Fleet(scenario)
+    builder = _Builder(fleet)
+    kinds = [kind for pair in zip(FAULTS, DECOYS, strict=True) for kind in pair]
+    for turn in range(scenario.stores):
+        kinds[turn % len(kinds)](builder)
+    for hours in fleet.hours.values():
+        hours |= {START + HOUR * builder.chance.randrange(24, scenario.days * 24) for _ in range(CONTROL_HOURS)}
+    return fleet
+
+
+def cases(fleet: Fleet) -> list[Case]:
+    """The hours of stores to judge."""
+    last = fleet.scenario.end - HOUR
+    return [Case(topic, hour) for topic, hours in fleet.hours.items() for hour in sorted(hours) if hour <= last]
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "values.parquet"
+        _write(fleet, cases(fleet), file)
+        values = bench.spark.read.parquet(str(file)).withColumn("gap", f.lit(None).cast("string"))
+        bench.load("state_stores", app.transform({"changelog_values": values}, JUDGED, Config()))
+    name = "state_store_schema_drift"
+    verdicts = [Verdict.of(row["topic"], row) for row in bench.judge(name)]
+    return score("schema drift", bench.detector(name), verdicts, fleet.truth)
+
+
+_SCHEMA = pa.schema(
+    {
+        **{name: pa.string() for name in ("resource", "cluster", "topic", "application_id", "store")},
+        "partition": pa.int32(),
+        **{name: pa.int64() for name in ("log_start_offset", "hour_start_offset", "log_end_offset", "offset")},
+        "at": pa.timestamp("us", "UTC"),
+        "position": pa.int64(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+    }
+)
+
+
+def _write(fleet: Fleet, chosen: list[Case], file: Path) -> None:
+    """The log of each case in the layout of the source: rows of partitions, rows of records."""
+    known: dict[tuple[str, int], bytes] = {}
+    with pq.ParquetWriter(file, _SCHEMA) as writer:
+        for case in chosen:
+            store = fleet.stores[case.resource]
+            minute = (case.hour + HOUR - START) / timedelta(minutes=1)
+            there = store.survivors(minute)
+            for write in there.tolist():
+                if (case.resource, write) not in known:
+                    known[case.resource, write] = store.value(write)
+            milliseconds = ((START + case.shift).timestamp() * 1000 + store.times[there] * 60_000).astype(np.int64)
+            partition = store.written[there] % PARTITIONS
+            end, begun = len(store.times), int(np.searchsorted(store.times, minute - 60))
+            head = {
+                "resource": f"{CLUSTER}/{case.name}",
+                "cluster": CLUSTER,
+                "topic": case.name,
+                "application_id": case.resource.split("-")[0],
+                "store": case.resource.removesuffix("-changelog").split("-", 1)[1],
+            }
+            logs = [
+                head | {"partition": p, "log_start_offset": 0, "hour_start_offset": begun, "log_end_offset": end}
+                for p in range(PARTITIONS)
+            ]
+            writer.write_table(pa.Table.from_pylist(logs, schema=_SCHEMA))
+            count = len(there)
+            columns = {
+                **{name: pa.array([value] * count) for name, value in head.items()},
+                "partition": pa.array(partition, pa.int32()),
+                "offset": pa.array(there),
+                "at": pa.array(milliseconds * 1000).cast(pa.timestamp("us", "UTC")),
+                "position": pa.array((milliseconds << 20) | (partition * 7919 + there) % (1 << 20)),
+                "key": pa.array([f"k-{key}".encode() for key in store.written[there].tolist()]),
+                "value": pa.array([known[case.resource, write] for write in there.tolist()]),
+            }
+            arrays = [
+                columns.get(n, pa.nulls(count, t)).cast(t) for n, t in zip(_SCHEMA.names, _SCHEMA.types, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
