@@ -130,7 +130,10 @@ class Meaning:
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether a series with these labels is meant."""
-        return all(key in labels and value in ("*", labels[key]) for key, value in self.where.items())
+        return self.where.items() <= labels.items() or (
+            "*" in self.where.values()
+            and all(key in labels and value in ("*", labels[key]) for key, value in self.where.items())
+        )
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,8 @@ class Names:
 
     families: tuple[Family, ...]
     meanings: Mapping[str, tuple[Meaning, ...]]
+    hints: Mapping[str, tuple[str, ...]]
+    """By name: texts of which a line has at least one, else its labels needn't be looked at. Empty: no such texts."""
 
 
 @cache
@@ -162,7 +167,17 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
         bean = MBean(series.name, (series.reading,), (role,), labels=series.labels)
         meanings.setdefault(series.name, []).append(Meaning(len(families), "Value", series.where))
         families.append(Family(series.dialect, bean))
-    return Names(tuple(families), {name: tuple(of_name) for name, of_name in meanings.items()})
+    hints = {name: [_hint(meaning) for meaning in of_name] for name, of_name in meanings.items()}
+    return Names(
+        tuple(families),
+        {name: tuple(of_name) for name, of_name in meanings.items()},
+        {name: tuple(dict.fromkeys(told)) if all(told) else () for name, told in hints.items()},
+    )
+
+
+def _hint(meaning: Meaning) -> str:
+    """A label's value in its quotes, or nothing."""
+    return next((f'"{value}"' for value in meaning.where.values() if value != "*"), "")
 
 
 _Named = list[tuple[str, str, dict[str, str]]]

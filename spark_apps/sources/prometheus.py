@@ -98,9 +98,10 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, dict[str, str], 
         if name not in lower:
             lower[name] = name.lower() if name.lower() in names.meanings else None
         if known := lower[name]:
-            labels, value = _parsed(line, number)
             found = True
-            yield known, labels, value
+            hints = names.hints[known]
+            if not hints or any(hint in line for hint in hints):
+                yield known, *_parsed(line, number)
     if not found:
         raise Refused("the page has no metric of a JVM that is known here; is this the address of a JVM's exporter?")
 

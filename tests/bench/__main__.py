@@ -8,10 +8,16 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import hour, kafka, load
+from tests.bench import hour, jmx, kafka, load, schemas
 from tests.bench.figure import Figure
 
-PARTS = {"load": load.measure, "kafka": kafka.measure, "hour": hour.measure}
+PARTS = {
+    "load": load.measure,
+    "jmx": jmx.measure,
+    "kafka": kafka.measure,
+    "schemas": schemas.measure,
+    "hour": hour.measure,
+}
 
 
 def main() -> int:
