@@ -1,0 +1,71 @@
+"""Inferring schemas: exact shapes of changelog values against Spark's own JSON inference over the same values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from spark_apps.apps.state_stores import shapes_of
+from spark_apps.session import start_session
+from tests.bench.figure import Figure
+
+VALUES = 400_000
+TURNS = 3
+
+
+def measure() -> list[Figure]:
+    """Seconds of both, each the best of TURNS taken in turn."""
+    spark = start_session("bench", master="local[2]")
+    try:
+        values = _values(spark).persist()
+        values.count()
+        both = [
+            (_seconds(lambda: _spark_s_own(values)), _seconds(lambda: shapes_of(values).count())) for _ in range(TURNS)
+        ]
+    finally:
+        spark.stop()
+    spark_s_own, ours = (min(seconds) for seconds in zip(*both, strict=True))
+    return [
+        Figure(f"{VALUES:,} JSON values, Spark's inference", spark_s_own, "s"),
+        Figure(f"{VALUES:,} JSON values, exact shapes", ours, "s"),
+        Figure("exact shapes against Spark's inference", ours / spark_s_own, "times", 1.5),
+    ]
+
+
+def _values(spark: SparkSession) -> DataFrame:
+    """Orders of some 300 bytes: nested, with arrays of several lengths, optional fields, integers and fractions."""
+    number = f.col("id")
+    line = f.struct(
+        f.concat(f.lit("s"), number % 997).alias("sku"), (number % 7).alias("qty"), (number / 7.0).alias("price")
+    )
+    order = f.struct(
+        f.concat(f.lit("o-"), number).alias("orderId"),
+        f.struct(number.alias("id"), f.lit('Ann "A" Smith').alias("name"), f.lit("gold").alias("tier")).alias(
+            "customer"
+        ),
+        f.when(number % 3 == 0, number / 13.0).otherwise((number % 100).cast("double")).alias("amount"),
+        f.lit("EUR").alias("currency"),
+        f.array_repeat(line, (number % 4 + 1).cast("int")).alias("lines"),
+        f.when(number % 7 == 0, "C1").alias("coupon"),
+        (number + 1_700_000_000_000).alias("at"),
+    )
+    return spark.range(VALUES, numPartitions=2).select(
+        f.lit("demo/orders-changelog").alias("resource"),
+        number.alias("position"),
+        f.to_json(order).cast("binary").alias("value"),
+    )
+
+
+def _spark_s_own(values: DataFrame) -> None:
+    texts = values.select(f.col("value").cast("string"))
+    strings = values.sparkSession._jvm.org.apache.spark.sql.Encoders.STRING()  # type: ignore[union-attr]
+    values.sparkSession._jsparkSession.read().json(getattr(texts._jdf, "as")(strings)).schema()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
