@@ -12,7 +12,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from spark_apps.session import start_session
-from tests.simulator import memory, schemas, volumes
+from tests.simulator import consumers, memory, schemas, volumes
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
 from tests.simulator.score import Score, show
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score]] = {
     "volumes": volumes.evaluate,
     "memory": memory.evaluate,
     "schemas": schemas.evaluate,
+    "consumers": consumers.evaluate,
 }
 
 

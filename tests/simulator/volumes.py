@@ -414,7 +414,7 @@ def _forecast_errors(rows: Sequence[Mapping[str, Any]], truth: Truth) -> list[fl
 # What the sources say
 
 
-class _Points:
+class Points:
     """CloudWatch's answer in the long layout, column by column."""
 
     def __init__(self) -> None:
@@ -469,7 +469,7 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     hosts = sorted({Case(str(fleet.world.volumes[case.resource].instance_id), case.hour) for case in chosen},
                    key=lambda c: (c.resource, c.hour))  # fmt: skip
     instances = spark.createDataFrame([_instance_row(fleet, host) for host in hosts], Ec2Instances({}).schema())
-    hour, day = _Points(), _Points()
+    hour, day = Points(), Points()
     for case in chosen:
         _add_volume(fleet.world, case, hour, day)
     for host in hosts:
@@ -556,7 +556,7 @@ def _read(world: World, namespace: str, name: str, resource: str, start: datetim
     return np.full(minutes, np.nan) if found is None else np.asarray(found[1], dtype=float)
 
 
-def _add_volume(world: World, case: Case, hour: _Points, day: _Points) -> None:
+def _add_volume(world: World, case: Case, hour: Points, day: Points) -> None:
     start = case.hour - app.OVERLAP
     minutes = int((HOUR + app.OVERLAP) / MINUTE)
     figures = {}
@@ -572,7 +572,7 @@ def _add_volume(world: World, case: Case, hour: _Points, day: _Points) -> None:
         _add_last_day(world, case, day)
 
 
-def _add_last_day(world: World, case: Case, day: _Points) -> None:
+def _add_last_day(world: World, case: Case, day: Points) -> None:
     start, period = case.hour + HOUR - app.LOOK_BACK, app.LOOK_BACK_PERIOD_SECONDS
     for metric in app.LOOK_BACK_METRICS:
         minutes = _read(world, "AWS/EBS", metric.name, case.resource, start, int(app.LOOK_BACK / MINUTE))
@@ -586,7 +586,7 @@ def _add_last_day(world: World, case: Case, day: _Points) -> None:
         day.add(case.name, metric.column, start + case.shift, period, merged)
 
 
-def _add_instance(world: World, case: Case, hour: _Points) -> None:
+def _add_instance(world: World, case: Case, hour: Points) -> None:
     start = case.hour - app.OVERLAP
     for metric in app.INSTANCE_METRICS:
         values = _read(world, "AWS/EC2", metric.name, case.resource, start, int((HOUR + app.OVERLAP) / MINUTE))

@@ -1,0 +1,495 @@
+"""Kafka clusters whose brokers read their disks: for a rogue consumer, or for somebody who may.
+
+Consumers at the log's end are served from the page cache. A disk is read when somebody wants what isn't there any more:
+that is a rogue when nobody commits for it, and a decoy when a known group lags or was rewound, a store is restored, a
+replica is filled, or the broker's own housekeeping reads. Every cluster lives through one such event after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+from streamwarden.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.apps import brokers, consumer_groups, ebs_volumes
+from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator.bench import Bench
+from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, score
+from tests.simulator.volumes import ACCOUNT, REGION, Points
+
+MIB, GIB = 2**20, 2**30
+MINUTE = timedelta(minutes=1)
+BROKERS, PARTITIONS, REPLICAS = 3, 3, 3
+RETENTION = timedelta(days=3)
+JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
+"""When a run reads those, after the end of its hour."""
+COMMIT_MINUTES = 5
+SEEN = 10
+"""Minutes of an hour that an event must fill before that hour has to tell."""
+CONTROL_HOURS = 3
+MEMORY = 32 * GIB
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic with an even in-rate."""
+
+    name: str
+    rate: float
+    """Records per second and partition."""
+    size: float
+    """Bytes per record, as they lie on the disk."""
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.rate * self.size * PARTITIONS
+
+    def end(self, moment: datetime) -> int:
+        """Log-end offset of each partition."""
+        return int(self.rate * (moment - START + RETENTION).total_seconds())
+
+
+@dataclass(frozen=True)
+class Event:
+    """Somebody reads cold data of a topic in [start, end), so many bytes a second."""
+
+    kind: str
+    start: datetime
+    end: datetime
+    rate: float
+    topic: Topic | None
+    group: str | None = None
+    back: timedelta = timedelta(0)
+    """How far behind a known group begins."""
+
+    def seconds(self, moment: datetime) -> float:
+        """How much of it has passed."""
+        return min(max((moment - self.start).total_seconds(), 0), (self.end - self.start).total_seconds())
+
+
+@dataclass
+class Cluster:
+    """Three brokers, their topics, groups, and what happens to them."""
+
+    name: str
+    topics: list[Topic]
+    changelog: Topic
+    calm: float
+    """Bytes per second that each disk reads when nothing happens."""
+    history: timedelta
+    """For how long its disks have been measured."""
+    events: list[Event] = field(default_factory=list)
+
+    def position(self, group: str, topic: Topic, moment: datetime) -> int:
+        """What a group has committed of each partition: near the end, or where an event has brought it."""
+        near = topic.end(moment - timedelta(seconds=2))
+        for event in self.events:
+            if event.group == group and event.topic == topic and event.start <= moment:
+                begun = topic.end(event.start - event.back)
+                read = event.rate / topic.size / PARTITIONS * (moment - event.start).total_seconds()
+                near = min(near, begun + int(read))
+        return near
+
+    def sent(self, topic: Topic, moment: datetime) -> float:
+        """Bytes of a topic that consumers had by then, since some day before."""
+        total = 0.0
+        if topic is not self.changelog:
+            total = 2 * topic.bytes_per_second * (moment - START + RETENTION).total_seconds()
+        for event in self.events:
+            if event.topic == topic and event.kind != "replica is filled":
+                total += event.rate * event.seconds(moment)
+        return total
+
+    def disk(self, broker: int, start: datetime, minutes: int) -> np.ndarray:
+        """Bytes that a broker's volume reads in each minute."""
+        chance = np.random.default_rng([hash_of(self.name), broker, int(start.timestamp() // 60)])
+        read = self.calm * 60 * chance.lognormal(0, 0.4, minutes)
+        for event in self.events:
+            if event.kind == "hot reader":
+                continue
+            first, last = ((at - start) / MINUTE for at in (event.start, event.end))
+            inside = np.clip(np.minimum(np.arange(minutes) + 1, last) - np.maximum(np.arange(minutes), first), 0, 1)
+            # The kernel reads ahead, and leaders are never quite even.
+            read = read + inside * 60 * event.rate / BROKERS * chance.uniform(1.0, 1.15) * (0.85, 1.0, 1.15)[broker]
+        return np.round(read)
+
+
+def hash_of(text: str) -> int:
+    """The same number in every process."""
+    return sum(ord(letter) * 31**i for i, letter in enumerate(text)) % 2**31
+
+
+@dataclass
+class Fleet:
+    """All clusters."""
+
+    scenario: Scenario
+    truth: Truth = field(default_factory=Truth)
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    hours: dict[str, set[datetime]] = field(default_factory=dict)
+
+
+ROGUES = ("rogue", "rogue among members", "slow rogue", "short rogue")
+DECOYS = (
+    "lagging group",
+    "rewound group",
+    "store is restored",
+    "replica is filled",
+    "broker's own reads",
+    "hot reader",
+    "one-minute spike",
+)
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Clusters of three brokers, an event every day and a half; each kind by turns."""
+    fleet = Fleet(scenario)
+    chance = random.Random(f"{scenario.seed} consumers")  # noqa: S311 a simulation
+    kinds = [kind for pair in zip([*ROGUES, *ROGUES], [*DECOYS, "lagging group"], strict=True) for kind in pair]
+    turn = 0
+    for number in range(scenario.brokers // BROKERS):
+        cluster = _cluster(f"cluster{number}", chance)
+        fleet.clusters[cluster.name] = cluster
+        moment = START + 26 * HOUR
+        hours = fleet.hours.setdefault(cluster.name, set())
+        while moment < scenario.end - 12 * HOUR:
+            event = _event(kinds[turn % len(kinds)], cluster, moment + MINUTE * chance.randrange(600), chance)
+            turn += 1
+            cluster.events.append(event)
+            _label(fleet, cluster, event)
+            first = start_of_hour(event.start) - HOUR
+            hours |= {first + n * HOUR for n in range(int((event.end - first) / HOUR) + 2)}
+            moment = event.end + 24 * HOUR
+        hours |= {START + HOUR * chance.randrange(24, scenario.days * 24 - 1) for _ in range(CONTROL_HOURS)}
+    return fleet
+
+
+def _cluster(name: str, chance: random.Random) -> Cluster:
+    topics = [
+        Topic(f"topic-{n}", chance.uniform(200, 3000), chance.choice([200, 500, 1000]))
+        for n in range(chance.randint(3, 5))
+    ]
+    changelog = Topic("orders-totals-changelog", chance.uniform(100, 400), 300)
+    history = timedelta(days=chance.choice([3, 28, 28]))
+    return Cluster(name, topics, changelog, chance.uniform(0.05, 1.5) * MIB, history)
+
+
+def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) -> Event:
+    topic: Topic | None = chance.choice(cluster.topics)
+    rate, minutes = chance.uniform(60, 220) * MIB, chance.randint(25, 150)
+    match kind:
+        case "slow rogue":
+            return Event(kind, start, start + MINUTE * minutes, chance.uniform(40, 60) * MIB, topic)
+        case "short rogue":
+            return Event(kind, start, start + MINUTE * chance.randint(12, 18), rate, topic)
+        case "lagging group" | "rewound group":
+            # Reads until it has caught up, faster than the topic grows.
+            topic = max(cluster.topics, key=lambda t: t.bytes_per_second)
+            back = timedelta(hours=chance.uniform(8, 20))
+            rate = topic.bytes_per_second * chance.uniform(8, 15)
+            seconds = back.total_seconds() * topic.bytes_per_second / (rate - topic.bytes_per_second)
+            return Event(kind, start, start + timedelta(seconds=seconds), rate, topic, "billing", back)
+        case "store is restored":
+            return Event(kind, start, start + MINUTE * minutes, rate, cluster.changelog)
+        case "broker's own reads":
+            return Event(kind, start, start + MINUTE * minutes, rate, None)
+        case "one-minute spike":
+            return Event(kind, start.replace(second=0), start.replace(second=0) + MINUTE, rate, None)
+        case _:
+            return Event(kind, start, start + MINUTE * minutes, rate, topic)
+
+
+def _label(fleet: Fleet, cluster: Cluster, event: Event) -> None:
+    if event.kind not in ROGUES:
+        return
+    due = start_of_hour(event.start)
+    if due + HOUR - event.start < SEEN * MINUTE:
+        due += HOUR
+    fleet.truth.faults.append(Fault(cluster.name, event.kind, event.start, due, event.end))
+
+
+def cases(fleet: Fleet) -> list[Case]:
+    """The hours of clusters to judge."""
+    last = fleet.scenario.end - HOUR
+    return [Case(name, hour) for name, hours in fleet.hours.items() for hour in sorted(hours) if hour <= last]
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    chosen = cases(fleet)
+    with TemporaryDirectory() as folder:
+        writer = _Sources(bench, fleet, chosen, Path(folder))
+        bench.load("ebs_volumes", writer.volumes())
+        bench.load("brokers", writer.brokers())
+        bench.load("consumer_groups", writer.groups())
+    name = "consumer_rogue"
+    verdicts = [Verdict.of(row["cluster"], row) for row in bench.judge(name)]
+    for cluster in fleet.clusters.values():
+        fleet.truth.decoys[cluster.name] = "nothing near"
+    result = score("rogue consumers", bench.detector(name), verdicts, fleet.truth)
+    result.false_alarms = [(v, _near(fleet.clusters[v.resource], v.hour)) for v, _ in result.false_alarms]
+    return result
+
+
+def _near(cluster: Cluster, hour: datetime) -> str:
+    kinds = [e.kind for e in cluster.events if start_of_hour(e.start) <= hour <= e.end]
+    return ", ".join(kinds) or "nothing near"
+
+
+@dataclass
+class _Sources:
+    """What the three apps' `extract` would give."""
+
+    bench: Bench
+    fleet: Fleet
+    chosen: list[Case]
+    folder: Path
+
+    def _frame(self, name: str, rows: Iterator[dict[str, Any]] | list[dict[str, Any]], **rest: str) -> DataFrame:
+        """A frame of plain columns; `rest` are columns that are null throughout, with their types."""
+        file = self.folder / f"{name}.parquet"
+        pd.DataFrame(list(rows)).to_parquet(file, coerce_timestamps="us", allow_truncated_timestamps=True)
+        nulls = {column: f.lit(None).cast(kind) for column, kind in ({"gap": "string"} | rest).items()}
+        return self.bench.spark.read.parquet(str(file)).withColumns(nulls)
+
+    def _hosts(self, case: Case) -> list[str]:
+        return [Case(f"i-{case.resource}-{broker}", case.hour).name for broker in range(BROKERS)]
+
+    def volumes(self) -> dict[str, DataFrame]:
+        """A gp3 volume for each broker, with its last minutes and its weeks."""
+        end = JUDGED + HOUR
+        minutes, weeks = Points(), Points()
+        instances, disks = [], []
+        place = {"account": ACCOUNT, "region": REGION, "tags": {}, "observed_at": end, "resource": ACCOUNT, "gap": None}
+        for case in self.chosen:
+            cluster = self.fleet.clusters[case.resource]
+            for broker, host in enumerate(self._hosts(case)):
+                volume = f"vol-{host}"
+                born = JUDGED - cluster.history
+                instances.append(place | {"instance_id": host, "instance_type": "r5.xlarge", "state": "running",
+                                          "launched_at": born, "memory_bytes": MEMORY, "nitro": True})  # fmt: skip
+                attachment = {"instance_id": host, "device": "/dev/sdf", "state": "attached", "attached_at": born}
+                disks.append(place | {"volume_id": volume, "volume_type": "gp3", "size_gib": 4000, "iops": 3000,
+                                      "throughput_mib_s": 500, "state": "in-use", "multi_attach": False,
+                                      "created_at": born, "attachments": [attachment]})  # fmt: skip
+                read = cluster.disk(broker, case.hour - ebs_volumes.OVERLAP, 75)
+                written = np.full(75, sum(t.bytes_per_second for t in cluster.topics) * 60)
+                for metric, values in {"read_bytes": read, "write_bytes": written, "read_ops": read / 131072,
+                                       "write_ops": written / 65536}.items():  # fmt: skip
+                    minutes.add(volume, metric, JUDGED - ebs_volumes.OVERLAP, 60, np.round(values))
+                weeks.add(volume, "read_bytes", born, 3600, self._weeks(cluster, broker, case))
+        samples = minutes.frame(self.bench.spark, self.folder / "minutes.parquet")
+        none = samples.limit(0)
+        until = {"known_until": f.lit(end)}
+        create = self.bench.spark.createDataFrame
+        sources = {
+            "instances": ebs_volumes._instances(_rows(create, instances, Ec2Instances({}).schema()), end).withColumns(
+                until
+            ),
+            "volumes": ebs_volumes._volumes(_rows(create, disks, Ec2Volumes({}).schema()), end).withColumns(until),
+            "cloudwatch": samples,
+            "cloudwatch_look_back": none,
+            "cloudwatch_read_baseline": weeks.frame(self.bench.spark, self.folder / "weeks.parquet"),
+            "sampled_since": create([], "account string, region string, volume_id string, sampled_since timestamp"),
+            "volume_samples": _samples(samples, "volume_id", ebs_volumes.VOLUME_METRICS),
+            "last_day_samples": _samples(none, "volume_id", ebs_volumes.LOOK_BACK_METRICS),
+            "instance_samples": _samples(
+                none, "instance_id", ebs_volumes.INSTANCE_METRICS, *ebs_volumes.AGENT_METRICS.values()
+            ),
+        }
+        return ebs_volumes.transform(sources, JUDGED, Config())
+
+    def _weeks(self, cluster: Cluster, broker: int, case: Case) -> np.ndarray:
+        """Bytes read in each hour before, quiet ones and those of earlier events."""
+        hours = int(cluster.history / HOUR)
+        chance = np.random.default_rng([hash_of(case.name), broker])
+        read = cluster.calm * 3600 * chance.lognormal(0, 0.1, hours)
+        for event in cluster.events:
+            seconds = [event.seconds(case.hour - n * HOUR) for n in range(hours, -1, -1)]
+            read += np.diff(seconds) * event.rate / BROKERS
+        return read
+
+    def brokers(self) -> dict[str, DataFrame]:
+        """Counters of this run and of the one before, as the brokers' JVMs say them."""
+        endpoints, clusters = [], []
+        now: list[dict[str, Any]] = []
+        before: list[dict[str, Any]] = []
+        for case in self.chosen:
+            cluster = self.fleet.clusters[case.resource]
+            clusters.append(KafkaCluster(name=case.name, bootstrap_servers="127.0.0.1:1"))
+            for broker, host in enumerate(self._hosts(case)):
+                url = f"http://{host.replace('@', '-')}:8778/jolokia"
+                endpoints.append(
+                    JmxEndpoint(role="broker", cluster=case.name, url=url, broker_id=broker, instance_id=host)
+                )
+                for rows, at in ((before, case.hour + JMX_AT), (now, case.hour + HOUR + JMX_AT)):
+                    key = {"cluster": case.name, "endpoint": url, "at": at + case.shift}
+                    rows += [key | {"metric": metric, "labels": json.dumps(labels), "value": value}
+                             for metric, labels, value in _broker(cluster, at)]  # fmt: skip
+        kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
+        started = {"kind": kind, "process_started_at": f.lit(START - timedelta(days=30)), "resource": f.col("endpoint")}
+        sources = {
+            "jmx": self._frame("now", now).withColumns(started),
+            "earlier_counters": self._frame("before", before).filter("metric like '%_total'").drop("gap"),
+            "known_brokers": self.bench.spark.createDataFrame(
+                [], "cluster string, endpoint string, known_broker_id int"
+            ),
+        }
+        frames = brokers.transform(sources, JUDGED, Config(kafka=clusters, jmx=endpoints))
+        frames["metrics.broker_sample"] = frames["metrics.broker_sample"].limit(0)
+        return frames
+
+    def groups(self) -> dict[str, DataFrame]:
+        """Topics, groups with their members, offsets and commits."""
+        topics, groups, offsets, commits, times = [], [], [], [], []
+        for case in self.chosen:
+            cluster = self.fleet.clusters[case.resource]
+            topics += _topics(case, cluster)
+            groups += _groups(case, cluster)
+            for topic in (*cluster.topics, cluster.changelog):
+                offsets += _logs(case, topic)
+            for topic in cluster.topics:
+                for group in ("billing", "search"):
+                    committed, history, written = _commits(case, cluster, topic, group)
+                    offsets += committed
+                    commits += history
+                    times += written
+        create = self.bench.spark.createDataFrame
+        sources = {
+            "kafka_topics": _rows(create, topics, KafkaTopics({}).schema()),
+            "kafka_groups": _rows(create, groups, KafkaGroups({}).schema()),
+            "kafka_offsets": self._frame("offsets", offsets, resource="string"),
+            "kafka_commits": self._frame("commits", commits, generation="int", resource="string"),
+            "kafka_record_times": self._frame("times", times, resource="string"),
+        }
+        sources["positions"] = consumer_groups._positions(sources, JUDGED)
+        return consumer_groups.transform(sources, JUDGED, Config())
+
+
+def _rows(create: Any, rows: list[dict[str, Any]], schema: str) -> DataFrame:
+    """Rows that leave out what they don't know."""
+    struct = cast(StructType, StructType.fromDDL(schema))
+    made: DataFrame = create([tuple(row.get(name) for name in struct.names) for row in rows], struct)
+    return made
+
+
+def _samples(metrics: DataFrame, id_column: str, of: tuple[ebs_volumes.Metric, ...], *more: str) -> DataFrame:
+    return ebs_volumes._samples(metrics, id_column, [*(metric.column for metric in of), *more])
+
+
+def _broker(cluster: Cluster, at: datetime) -> Iterator[tuple[str, dict[str, str], float]]:
+    """One broker's third of all counters."""
+    since = (at - START + RETENTION).total_seconds()
+    totals = {"bytes_in_total": 0.0, "bytes_out_total": 0.0, "messages_in_total": 0.0}
+    for topic in (*cluster.topics, cluster.changelog):
+        counters = {
+            "bytes_in_total": topic.bytes_per_second * since,
+            "bytes_out_total": cluster.sent(topic, at),
+            "messages_in_total": topic.rate * PARTITIONS * since,
+        }
+        for name, value in counters.items():
+            totals[name] += value / BROKERS
+            yield name, {"topic": topic.name}, value / BROKERS
+        kept = topic.bytes_per_second * RETENTION.total_seconds() * REPLICAS
+        yield "log_bytes", {"topic": topic.name}, kept / BROKERS
+    replicated = totals["bytes_in_total"] * (REPLICAS - 1)
+    filled = sum(e.rate * e.seconds(at) for e in cluster.events if e.kind == "replica is filled") / BROKERS
+    whole = totals | {
+        "replication_bytes_out_total": replicated + filled,
+        "replication_bytes_in_total": replicated + filled,
+    }
+    yield from ((name, {}, value) for name, value in whole.items())
+
+
+def _topics(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
+    everywhere = list(range(BROKERS))
+    partitions = [{"partition": p, "leader": p, "replicas": everywhere, "isr": everywhere} for p in range(PARTITIONS)]
+    known = {"cluster": case.name, "configs": {}, "observed_at": JUDGED + HOUR, "resource": case.name}
+    return [known | {"topic": t.name, "partitions": partitions} for t in (*cluster.topics, cluster.changelog)]
+
+
+def _groups(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
+    known = {
+        "cluster": case.name,
+        "state": "STABLE",
+        "protocol": "classic",
+        "observed_at": JUDGED + HOUR,
+        "resource": case.name,
+    }
+    assigned = {topic.name: list(range(PARTITIONS)) for topic in cluster.topics}
+    rows = [known | {"group_id": group, "members": [_member(group, assigned)]} for group in ("billing", "search")]
+    read_at = case.hour + HOUR + OFFSETS_AT
+    for event in cluster.events:
+        if event.kind == "rogue among members" and event.topic and event.start <= read_at < event.end:
+            members = [_member("notebook", {event.topic.name: list(range(PARTITIONS))})]
+            rows.append(known | {"group_id": "adhoc", "members": members})
+    return rows
+
+
+def _member(client: str, assigned: dict[str, list[int]]) -> dict[str, Any]:
+    return {"member_id": f"{client}-1", "client_id": client, "host": "10.0.0.9", "assignment": assigned}
+
+
+def _clock(case: Case) -> dict[str, Any]:
+    return {"cluster": case.name, "as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + OFFSETS_AT}
+
+
+def _logs(case: Case, topic: Topic) -> list[dict[str, Any]]:
+    end = case.hour + HOUR
+    now = topic.end(end + OFFSETS_AT)
+    offsets = {
+        "log_start_offset": topic.end(end + OFFSETS_AT - RETENTION),
+        "log_end_offset": now,
+        "last_stable_offset": now,
+        "offset_at_from": topic.end(case.hour),
+        "offset_at_to": topic.end(end),
+        "recent_offset": topic.end(end - MINUTE),
+    }
+    head = _clock(case) | {"kind": "log", "topic": topic.name}
+    return [head | {"partition": p} | offsets for p in range(PARTITIONS)]
+
+
+def _commits(
+    case: Case, cluster: Cluster, topic: Topic, group: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the group has committed now, its commits of the hour, and the time of its first uncommitted record."""
+    end = case.hour + HOUR
+    place = {"group_id": group, "topic": topic.name}
+    now = cluster.position(group, topic, end + OFFSETS_AT)
+    committed = [
+        _clock(case) | place | {"kind": "committed", "partition": p, "committed_offset": now} for p in range(PARTITIONS)
+    ]
+    history = []
+    first = case.hour - consumer_groups.LOOK_BACK
+    for n in range(int((end - first) / (COMMIT_MINUTES * MINUTE))):
+        at = first + n * COMMIT_MINUTES * MINUTE + MINUTE
+        for p in range(PARTITIONS):
+            history.append(
+                {"cluster": case.name, "kind": "commit", **place, "partition": p,
+                 "committed_offset": cluster.position(group, topic, at), "committed_at": at + case.shift,
+                 "log_partition": 0, "log_offset": n * PARTITIONS + p, "written_at": at + case.shift}
+            )  # fmt: skip
+    last = cluster.position(group, topic, at)
+    written = START - RETENTION + timedelta(seconds=last / topic.rate) + case.shift
+    times = [
+        {"cluster": case.name, "topic": topic.name, "partition": p, "offset": last, "record_at": written}
+        for p in range(PARTITIONS)
+    ]
+    return committed, history, times
