@@ -134,7 +134,7 @@ class Report:
         if not fitting:
             return None
         text = json.dumps(fitting[0], ensure_ascii=False, separators=(",", ":"))
-        return text[:80] if self.show_values else masked(fitting[0])
+        return text.encode(errors="replace").decode()[:80] if self.show_values else masked(fitting[0])
 
     def _enum(self, path: Path, kind: str, first: int, last: int) -> list[str] | None:
         """The strings seen there, while they are few and repeat; only where values may be shown."""
@@ -144,20 +144,23 @@ class Report:
         for position in self.exemplars:
             if first <= position <= last:
                 seen.update(leaf for leaf in leaves_at(self._value(position), path) if isinstance(leaf, str))
+        if not all(map(str.isprintable, seen)):
+            return None
         small = 0 < len(seen) <= _MAX_ENUM and seen.total() >= 5 * len(seen)
         return sorted(seen) if small and max(map(len, seen)) <= _STRING_LENGTH_OF_ENUM else None
 
 
 def masked(value: Any) -> str:
-    """What a value looks like without what it says: letters become x, digits 9."""
+    """What a value looks like without what it says: letters become x, digits 9, and what can't be printed (PostgreSQL
+    takes no NUL) a dot."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, dict | list):
         return f"{type_of(value)} of {len(value)}"
     text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
-    return (
-        "".join("9" if c.isdigit() else "x" if c.isalpha() else c for c in text)[:40] if value is not None else "null"
-    )
+    if value is None:
+        return "null"
+    return "".join("9" if c.isdigit() else "x" if c.isalpha() else c if c.isprintable() else "·" for c in text)[:40]
 
 
 def _share(part: Any, whole: Any) -> float | None:

@@ -311,6 +311,14 @@ def test_examples_are_masked_unless_shown() -> None:
     assert {row["enum_values"] for row in report(VALUES, show_values=False).path_rows()} == {None}
 
 
+def test_what_the_warehouse_cant_hold_is_never_an_example() -> None:
+    assert masked("\0\0a\x1b") == '"··x·"'
+    for show_values in (False, True):
+        told = report([{"s": "\0"}, {"s": "\ud800"}] * 300, show_values=show_values)
+        (row,) = [row for row in told.path_rows() if row["path"] == "$.s"]
+        assert row["enum_values"] is None and row["example"].isprintable() and row["example"].encode()
+
+
 def test_counts_of_all_versions_add_up() -> None:
     rows = report(VALUES, show_values=True).path_rows()
     counted = Counter({(row["version"], row["path"], row["type"]): row["count"] for row in rows})
