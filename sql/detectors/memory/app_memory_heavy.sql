@@ -10,6 +10,7 @@ params:
   split_ratio: {default: 2, unit: ratio, why: "a heap twice as large as what is live in it starves RocksDB"}
   heap_headroom_ratio: {default: 1.5, unit: ratio, why: "heap to set, over what is live after a collection"}
   heap_floor_bytes: {default: 268435456, unit: bytes, why: "no advice below 256 MiB of heap"}
+  failure_percent: {default: 100, unit: "%", why: "when an instance dies the others take its stores and must still fit"}
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
@@ -18,11 +19,13 @@ runbook: |
   3. RocksDB too large: give all stores one block cache and one write buffer manager (RocksDBConfigSetter) of the size in
      the advice; or spread the partitions over more instances; or take a larger type.
   4. Restart one process, wait until its stores are restored, then the next.
+  5. Only a warning, that the death of one instance would be too much for the others: add an instance before one dies.
 blind_spots: |
   RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
   the application sets them. Stacks count 1 MiB a thread. Off-heap memory that neither RocksDB nor direct buffers take
   (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent. What is live in a heap whose
-  old generation hasn't been collected is an upper bound. Processes that aren't configured aren't counted.
+  old generation hasn't been collected is an upper bound. Processes that aren't configured aren't counted; of standbys,
+  which make a failure cheaper, nothing is known.
 */
 with instance as (
   select
@@ -52,10 +55,30 @@ grown as (
   where a.hour = cast(:hour as timestamptz)
 ),
 
+-- After the worst single failure the stores of all instances lie on one fewer. A shared cache doesn't grow with them.
+failing as (
+  select
+    *,
+    case
+      when rocksdb_shared_cache then off_heap_bytes
+      when instances > 1 and store_instances > 0
+        then off_heap_bytes * ceil(all_store_instances::numeric / (instances - 1)) / store_instances
+    end as off_heap_after_failure_bytes
+  from (
+    select
+      *,
+      count(*) over (partition by cluster, application_id) as instances,
+      sum(store_instances) over (partition by cluster, application_id) as all_store_instances
+    from grown
+  ) as g
+),
+
 summed as (
   select
     *,
     heap_max_bytes + off_heap_bytes + rest_bytes as total_bytes,
+    case when application_id is not null then heap_max_bytes + off_heap_after_failure_bytes + rest_bytes end
+      as total_after_failure_bytes,
     case
       when on_whole_machine
         then
@@ -71,7 +94,7 @@ summed as (
         ceil(:heap_headroom_ratio * coalesce(heap_used_after_gc_bytes, heap_max_bytes) / 67108864) * 67108864
       )
     ) as heap_to_set_bytes
-  from grown
+  from failing
 ),
 
 judged as (
@@ -79,6 +102,8 @@ judged as (
     *,
     100 * (total_bytes + neighbours_bytes) / memory_bytes as total_percent,
     total_bytes + neighbours_bytes > budget_bytes as outgrows,
+    coalesce(total_after_failure_bytes + neighbours_bytes > memory_bytes * :failure_percent / 100, false)
+      as outgrows_after_failure,
     coalesce(system_memory_used_percent > :heavy_percent, false) as system_is_full,
     total_bytes + neighbours_bytes > budget_bytes
     and heap_max_bytes >= :split_ratio * heap_used_after_gc_bytes
@@ -93,6 +118,7 @@ worded as (
     *,
     round((memory_bytes / 1073741824)::numeric, 1) as memory_gib,
     round((total_bytes / 1073741824)::numeric, 1) as total_gib,
+    round((total_after_failure_bytes / 1073741824)::numeric, 1) as total_after_failure_gib,
     round((heap_max_bytes / 1073741824)::numeric, 1) as heap_gib,
     round((off_heap_bytes / 1073741824)::numeric, 1) as off_heap_gib,
     round((rest_bytes / 1073741824)::numeric, 1) as rest_gib,
@@ -111,9 +137,10 @@ select
     as resource,
   case
     when samples is null or memory_bytes is null or total_bytes is null then 'skip'
-    when outgrows or system_is_full then 'alarm'
+    when outgrows or system_is_full or outgrows_after_failure then 'alarm'
     else 'ok'
   end as status,
+  case when outgrows or system_is_full then 'critical' when outgrows_after_failure then 'warning' end as severity,
   case
     when samples is null then 'It did not answer over JMX.'
     when memory_bytes is null then 'The memory of its machine is not known.'
@@ -137,12 +164,22 @@ select
         '%s %% of the system''s memory are in use; the application may grow to %s of %s GiB.',
         round(system_memory_used_percent::numeric), total_gib, memory_gib
       )
+    when outgrows_after_failure
+      then format(
+        'It fits now with %s of %s GiB, but when one of the %s instances of %s dies it may grow to %s GiB.',
+        total_gib, memory_gib, instances, application_id, total_after_failure_gib
+      )
     else format(
       'It fits: it may grow to %s GiB (heap %s, RocksDB %s, rest %s), %s %% of %s GiB.',
       total_gib, heap_gib, off_heap_gib, rest_gib, round(total_percent::numeric), memory_gib
     )
   end as reason,
   case
+    when outgrows_after_failure and not outgrows
+      then format(
+        'Run %s instances instead of %s, or give all stores one block cache (RocksDBConfigSetter), which doesn''t grow.',
+        instances + 1, instances
+      )
     when not outgrows or samples is null then null
     when off_heap_bytes <= off_heap_room_bytes
       then format('Set -Xmx%sm: RocksDB then has the room it needs.', heap_to_set_mib)
@@ -165,6 +202,8 @@ select
   memory_bytes,
   total_bytes,
   total_percent,
+  total_after_failure_bytes,
+  instances,
   heap_max_bytes,
   heap_used_bytes,
   heap_used_after_gc_bytes,
