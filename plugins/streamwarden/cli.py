@@ -251,18 +251,22 @@ def unmute_ticket(fingerprint: FingerprintArgument) -> None:
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; else the one in force.")] = None,
 ) -> None:
-    """Check a config file, overrides of detectors included."""
+    """Check a config file, overrides of detectors and files of targets included."""
     from streamwarden.detectors import load_detectors
+    from streamwarden.jvms import jvms_of
 
     config = load_config(file.resolve() if file else None)
     enabled = load_detectors(config=config)
-    brokers = sum(endpoint.role == "broker" for endpoint in config.jmx)
+    jvms = jvms_of(config)
+    brokers = sum(endpoint.role == "broker" for endpoint in jvms.endpoints)
     out.print(
         f"{file or config_path()}: good. {len(config.kafka)} Kafka clusters, {brokers} brokers and"
-        f" {len(config.jmx) - brokers} applications by JMX, {len(config.aws)} AWS accounts, {len(enabled)} detectors,"
-        f" tickets to {config.tickets.sink}.",
+        f" {len(jvms.endpoints) - brokers} applications by JMX, {len(config.aws)} AWS accounts,"
+        f" {len(enabled)} detectors, tickets to {config.tickets.sink}.",
         soft_wrap=True,
     )
+    for gap in jvms.gaps:
+        out.print(f"{escape(gap.resource)}: {escape(gap.reason)}", soft_wrap=True)
 
 
 @warehouse_app.command()

@@ -53,6 +53,15 @@ class AwsAccount(Section):
     external_id: str | None = Field(None, description="External id of the role's trust policy.")
 
 
+class SchemaRegistry(Section):
+    """The Schema Registry of a Kafka cluster (Confluent's REST interface)."""
+
+    url: Name = Field(description="Its address, e.g. https://registry.internal:8081")
+    user: str | None = Field(None, description="HTTP basic user or API key, where it asks for one.")
+    password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
+    timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
+
+
 class KafkaCluster(Section):
     """One Kafka cluster."""
 
@@ -62,6 +71,7 @@ class KafkaCluster(Section):
         default_factory=dict,
         description="librdkafka properties, e.g. `security.protocol: SASL_SSL`, `sasl.password: ${KAFKA_PASSWORD}`.",
     )
+    schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, where it has one.")
 
 
 class JmxEndpoint(Section):
@@ -92,6 +102,25 @@ class JmxEndpoint(Section):
         if self.role == "app" and not self.app:
             raise ValueError("an endpoint with role 'app' needs `app`, the application's name")
         return self
+
+
+class JmxFiles(Section):
+    """JVMs that other programs keep in files, as Prometheus' `file_sd_configs` reads them: targets and labels."""
+
+    path: Name = Field(description="JSON or YAML file, or a pattern such as /etc/prometheus/targets/kafka-*.json.")
+    defaults: dict[str, str | int | float] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Keys of an entry under `jmx` for all targets. The labels role, cluster, app, protocol, broker_id,"
+        " instance_id and memory_limit_bytes win over them; `__scheme__` and `__metrics_path__` go into the address.",
+    )
+
+    @field_validator("defaults")
+    @classmethod
+    def _defaults_are_keys(cls, defaults: dict[str, str | int | float]) -> dict[str, str | int | float]:
+        if unknown := sorted(defaults.keys() - JmxEndpoint.model_fields.keys() | defaults.keys() & {"url"}):
+            raise ValueError(f"no key of an entry under `jmx`, or the target's own: {', '.join(unknown)}")
+        return defaults
 
 
 class Gathering(Section):
@@ -147,6 +176,7 @@ class Config(Section):
     aws: list[AwsAccount] = Field(default_factory=list, description="AWS accounts to watch.")
     kafka: list[KafkaCluster] = Field(default_factory=list, description="Kafka clusters to watch.")
     jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
+    jmx_files: list[JmxFiles] = Field(default_factory=list, description="Files that name more JVMs to read.")
     gathering: Gathering = Field(default_factory=lambda: Gathering(), description="How sources are read.")
     detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")

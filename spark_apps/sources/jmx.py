@@ -1,8 +1,8 @@
 """JVMs over HTTP as the Spark data source `jmx`, by whatever protocol each of them speaks; metrics by our names.
 
-Options: `endpoints` (JSON, see `read_jmx`; no secrets), `hour` (ISO), `samples`, `sample_seconds`,
-`partitions`. Endpoints are spread over the partitions and asked all at once within each, at the same times everywhere.
-An endpoint that doesn't answer costs its own time-out and becomes one gap row.
+Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints that couldn't be found out), `hour`
+(ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are spread over the partitions and asked all at once within
+each, at the same times everywhere. An endpoint that doesn't answer costs its own time-out and becomes one gap row.
 
 JVMs know only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h.
 """
@@ -25,6 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 from streamwarden.config import Config, JmxEndpoint
 from streamwarden.hours import HOUR
+from streamwarden.jvms import jvms_of
 
 from spark_apps.sources import jolokia, prometheus
 from spark_apps.sources.jmx_catalogue import METRICS, Role
@@ -49,8 +50,8 @@ PROTOCOLS: dict[str, Ask] = {"jolokia": jolokia.ask, "prometheus": prometheus.as
 
 
 def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:
-    """The configured endpoints of a role, each address once per cluster."""
-    return list({(e.cluster, address_of(e.url)): e for e in config.jmx if e.role == role}.values())
+    """The endpoints of a role, each address once per cluster."""
+    return list({(e.cluster, address_of(e.url)): e for e in jvms_of(config).endpoints if e.role == role}.values())
 
 
 def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) -> DataFrame:
@@ -69,8 +70,10 @@ def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) ->
         )
         for e in endpoints_of(config, role)
     ]
+    gaps = [(gap.resource, gap.reason) for gap in jvms_of(config).gaps if gap.role in (role, None)]
     options: dict[str, object] = {
         "endpoints": json.dumps(endpoints),
+        "gaps": json.dumps(gaps),
         "hour": hour.isoformat(),
         "samples": config.gathering.jmx_samples,
         "sample_seconds": config.gathering.jmx_sample_seconds,
@@ -95,15 +98,17 @@ class Jmx(DataSource):
 
 @dataclass
 class _Slice(InputPartition):
-    """The endpoints of one task, and when all tasks take their first sample."""
+    """The endpoints of one task, when all tasks take their first sample, and gaps that are known already."""
 
     endpoints: list[Endpoint]
     start_at: float
+    gaps: list[tuple[str, str]]
 
 
 class _Reader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.endpoints = [Endpoint(**endpoint) for endpoint in json.loads(options["endpoints"])]
+        self.gaps = json.loads(options.get("gaps", "[]"))
         self.hour = datetime.fromisoformat(options["hour"]).astimezone(UTC)
         self.samples = int(options["samples"])
         self.sample_seconds = float(options["sample_seconds"])
@@ -113,10 +118,11 @@ class _Reader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         slices = [self.endpoints[i :: self.slices] for i in range(self.slices)]
         start_at = time.time() + 0.5  # enough for the tasks to begin
-        return [_Slice(endpoints, start_at) for endpoints in slices if endpoints] or [_Slice([], start_at)]
+        return [_Slice([], start_at, self.gaps), *(_Slice(some, start_at, []) for some in slices if some)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
+        yield from (self._batch(None, 1, resource=resource, gap=gap) for resource, gap in partition.gaps)
         now = datetime.now(UTC)
         if self.hour <= now < self.hour + KNOWN_FOR:
             yield from asyncio.run(self._ask_all(partition))
@@ -166,15 +172,16 @@ class _Reader(DataSourceReader):
     def _gap(self, endpoint: Endpoint, gap: str) -> pa.RecordBatch:
         return self._batch(endpoint, 1, gap=gap)
 
-    def _batch(self, endpoint: Endpoint, length: int, **columns: Any) -> pa.RecordBatch:
+    def _batch(self, endpoint: Endpoint | None, length: int, **columns: Any) -> pa.RecordBatch:
         """Columns by name: sequences as they are, single values repeated, the rest null."""
-        columns |= {
-            "cluster": endpoint.cluster,
-            "role": endpoint.role,
-            "app": endpoint.app,
-            "endpoint": endpoint.address,
-            "resource": endpoint.resource,
-        }
+        if endpoint:
+            columns |= {
+                "cluster": endpoint.cluster,
+                "role": endpoint.role,
+                "app": endpoint.app,
+                "endpoint": endpoint.address,
+                "resource": endpoint.resource,
+            }
         arrays = []
         for column in to_arrow_schema(self.schema):
             value = columns.get(column.name)

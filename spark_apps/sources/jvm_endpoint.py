@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 from streamwarden.config import load_config
+from streamwarden.jvms import jvms_of
 
 from spark_apps.sources.jmx_catalogue import Role
 
@@ -95,7 +96,7 @@ def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
     """The address as configured, with its credentials, which only the task reads."""
     if not endpoint.has_credentials:
         return endpoint.address, None
-    for e in load_config().jmx:
+    for e in jvms_of(load_config()).endpoints:
         if (e.cluster, e.role, address_of(e.url)) == (endpoint.cluster, endpoint.role, endpoint.address):
             return e.url, (e.user, e.password or "") if e.user is not None else None
     raise Refused("its credentials aren't in the config of the Spark worker")

@@ -239,6 +239,26 @@ def test_the_start_is_told_by_our_clock() -> None:
     assert _started_at(at, None, None, None) is None and _started_at(at, None, 1e300, None) is None
 
 
+def test_targets_of_a_file_have_the_credentials_of_its_defaults_and_its_gaps_are_rows(
+    agents: Agents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked, config = agents.url("locked"), tmp_path / "streamwarden.yaml"
+    (tmp_path / "targets.json").write_text(
+        json.dumps([{"targets": [locked.split("/")[2]], "labels": {"__metrics_path__": "/locked"}}])
+    )
+    defaults = "{role: broker, cluster: demo, user: reader, password: '${JMX_PASSWORD}'}"
+    config.write_text(
+        f"kafka: [{{name: demo, bootstrap_servers: b}}]\njmx_files: [{{path: {tmp_path}/*.json, defaults: {defaults}}}]"
+    )
+    monkeypatch.setenv(CONFIG_ENV, str(config))
+    monkeypatch.setenv("JMX_PASSWORD", "sesame")
+    rows = ask(locked, gaps=json.dumps([("targets of x.json", "missing: there is no such file")]))
+    assert gap_of(rows, locked) is None and any(row["metric"] == "processors" for row in rows)
+    (gap,) = (row for row in rows if row["gap"])
+    assert (gap["resource"], gap["gap"]) == ("targets of x.json", "missing: there is no such file")
+    assert gap["endpoint"] is None and "sesame" not in str(rows)
+
+
 RULES_LACK = {
     "log_flush_ms_total",
     "request_ms_total",
