@@ -41,7 +41,7 @@ from spark_apps.sources.kafka_client import (
 
 TOPIC = "__consumer_offsets"
 _RECORDS_PER_BATCH = 20_000
-_SILENCE_SECONDS = 8
+_SILENCE_SECONDS = 15  # a dead leader is replaced within 9 s by default
 _KEYS_KEPT = 1_000_000
 _COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEY = (0, 1), 2, 3
 _READ_FAST = {

@@ -96,11 +96,14 @@ class OffsetsReader(ClusterReader):
         }
         if is_over:
             specs["offset_at_to"] = OffsetSpec.for_timestamp(self.to_ms)
-        answers = {column: list_offsets(connection, dict.fromkeys(led, spec)) for column, spec in specs.items()}
-        stable = list_offsets(connection, dict.fromkeys(led, OffsetSpec.latest()), committed_only=True)
+        answers = []
+        for spec, committed_only in [*((spec, False) for spec in specs.values()), (OffsetSpec.latest(), True)]:
+            answer = list_offsets(connection, dict.fromkeys(led, spec), committed_only=committed_only)
+            answers.append(answer)
+            led = [key for key in led if isinstance(answer.get(key), Answer)]  # a silent leader is waited for once
         answered, gaps = [], []
         for key, leader in leaders.items():
-            found = [answers[column].get(key) for column in specs] + [stable.get(key)]
+            found = [answer.get(key) for answer in answers]
             failed = next((answer for answer in found if isinstance(answer, BaseException)), None)
             if leader < 0 or failed is not None:
                 reason = connection.gap(failed) if failed else "refused: the partition has no leader."

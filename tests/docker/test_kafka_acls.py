@@ -23,8 +23,6 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from demo.broker import Broker
-from demo.process import free_port
 from pyspark.sql import SparkSession
 from streamwarden.config import CONFIG_ENV
 from streamwarden.hours import HOUR, start_of_hour
@@ -36,28 +34,16 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.docker.documented import block
+from tests.secured_broker import SecuredBroker, secured_broker
 
 pytestmark = pytest.mark.slow
 CHANGELOG = "orders-totals-changelog"
-LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A broker whose second listener wants SASL and knows `streamwarden`, who may do nothing yet."""
-    port, sasl_port, controller = free_port(), free_port(), free_port()
-    settings = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},"
-        f"CONTROLLER://127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{LOGIN} user_streamwarden="secret";',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    folder = tmp_path_factory.mktemp("acls")
-    with Broker(folder, port=port, controller_port=controller, settings=settings) as running:
-        running.sasl_servers = f"127.0.0.1:{sasl_port}"  # type: ignore[attr-defined]
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """Knows `streamwarden`, who may do nothing yet."""
+    with secured_broker(tmp_path_factory.mktemp("acls"), {"streamwarden": "secret"}) as running:
         _fill(running.bootstrap_servers)
         yield running
 
@@ -99,13 +85,10 @@ def _documented() -> dict[str, list[AclBinding]]:
 
 
 @pytest.fixture
-def gathered(broker: Any, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What all Kafka sources have to say with these ACLs: (facts that were seen, gaps)."""
-    sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-    login = {"sasl.username": "streamwarden", "sasl.password": "secret"}
-    cluster = {"name": "c", "bootstrap_servers": broker.sasl_servers, "client": sasl | login}
     file = tmp_path / "streamwarden.yaml"
-    file.write_text(yaml.safe_dump({"kafka": [cluster]}))
+    file.write_text(yaml.safe_dump({"kafka": [broker.cluster("c", "streamwarden", "secret")]}))
     monkeypatch.setenv(CONFIG_ENV, str(file))
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})

@@ -19,8 +19,6 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from demo.broker import Broker
-from demo.process import free_port
 from pyspark.sql import Row, SparkSession
 from streamwarden.config import CONFIG_ENV
 from streamwarden.hours import HOUR, start_of_hour
@@ -31,33 +29,21 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_offsets import KafkaOffsets, committed_offsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.secured_broker import SecuredBroker, secured_broker
 from tests.spark_apps.offsets_log import Commit, commit_key, commit_value, log_partition, write_commits
 
 pytestmark = pytest.mark.slow
 BEFORE = start_of_hour(datetime.now(UTC)) - timedelta(hours=30)
 """An hour of the day before yesterday, whose commits are written by hand."""
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 BILLING = 'bill"ing ü'
 Read = Callable[..., list[Row]]
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A broker with a second listener that wants SASL: `watcher` may describe everything, `blind` hardly anything."""
-    port, sasl_port, controller = free_port(), free_port(), free_port()
-    users = " ".join(f'user_{name}="secret-{name}"' for name in ("watcher", "blind"))
-    settings = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},"
-        f"CONTROLLER://127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN} {users};",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    folder = tmp_path_factory.mktemp("secured")
-    with Broker(folder, port=port, controller_port=controller, settings=settings) as running:
-        running.sasl_servers = f"127.0.0.1:{sasl_port}"  # type: ignore[attr-defined]
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """`watcher` may describe everything, `blind` hardly anything."""
+    passwords = {name: f"secret-{name}" for name in ("watcher", "blind")}
+    with secured_broker(tmp_path_factory.mktemp("secured"), passwords) as running:
         _fill(running.bootstrap_servers)
         yield running
 
@@ -103,17 +89,12 @@ def _fill(servers: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def read(broker: Any, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
+def read(broker: SecuredBroker, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
     """Reads a source over clusters of the config: `watched`, `blind`, `wrong` (password) and `dead`."""
-
-    def sasl(user: str, password: str) -> dict[str, str]:
-        login = {"sasl.username": user, "sasl.password": password}
-        return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"} | login
-
     clusters = [
-        {"name": "watched", "bootstrap_servers": broker.sasl_servers, "client": sasl("watcher", "secret-watcher")},
-        {"name": "blind", "bootstrap_servers": broker.sasl_servers, "client": sasl("blind", "secret-blind")},
-        {"name": "wrong", "bootstrap_servers": broker.sasl_servers, "client": sasl("watcher", "hunter2")},
+        broker.cluster("watched", "watcher", "secret-watcher"),
+        broker.cluster("blind", "blind", "secret-blind"),
+        broker.cluster("wrong", "watcher", "hunter2"),
         {"name": "dead", "bootstrap_servers": "127.0.0.1:1"},
     ]
     file = tmp_path_factory.mktemp("config") / "streamwarden.yaml"
@@ -150,7 +131,7 @@ def test_topics(read: Read) -> None:
     assert "__consumer_offsets" in rows
 
 
-def test_groups(read: Read, broker: Any) -> None:
+def test_groups(read: Read, broker: SecuredBroker) -> None:
     member = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "alive", "client.id": "reader-1"})
     member.subscribe(["orders"])
     try:
@@ -190,7 +171,7 @@ def test_offsets_by_time_of_a_past_hour(read: Read) -> None:
     assert logs["orders", 0].as_of.replace(tzinfo=UTC) == BEFORE + HOUR
 
 
-def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: Any) -> None:
+def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroker) -> None:
     at = BEFORE + timedelta(minutes=10)
     # In a log partition of its own, as offsets are found by time: behind newer records it wouldn't be.
     taken = {log_partition(group, 8) for group in (BILLING, "beyond", "alive")}
@@ -232,7 +213,7 @@ def test_missing_rights_are_gaps(read: Read) -> None:
     assert [row for row in offsets if row.kind == "log" and row.topic == "orders"]
 
 
-def test_a_topic_deleted_between_listing_and_reading_costs_only_itself(read: Read, broker: Any) -> None:
+def test_a_topic_deleted_between_listing_and_reading_costs_only_itself(read: Read, broker: SecuredBroker) -> None:
     from confluent_kafka.admin import OffsetSpec
 
     from spark_apps.sources.kafka_client import Answer, list_offsets
@@ -260,7 +241,7 @@ def test_no_clusters_are_no_rows(read: Read) -> None:
     assert read(KafkaCommits) == []
 
 
-def test_a_group_whose_commit_kills_the_client_costs_only_itself(read: Read, broker: Any) -> None:
+def test_a_group_whose_commit_kills_the_client_costs_only_itself(read: Read, broker: SecuredBroker) -> None:
     """Last of the module: its coordinator can't load that commit any more."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     value = commit_value(4, 5, _ms(datetime.now(UTC)), None)
@@ -268,8 +249,8 @@ def test_a_group_whose_commit_kills_the_client_costs_only_itself(read: Read, bro
         "__consumer_offsets", value, commit_key("poison", "orders", 0), partition=log_partition("poison", 8)
     )
     assert producer.flush(10) == 0
-    broker.stop()
-    broker.start()
+    broker.broker.stop()
+    broker.broker.start()
     healthy = [g for g in (BILLING, "beyond") if log_partition(g, 8) != log_partition("poison", 8)]
     deadline = time.monotonic() + 20
     rows: list[Any] = []
