@@ -3,7 +3,7 @@ title: EBS volume is starving
 severity: critical
 owner: platform
 maturity: stable
-reads: [inventory.volume_hourly, inventory.instance_hourly, metrics.volume_hourly]
+reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price, metrics.volume_hourly, metrics.volume_sample]
 identity: [account, region, volume_id]
 params:
   warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the bucket is empty"}
@@ -25,6 +25,7 @@ blind_spots: |
   back, and may be higher. Bursts within a minute show only through idle time (busy_iops_p95). Volumes that aren't on
   Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells. A bucket that empties
   within the hour after a sudden load is seen when it is empty. The forecast takes the last 15 minutes as the load to come.
+  Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse.
 */
 with volume as (
   select
@@ -158,6 +159,7 @@ worded as (
     round(iops_now::numeric) as now_iops,
     round((bytes_per_second_now / 1048576)::numeric, 1) as now_mib_s,
     round(burst_balance_last_percent::numeric) as balance,
+    volume_type = 'gp3' or (volume_type in ('io1', 'io2') and coalesce(bound_by, '') <> 'volume throughput') as keeps_type,
     case
       when hours_to_exhaustion < 1 then format('%s min', round((hours_to_exhaustion * 60)::numeric))
       else format('%s h', round(hours_to_exhaustion::numeric, 1))
@@ -171,6 +173,183 @@ worded as (
       else ''
     end as demand_words
   from judged
+),
+
+-- What to change it to, by the 99th percentile of demand with headroom, before the type's own limits.
+wanted as (
+  select
+    *,
+    case
+      when status <> 'alarm' or bound_by in ('stalled I/O', 'instance') then null
+      when keeps_type then volume_type
+      else 'gp3'
+    end as advised_volume_type,
+    case
+      when volume_type = 'gp3' and bound_by = 'volume throughput' then base_iops
+      when keeps_type then greatest(iops_to_buy, ceil(:headroom_ratio * base_iops / 100) * 100)
+      else greatest(3000, iops_to_buy)
+    end as wanted_iops,
+    case
+      when volume_type = 'gp3' and bound_by = 'volume throughput'
+        then greatest(mib_s_to_buy, ceil(:headroom_ratio * base_mib_s / 5) * 5)
+      when volume_type = 'gp3' then base_mib_s
+      else greatest(125, mib_s_to_buy)
+    end as wanted_mib_s
+  from worded
+),
+
+-- gp3 gives 0.25 MiB/s for each IOPS; beyond the 3,000 that are included, IOPS take a GiB for 500 (io1 50, io2 1,000).
+limited as (
+  select
+    *,
+    case when advised_volume_type = 'gp3' then least(2000, wanted_mib_s) end as advised_throughput_mib_s,
+    case advised_volume_type
+      when 'gp3' then least(80000, greatest(wanted_iops, 4 * least(2000, wanted_mib_s)))
+      when 'io1' then least(64000, wanted_iops)
+      when 'io2' then least(256000, wanted_iops)
+    end as advised_iops
+  from wanted
+),
+
+advised as (
+  select
+    *,
+    case advised_volume_type
+      when 'gp3' then greatest(size_gib, ceil(nullif(advised_iops, 3000) / 500))
+      when 'io1' then greatest(size_gib, ceil(advised_iops / 50))
+      when 'io2' then greatest(size_gib, ceil(advised_iops / 1000))
+    end as advised_size_gib,
+    advised_volume_type = volume_type and advised_iops <= base_iops
+    and coalesce(advised_throughput_mib_s <= base_mib_s, true) as is_at_its_end
+  from limited
+),
+
+priced as (
+  select
+    a.*,
+    price.as_of as prices_as_of,
+    replay.known_hours as known_14_days_hours,
+    replay.throttled_minutes as throttled_14_days_minutes,
+    replay.then_throttled_minutes as throttled_14_days_advised_minutes,
+    option.options,
+    case
+      when a.status = 'alarm'
+        then inventory.ebs_usd_per_month(a.region, a.volume_type, a.size_gib, a.provisioned_iops, a.base_mib_s)
+    end as usd_per_month,
+    inventory.ebs_usd_per_month(
+      a.region, a.advised_volume_type, a.advised_size_gib, a.advised_iops, a.advised_throughput_mib_s
+    ) as advised_usd_per_month
+  from advised as a
+  left join inventory.ebs_price as price on a.region = price.region
+  left join lateral metrics.volume_replay(
+    a.account, a.region, a.volume_id, cast(:hour as timestamptz),
+    case when not a.is_at_its_end then a.advised_iops end, coalesce(a.advised_throughput_mib_s, a.base_mib_s)
+  ) as replay on true
+  left join lateral (
+    select
+      json_agg(
+        json_build_object(
+          'change_to', concat(o.volume_type, ' with ' || o.iops || ' IOPS and ' || o.mib_s || ' MiB/s'),
+          'covers', need.covers, 'size_gib', o.size_gib,
+          'usd_per_month', inventory.ebs_usd_per_month(a.region, o.volume_type, o.size_gib, o.iops, o.mib_s)
+        )
+        order by need.covers asc, o.volume_type desc
+      ) as options
+    from (
+      select
+        d.covers,
+        ceil(:headroom_ratio * d.iops / 100) * 100 as iops,
+        ceil(:headroom_ratio * d.bytes_per_second / 1048576 / 5) * 5 as mib_s
+      from (values
+        ('p95 of demand', a.demand_iops_p95, a.demand_bytes_per_second_p95),
+        ('p99 of demand', a.demand_iops_p99, a.demand_bytes_per_second_p99)
+      ) as d (covers, iops, bytes_per_second)
+      where a.advised_volume_type = 'gp3'
+    ) as need
+    cross join lateral (
+      select
+        'gp3' as volume_type,
+        greatest(a.size_gib, ceil(nullif(greatest(3000, need.iops, 4 * need.mib_s), 3000) / 500)) as size_gib,
+        greatest(3000, need.iops, 4 * need.mib_s) as iops,
+        greatest(125, need.mib_s) as mib_s
+      where need.iops <= 80000 and need.mib_s <= 2000
+      union all
+      select
+        'gp2' as volume_type,
+        greatest(a.size_gib, ceil(need.iops / 3), case when need.mib_s > 128 then 334 end) as size_gib,
+        null as iops,
+        null as mib_s
+      where a.volume_type = 'gp2' and need.iops <= 16000 and need.mib_s <= 250
+      union all
+      select
+        a.volume_type,
+        greatest(a.size_gib, ceil(1024 * need.mib_s / case a.volume_type when 'st1' then 40 else 12 end)) as size_gib,
+        null as iops,
+        null as mib_s
+      where a.is_hdd and need.mib_s <= case a.volume_type when 'st1' then 500 else 192 end
+    ) as o
+  ) as option on true
+),
+
+advice_words as (
+  select
+    *,
+    case
+      when volume_type = 'gp3' and bound_by = 'volume throughput'
+        then format(
+          'Raise its throughput from %s to %s MiB/s%s%s.', base_mib_s, advised_throughput_mib_s,
+          case when advised_iops > base_iops then format(', which takes %s IOPS', advised_iops) else '' end, more_gib
+        )
+      when keeps_type then format('Raise its IOPS from %s to %s%s.', base_iops, advised_iops, more_gib)
+      else format(
+        'Change it to gp3 with %s IOPS and %s MiB/s%s: no bucket, and the 99th percentile of what it did (%s IOPS, %s MiB/s)'
+        ' fits with %s %% to spare%s.',
+        advised_iops, advised_throughput_mib_s, more_gib, round(demand_iops_p99::numeric),
+        round((demand_bytes_per_second_p99 / 1048576)::numeric, 1), round(100 * (:headroom_ratio - 1)), same_type_words
+      )
+    end as change_words,
+    case
+      when advised_iops < wanted_iops or advised_throughput_mib_s < wanted_mib_s
+        then ' That is all that one volume gives and less than it asks for: spread its load over several.'
+      else ''
+    end as limit_words,
+    case
+      when usd_per_month is null or advised_usd_per_month is null
+        then format(' Its price in %s is not in the table of prices.', region)
+      else format(
+        ' It costs $%s a month instead of $%s (list prices of %s).',
+        to_char(advised_usd_per_month, 'FM999999990.00'), to_char(usd_per_month, 'FM999999990.00'), prices_as_of
+      )
+    end as price_words,
+    case
+      when throttled_14_days_minutes > 0
+        then format(
+          ' In the last 14 days (%s known) it was held back for %s min; with this it would have been for %s min.',
+          case
+            when known_14_days_hours < 2 then format('%s min', round(60 * known_14_days_hours))
+            else format('%s h', round(known_14_days_hours))
+          end,
+          throttled_14_days_minutes, round(throttled_14_days_advised_minutes)
+        )
+      else ''
+    end as replay_words
+  from (
+    select
+      *,
+      case when advised_size_gib > size_gib then format(' and its size from %s to %s GiB', size_gib, advised_size_gib) else '' end
+        as more_gib,
+      case
+        when volume_type = 'gp2' and iops_to_buy <= 16000 and ceil(iops_to_buy / 3) > size_gib
+          then format('; as gp2 it would need %s GiB instead of %s', ceil(iops_to_buy / 3), size_gib)
+        when is_hdd and demand_over_baseline_ratio > 1
+          then format(
+            '; as %s it would need %s GiB instead of %s', volume_type,
+            ceil(:headroom_ratio * size_gib * demand_over_baseline_ratio), size_gib
+          )
+        else ''
+      end as same_type_words
+    from priced
+  ) as sized
 )
 
 select
@@ -238,40 +417,8 @@ select
         ' or move a volume to another instance; a larger volume will not help.',
         round(instance_baseline_iops::numeric), round((instance_baseline_bytes_per_second / 1000000)::numeric)
       )
-    when volume_type in ('io1', 'io2') and coalesce(bound_by, '') <> 'volume throughput'
-      then format(
-        'Provision %s IOPS instead of %s.', greatest(iops_to_buy, ceil(:headroom_ratio * burst_iops / 100) * 100),
-        base_iops
-      )
-    when volume_type = 'gp3' and bound_by = 'volume throughput'
-      then format(
-        'Raise its throughput from %s to %s MiB/s.', base_mib_s,
-        least(2000, greatest(mib_s_to_buy, ceil(:headroom_ratio * base_mib_s / 5) * 5))
-      )
-    when volume_type = 'gp3'
-      then format(
-        'Raise its IOPS from %s to %s.', base_iops,
-        least(80000, greatest(iops_to_buy, ceil(:headroom_ratio * base_iops / 100) * 100))
-      )
-    else format(
-      'Change it to gp3 with %s IOPS and %s MiB/s: no bucket, and the 99th percentile of what it did (%s IOPS, %s MiB/s)'
-      ' fits with %s %% to spare%s.',
-      least(80000, greatest(3000, iops_to_buy)),
-      least(2000, greatest(125, mib_s_to_buy)),
-      round(demand_iops_p99::numeric),
-      round((demand_bytes_per_second_p99 / 1048576)::numeric, 1),
-      round(100 * (:headroom_ratio - 1)),
-      case
-        when volume_type = 'gp2' and iops_to_buy <= 16000 and ceil(iops_to_buy / 3) > size_gib
-          then format('; as gp2 it would need %s GiB instead of %s', ceil(iops_to_buy / 3), size_gib)
-        when is_hdd and demand_over_baseline_ratio > 1
-          then format(
-            '; as %s it would need %s GiB instead of %s', volume_type,
-            ceil(:headroom_ratio * size_gib * demand_over_baseline_ratio), size_gib
-          )
-        else ''
-      end
-    )
+    when is_at_its_end then format('It has all that %s gives: spread its load over several volumes.', volume_type)
+    else change_words || limit_words || price_words || replay_words
   end as advice,
   account,
   region,
@@ -316,9 +463,20 @@ select
   minutes_at_throughput_limit,
   minutes_at_instance_limit,
   minutes_stalled,
+  usd_per_month,
+  advised_volume_type,
+  advised_size_gib,
+  advised_iops,
+  advised_throughput_mib_s,
+  advised_usd_per_month,
+  prices_as_of,
+  options,
+  known_14_days_hours,
+  throttled_14_days_minutes,
+  throttled_14_days_advised_minutes,
   to_jsonb(array_remove(array[
     format('volume:%s', volume_id),
     case when instance_id is not null then format('instance:%s', instance_id) end,
     case when application is not null then format('app:%s', application) end
   ], null)) as touches
-from worded
+from advice_words
