@@ -80,10 +80,10 @@ class JmxEndpoint(Section):
     role: Literal["broker", "app"] = Field(description="What the JVM is.")
     cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
     app: str | None = Field(None, description="Name of the application (role `app`).")
-    protocol: Literal["jolokia", "prometheus"] = Field(
+    protocol: Literal["jolokia", "prometheus", "dropwizard"] = Field(
         "jolokia",
-        description="How it is read: Jolokia's agent, or a page in Prometheus' exposition format (JMX exporter,"
-        " MSK open monitoring, Micrometer).",
+        description="How it is read: Jolokia's agent, a page in Prometheus' exposition format (JMX exporter,"
+        " MSK open monitoring, Micrometer), or Dropwizard's metrics servlet (role `app`).",
     )
     url: Name = Field(description="Address, e.g. http://10.0.0.5:8778/jolokia or http://10.0.0.5:7071/metrics")
     user: str | None = Field(None, description="HTTP basic user, where the agent asks for one.")
@@ -101,6 +101,8 @@ class JmxEndpoint(Section):
     def _app_is_named(self) -> JmxEndpoint:
         if self.role == "app" and not self.app:
             raise ValueError("an endpoint with role 'app' needs `app`, the application's name")
+        if self.role == "broker" and self.protocol == "dropwizard":
+            raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia' or 'prometheus'")
         return self
 
 

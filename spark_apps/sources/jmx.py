@@ -27,7 +27,7 @@ from streamwarden.config import Config, JmxEndpoint
 from streamwarden.hours import HOUR
 from streamwarden.jvms import jvms_of
 
-from spark_apps.sources import jolokia, prometheus
+from spark_apps.sources import dropwizard, jolokia, prometheus
 from spark_apps.sources.jmx_catalogue import METRICS, Role
 from spark_apps.sources.jvm_endpoint import Answer, Ask, Endpoint, Refused, address_of
 from spark_apps.sources.planned import read_source
@@ -46,7 +46,7 @@ SCHEMA = StructType(
     ]
 )
 KNOWN_FOR = 2 * HOUR
-PROTOCOLS: dict[str, Ask] = {"jolokia": jolokia.ask, "prometheus": prometheus.ask}
+PROTOCOLS: dict[str, Ask] = {"jolokia": jolokia.ask, "prometheus": prometheus.ask, "dropwizard": dropwizard.ask}
 
 
 def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:

@@ -45,6 +45,29 @@ kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",} NaN
 kafka_server_ReplicaManager_Value{name="UnderMinIsrPartitionCount",} +Inf
 """
 
+SERVLET = {
+    "version": "4.0.0",
+    "gauges": {
+        "jvm.attribute.name": {"value": "7@billing-1"},
+        "jvm.attribute.uptime": {"value": 60_000},
+        "jvm.buffers.direct.used": {"value": 81920},
+        "jvm.gc.G1-Young-Generation.count": {"value": 4},
+        "jvm.gc.G1-Young-Generation.time": {"value": 250},
+        "jvm.memory.heap.max": {"value": -1},
+        "jvm.memory.heap.used": {"value": 9_000_000},
+        "jvm.memory.heap.usage": {"value": "NaN"},
+        "jvm.memory.non-heap.used": {"error": "javax.management.AttributeNotFoundException"},
+        "jvm.memory.pools.G1-Old-Gen.used": {"value": 700},
+        "jvm.memory.pools.G1-Old-Gen.used-after-gc": {"value": 500},
+        "jvm.threads.count": {"value": 23},
+        "orders.cache.size": {"value": 7},
+    },
+    "counters": {"orders.pending": {"count": 1}},
+    "histograms": {},
+    "meters": {"orders.rate": {"count": 9, "m1_rate": 0.1, "units": "events/second"}},
+    "timers": {},
+}
+
 
 def reply_to(request: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A well-formed bulk reply: what isn't in VALUES is a 404, every other one without its request."""
@@ -104,6 +127,9 @@ class _Agent(BaseHTTPRequestHandler):
             self.good(request)
         else:
             self._send("<html>who are you?</html>", 401)
+
+    def servlet(self, _request: list[dict[str, Any]]) -> None:
+        self._send(json.dumps(SERVLET))
 
     def page(self, _request: list[dict[str, Any]]) -> None:
         """Whatever the test has put there."""

@@ -1,0 +1,102 @@
+"""Dropwizard's servlet: names under any root, gauges that fail, answers that are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+from streamwarden.config import JmxEndpoint
+from streamwarden.hours import start_of_hour
+
+from spark_apps.sources.dropwizard import readings_of
+from spark_apps.sources.jmx import Jmx
+from tests.spark_apps.sources.agents import Agents, running_agents
+
+
+@pytest.fixture
+def agents() -> Iterator[Agents]:
+    with running_agents() as running:
+        yield running
+
+
+def ask(*addresses: str) -> list[dict[str, Any]]:
+    """Rows of the source, read here instead of in a Spark task."""
+    jvm = {"cluster": "demo", "role": "app", "app": "billing", "protocol": "dropwizard", "timeout_seconds": 0.7}
+    endpoints = [{**jvm, "address": address, "has_credentials": False} for address in addresses]
+    options = {
+        "endpoints": json.dumps(endpoints),
+        "hour": start_of_hour(datetime.now(UTC)).isoformat(),
+        "samples": "2",
+        "sample_seconds": "0.1",
+        "partitions": "1",
+    }
+    source = Jmx(options)
+    reader = source.reader(source.schema())
+    return pa.Table.from_batches([b for part in reader.partitions() for b in reader.read(part)]).to_pylist()
+
+
+def test_gauges_of_the_jvm_are_read_in_every_sample(agents: Agents) -> None:
+    rows = ask(agents.url("servlet"))
+    assert agents.asked == ["/servlet", "/servlet"] and not any(row["gap"] for row in rows)
+    assert {(row["metric"], row["labels"]): row["value"] for row in rows} == {
+        ("heap_used_bytes", "{}"): 9_000_000,
+        ("heap_max_bytes", "{}"): None,  # -1
+        ("non_heap_used_bytes", "{}"): None,  # failed over there
+        ("memory_pool_used_bytes", '{"pool": "G1-Old-Gen"}'): 700,
+        ("memory_pool_used_after_gc_bytes", '{"pool": "G1-Old-Gen"}'): 500,
+        ("direct_buffer_bytes", "{}"): 81920,
+        ("threads", "{}"): 23,
+        ("gc_seconds_total", '{"collector": "G1-Young-Generation"}'): 0.25,
+        ("gc_collections_total", '{"collector": "G1-Young-Generation"}'): 4,
+    }
+    assert {row["at"] - row["process_started_at"] for row in rows} == {timedelta(seconds=60)}
+
+
+@pytest.mark.parametrize("root", ["jvm.memory.", "jvm.", "memory.", "billing.jvm.memory.", "driver.jvm."])
+def test_any_root_will_do(root: str) -> None:
+    assert list(readings_of({f"{root}heap.used": {"value": 5}})) == [("heap_used_bytes", {}, 5)]
+
+
+def test_what_only_looks_alike_is_left() -> None:
+    assert not list(readings_of({"cache.memory.heap.used": {"value": 5}, "heap.used": {"value": 5}, "x": None}))
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("hangs", "no answer within 0.7 s"),
+        ("broken", "the answer isn't the JSON of a Dropwizard metrics servlet"),
+        ("good", "the answer isn't the JSON of a Dropwizard metrics servlet"),
+        ("resets", "the connection broke off"),
+    ],
+)
+def test_a_bad_servlet_is_a_gap_and_the_others_stay(agents: Agents, path: str, reason: str) -> None:
+    rows = ask(agents.url(path), agents.url("servlet"))
+    (gap,) = (row for row in rows if row["gap"])
+    assert gap["endpoint"] == agents.url(path) and gap["gap"].startswith(f"refused: {reason}")
+    assert len(rows) == 1 + 2 * 9
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("[]", "the answer isn't the JSON"),
+        ('{"gauges": 7}', "the answer isn't the JSON"),
+        ("[" * 100_000, "the answer isn't the JSON"),
+        ('{"gauges": {"orders.cache.size": {"value": 7}}}', "it has no gauge of the JVM"),
+        ('{"gauges": {"jvm.attribute.uptime": {"value": 7}}}', "it has no gauge of the JVM"),
+    ],
+)
+def test_pages_that_are_none(agents: Agents, page: str, reason: str) -> None:
+    (row,) = ask(agents.serve(page))
+    assert row["gap"].startswith(f"refused: {reason}")
+
+
+def test_brokers_have_no_servlet() -> None:
+    with pytest.raises(ValidationError, match="brokers have no Dropwizard servlet"):
+        JmxEndpoint.model_validate({"role": "broker", "cluster": "c", "url": "http://b", "protocol": "dropwizard"})
