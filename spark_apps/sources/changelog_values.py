@@ -49,6 +49,10 @@ STALLED_SECONDS = 10
 SUFFIX = "-changelog"
 _GENERATED_STORE = re.compile(r"-(K(?:STREAM|TABLE)-.+-STORE-\d{10})$")
 _POSITION_BITS = 20
+_HARMLESS = (
+    KafkaError._TRANSPORT,  # a lost connection is made anew
+    KafkaError.GROUP_AUTHORIZATION_FAILED,  # the client looks for a group's coordinator that it has no need of
+)
 
 
 @dataclass
@@ -325,7 +329,7 @@ def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list
                 error, offset = answer.error(), answer.offset() or 0
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     reached = True
-                elif error is not None and error.code() != KafkaError._TRANSPORT:  # a lost connection is made anew
+                elif error is not None and error.code() not in _HARMLESS:
                     raise KafkaException(error)
                 elif error is None and chunk.low <= offset < chunk.high:
                     pending.append(answer)
