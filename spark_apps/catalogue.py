@@ -52,12 +52,21 @@ APPS: dict[str, SparkApp] = {
         ),
         SparkApp(
             "consumer_groups",
-            "Topics, partitions, groups, commits and lag",
-            reads=("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits", "kafka_record_times"),
+            "Topics, partitions, groups, commits and lag; registered schemas",
+            reads=(
+                "kafka_topics",
+                "kafka_groups",
+                "kafka_offsets",
+                "kafka_commits",
+                "kafka_record_times",
+                "schema_registry",
+            ),
             writes=(
                 "inventory.topic_hourly",
                 "inventory.consumer_group_hourly",
                 "inventory.consumer_member_hourly",
+                "inventory.schema_hourly",
+                "inventory.registered_schema",
                 "metrics.partition_hourly",
                 "metrics.consumer_partition_hourly",
                 "metrics.consumer_group_hourly",

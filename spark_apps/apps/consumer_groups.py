@@ -1,4 +1,4 @@
-"""Topics, partitions, consumer groups, their commits and their lag.
+"""Topics, partitions, consumer groups, their commits and their lag; and the schemas registered for their values.
 
 An hour is judged as of its end, or as of now while it isn't over: `as_of`, by cluster. What was committed then comes
 from the commit history; where that says nothing of a partition, the offset that the group has now stands for it, as
@@ -21,6 +21,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.schema_registry import SchemaRegistry
 
 LOOK_BACK = timedelta(minutes=15)
 """Commits before the hour that are read too: the offsets that the hour began with."""
@@ -46,6 +47,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
             spark, KafkaCommits, clusters, slices=slices, **{"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
         ),
     }
+    if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
+        sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
     sources["positions"] = _positions(sources, hour)
     behind = sources["positions"].filter("committed_offset < recent_offset")
     sources["kafka_record_times"] = record_times(behind.withColumn("offset", f.col("committed_offset")))
@@ -59,6 +62,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "inventory.topic_hourly": _topics(sources),
         "inventory.consumer_group_hourly": _groups(sources),
         "inventory.consumer_member_hourly": _members(sources),
+        **_schemas(sources),
         "metrics.partition_hourly": _log_partitions(sources),
         "metrics.consumer_partition_hourly": partitions,
         "metrics.consumer_group_hourly": _consumer_groups(sources, partitions, hour),
@@ -145,6 +149,27 @@ def _groups(sources: dict[str, DataFrame]) -> DataFrame:
 def _members(sources: dict[str, DataFrame]) -> DataFrame:
     member = sources["kafka_groups"].filter("group_id is not null").select(*GROUP, f.explode("members").alias("m"))
     return member.select(*GROUP, "m.member_id", "m.client_id", "m.host", f.to_json("m.assignment").alias("assignment"))
+
+
+def _schemas(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    registered = sources.get("schema_registry")
+    if registered is None:  # no cluster of the config has a registry
+        registered = read_clusters(sources["kafka_topics"].sparkSession, SchemaRegistry, [])
+    versions = registered.filter("version is not null")
+    return {
+        "inventory.schema_hourly": versions.select(
+            "cluster",
+            "subject",
+            "version",
+            "schema_id",
+            "compatibility",
+            "compatibility_source",
+            "observed_at",
+        ),
+        "inventory.registered_schema": versions.filter("schema_id is not null and definition is not null")
+        .select("cluster", "schema_id", "schema_type", "definition", "schema_references")
+        .distinct(),
+    }
 
 
 def _log_partitions(sources: dict[str, DataFrame]) -> DataFrame:

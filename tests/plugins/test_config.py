@@ -16,6 +16,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_the_example_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "k")
+    monkeypatch.setenv("REGISTRY_PASSWORD", "r")
     monkeypatch.setenv("TRACKER_PASSWORD", "t")
     config = load_config(PROJECT_ROOT / "streamwarden.example.yaml")
     assert config.kafka[0].client["sasl.password"] == "k"

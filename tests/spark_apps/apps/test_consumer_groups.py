@@ -21,6 +21,7 @@ from streamwarden.hours import HOUR, start_of_hour
 
 from spark_apps.submit import run_app
 from tests.spark_apps.offsets_log import Commit, log_partition, write_commits
+from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
 pytestmark = pytest.mark.slow
 PAST = start_of_hour(datetime.now(UTC)) - timedelta(hours=26)
@@ -192,17 +193,33 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert {row["status"] for row in coverage.values()} == {"answered"}
 
 
-def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong(
+def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_registry_is_read(
     spark: Any, warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "streamwarden.yaml"
-    file.write_text(yaml.safe_dump({"kafka": [{"name": "dead", "bootstrap_servers": "127.0.0.1:1"}]}))
+    cluster: dict[str, Any] = {"name": "dead", "bootstrap_servers": "127.0.0.1:1"}
     monkeypatch.setenv(CONFIG_ENV, str(file))
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
-    loaded = run_app(spark, "consumer_groups", start_of_hour(datetime.now(UTC)) - HOUR, load_config())
-    assert set(loaded.values()) == {0}
-    coverage = rows(warehouse, "detect.coverage", "source")
-    assert {source: row["status"] for source, row in coverage.items()} == dict.fromkeys(
-        ("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits"), "refused"
+    with registry() as (url, _):
+        file.write_text(yaml.safe_dump({"kafka": [cluster | {"schema_registry": {"url": f"{url}/one_broken"}}]}))
+        loaded = run_app(spark, "consumer_groups", start_of_hour(datetime.now(UTC)) - HOUR, load_config())
+    assert {table: n for table, n in loaded.items() if n} == {
+        "inventory.schema_hourly": len(SCHEMAS),
+        "inventory.registered_schema": 4,
+    }
+    versions = rows(warehouse, "inventory.schema_hourly", "subject", "version")
+    assert (versions["orders-value", 2]["schema_id"], versions["orders-value", 2]["compatibility"]) == (
+        4,
+        "FULL_TRANSITIVE",
     )
-    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics"]["reason"]
+    assert versions["money", 1]["compatibility"] is None
+    texts = rows(warehouse, "inventory.registered_schema", "cluster", "schema_id")
+    assert (texts["dead", 1]["schema_type"], texts["dead", 1]["definition"]) == ("AVRO", ORDER)
+    assert texts["dead", 3]["schema_references"] == MONEY
+    failed = rows(warehouse, "detect.coverage", "resource")["dead schema registry subject money"]
+    assert (failed["source"], failed["status"]) == ("schema_registry", "refused")
+    coverage = rows(warehouse, "detect.coverage", "source", "resource")
+    assert {
+        source: row["status"] for (source, resource), row in coverage.items() if resource == "dead"
+    } == dict.fromkeys(("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits"), "refused")
+    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["reason"]

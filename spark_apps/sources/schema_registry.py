@@ -1,0 +1,210 @@
+"""Schema Registries over REST, as Confluent's and Karapace speak it: one row per version of a subject.
+
+Reads: `GET /schemas` page by page, `GET /config` and `GET /config/{subject}` (8 at once). Needs: the right to read the
+subjects and their compatibility. A registry that wants to be spared (429, 5xx) is asked again a little later, twice.
+Where one subject isn't answered its compatibility is null and a gap row says why; a registry that falls silent is one
+gap, and what it had said before stands. Can't see: what was deleted, subjects that its user may not read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from streamwarden.config import KafkaCluster
+from streamwarden.errors import StreamwardenError
+
+from spark_apps.sources.jvm_endpoint import address_of
+from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
+
+PAGE = 1000
+"""Schemas asked at a time: the most that Confluent's registry gives by default."""
+AT_ONCE = 8
+TRIES = 3
+_LATER = (429, 500, 502, 503, 504)
+_LONGEST_PAUSE_SECONDS = 5.0
+Json = Any
+
+
+class Refused(Exception):
+    """Why the registry gave nothing; no credentials in it."""
+
+
+class Registry:
+    """The registry of one cluster. Once it doesn't answer it isn't asked again in this run."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        if (told := cluster.schema_registry) is None:
+            raise StreamwardenError(f"kafka cluster '{cluster.name}' has no schema_registry in the config.")
+        self.name = f"the schema registry of '{cluster.name}' at {address_of(told.url)}"
+        self._silence: str | None = None
+        try:
+            self._client = httpx.Client(
+                base_url=told.url,
+                auth=(told.user, told.password or "") if told.user else None,
+                timeout=told.timeout_seconds,
+                headers={"accept": "application/vnd.schemaregistry.v1+json, application/json"},
+            )
+        except (httpx.InvalidURL, ValueError):
+            raise Refused(f"{self.name}: that isn't an address") from None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def schemas(self) -> Iterator[list[dict[str, Json]]]:
+        """Pages of all versions of all subjects. A registry that knows no pages gives them all at once."""
+        seen: set[tuple[str, int]] = set()
+        while True:
+            page = self._get("/schemas", {"offset": len(seen), "limit": PAGE})
+            try:
+                new = [one for one in page if (one["subject"], one["version"]) not in seen]
+            except (TypeError, KeyError):
+                raise Refused(f"{self.name} answers GET /schemas with something else than schemas") from None
+            if not new:
+                return
+            seen |= {(one["subject"], one["version"]) for one in new}
+            yield new
+
+    def compatibility(self, subject: str | None = None) -> str | None:
+        """Level of a subject, or of all that have none of their own. None: the subject has none."""
+        where = "/config" if subject is None else f"/config/{_escaped(subject)}"
+        try:
+            return str(self._get(where)["compatibilityLevel"])
+        except LookupError:
+            if subject is None:
+                raise Refused(f"{self.name} knows no GET /config") from None
+            return None
+        except TypeError:
+            raise Refused(f"{self.name} answers GET {where} with something else than a level") from None
+
+    def _get(self, path: str, params: dict[str, int] | None = None) -> Json:
+        """The JSON of an answer with status 200. Raises LookupError for 404s of the registry's own, else Refused."""
+        for attempt in range(1, TRIES + 1):
+            if self._silence:
+                raise Refused(self._silence)
+            try:
+                answer = self._client.get(path, params=params)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                self._silence = f"{self.name} doesn't answer ({type(error).__name__})"
+                raise Refused(self._silence) from None
+            if answer.status_code not in _LATER or attempt == TRIES:
+                break
+            time.sleep(_pause_seconds(answer, attempt))
+        return self._read(path, answer)
+
+    def _read(self, path: str, answer: httpx.Response) -> Json:
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        status = answer.status_code
+        if status == httpx.codes.OK and body is not None:
+            return body
+        if status == httpx.codes.OK:
+            raise Refused(f"{self.name} answers GET {path} with something else than JSON")
+        code = body.get("error_code") if isinstance(body, dict) else None
+        if status == httpx.codes.NOT_FOUND and str(code).startswith("404") and code != httpx.codes.NOT_FOUND:
+            raise LookupError(path)
+        if status in (401, 403):
+            raise Refused(f"{self.name} rejects user and password for GET {path} ({status})")
+        if status == httpx.codes.NOT_FOUND:
+            raise Refused(f"{self.name} knows no GET {path}: it is no Schema Registry, or its address is another")
+        raise Refused(f"{self.name} answers GET {path} with status {status}")
+
+
+def _pause_seconds(answer: httpx.Response, attempt: int) -> float:
+    """What the registry wishes, within bounds; else a little more each time."""
+    wished = answer.headers.get("retry-after", "")
+    return min(float(wished), _LONGEST_PAUSE_SECONDS) if wished.isdigit() else 0.2 * 2**attempt
+
+
+def _escaped(subject: str) -> str:
+    """Subjects may hold slashes and any letters."""
+    return "".join(c if c.isalnum() and c.isascii() else "".join(f"%{b:02X}" for b in c.encode()) for c in subject)
+
+
+class SchemaRegistryReader(ClusterReader):
+    """See the module. A task per cluster."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, ClusterPartition):
+            return
+        name = partition.cluster
+        resource = f"{name} schema registry"
+        registry = None
+        try:
+            registry = Registry(cluster_named(name))
+            yield from self._registered(registry, name, resource)
+        except (Refused, StreamwardenError) as error:
+            yield from self.batches([self.gap_row(name, resource, f"refused: {str(error).rstrip('.')}.")])
+        finally:
+            if registry is not None:
+                registry.close()
+
+    def _registered(self, registry: Registry, cluster: str, resource: str) -> Iterator[pa.RecordBatch]:
+        answered = {"cluster": cluster, "resource": resource, "observed_at": datetime.now(UTC)}
+        yield from self.batches([answered])  # also by a registry without a subject
+        levels: dict[str, tuple[str | None, str | None]] = {}
+        gaps: dict[str, str] = {}
+        try:
+            common = registry.compatibility()
+        except Refused as error:
+            common, gaps[resource] = None, f"refused: {error}."
+        for page in registry.schemas():
+            new = sorted({schema["subject"] for schema in page} - levels.keys())
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                for subject, own in zip(new, pool.map(lambda s: _own_level(registry, s), new), strict=True):
+                    if isinstance(own, Refused):
+                        levels[subject] = None, None
+                        gaps[f"{resource} subject {subject}"] = f"refused: {own}."
+                    else:
+                        levels[subject] = (own, "subject") if own else (common, "global" if common else None)
+            yield from self.batches(answered | _row(schema, *levels[schema["subject"]]) for schema in page)
+        if len(gaps) > AT_ONCE:  # it went silent: that is one reason, not one for each subject
+            gaps = {resource: next(reversed(gaps.values()))}
+        yield from self.batches(self.gap_row(cluster, where, gap) for where, gap in gaps.items())
+
+
+def _own_level(registry: Registry, subject: str) -> str | Refused | None:
+    try:
+        return registry.compatibility(subject)
+    except Refused as error:
+        return error
+
+
+def _row(schema: dict[str, Json], level: str | None, source: str | None) -> dict[str, Any]:
+    references = schema.get("references")
+    return {
+        "subject": schema["subject"],
+        "version": schema["version"],
+        "schema_id": schema.get("id"),
+        "schema_type": schema.get("schemaType") or "AVRO",  # left out where it is Avro
+        "definition": schema.get("schema"),
+        "schema_references": json.dumps(references) if references else None,
+        "compatibility": level,
+        "compatibility_source": source,
+    }
+
+
+class SchemaRegistry(ClusterSource):
+    """Spark data source `schema_registry`. The first row of a registry that was asked has no subject."""
+
+    reader_type = SchemaRegistryReader
+
+    @classmethod
+    def name(cls) -> str:
+        return "schema_registry"
+
+    def schema(self) -> str:
+        return (
+            "cluster string, subject string, version int, schema_id int, schema_type string, definition string,"
+            " schema_references string, compatibility string, compatibility_source string,"
+            " observed_at timestamp, resource string, gap string"
+        )

@@ -1,0 +1,143 @@
+"""Schema Registries over HTTP: every version of every subject, and one plain gap for each way to fail."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
+from streamwarden.config import CONFIG_ENV
+
+from spark_apps.sources import schema_registry
+from spark_apps.sources.kafka_client import ClusterPartition
+from spark_apps.sources.schema_registry import SchemaRegistry
+from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
+
+_TYPES: dict[str, DataType] = {"string": StringType(), "int": IntegerType(), "timestamp": TimestampType()}
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
+    with registry() as running:
+        yield running
+
+
+@pytest.fixture
+def read(served: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Rows and gaps (by resource) of a registry that behaves like this."""
+
+    def rows(behaviour: str, url: str = "", **told: Any) -> tuple[Rows, dict[str, str]]:
+        file = tmp_path / f"{behaviour}.yaml"
+        told |= {"url": url or f"{served[0]}/{behaviour}"}
+        cluster = {"name": "shop", "bootstrap_servers": "127.0.0.1:1", "schema_registry": told}
+        file.write_text(yaml.safe_dump({"kafka": [cluster]}))
+        monkeypatch.setenv(CONFIG_ENV, str(file))
+        source = SchemaRegistry({"clusters": '["shop"]'})
+        fields = (column.split() for column in source.schema().split(","))
+        reader = source.reader(StructType([StructField(name, _TYPES[kind]) for name, kind in fields]))
+        found = [row for batch in reader.read(ClusterPartition("shop")) for row in batch.to_pylist()]  # type: ignore[union-attr]
+        return [row for row in found if row["version"]], {row["resource"]: row["gap"] for row in found if row["gap"]}
+
+    return rows
+
+
+def levels(rows: Rows) -> dict[str, tuple[str | None, str | None]]:
+    return {row["subject"]: (row["compatibility"], row["compatibility_source"]) for row in rows}
+
+
+@pytest.mark.parametrize("behaviour", ["good", "all_at_once", "busy"])
+def test_every_version_of_every_subject_with_its_level(read: Any, behaviour: str) -> None:
+    rows, gaps = read(behaviour)
+    assert gaps == {}
+    assert [(row["subject"], row["version"], row["schema_id"]) for row in rows] == [
+        (schema["subject"], schema["version"], schema["id"]) for schema in SCHEMAS
+    ]
+    assert levels(rows) == {
+        "orders-value": ("FULL_TRANSITIVE", "subject"),
+        "copies/of orders-value ü": ("NONE", "subject"),
+        "money": ("BACKWARD", "global"),
+        "bill-value": ("BACKWARD", "global"),
+    }
+    first, bill = rows[0], rows[-1]
+    assert (first["schema_type"], first["definition"], first["schema_references"]) == ("AVRO", ORDER, None)
+    assert (bill["schema_type"], yaml.safe_load(bill["schema_references"])) == ("PROTOBUF", MONEY)
+    assert datetime.now(UTC) >= first["observed_at"]
+
+
+def test_each_subject_is_asked_once(read: Any, served: tuple[str, Counter[tuple[str, str]]]) -> None:
+    before = served[1].copy()
+    read("good")
+    assert served[1] - before == {("good", "schemas"): 3, ("good", "config"): 5}
+
+
+def test_with_user_and_password_and_without(read: Any) -> None:
+    rows, gaps = read("secured", user="reader", password="s3cret")
+    assert (len(rows), gaps) == (len(SCHEMAS), {})
+    rows, gaps = read("secured", user="reader", password="hunter2")
+    assert rows == []
+    [gap] = gaps.values()
+    assert gap.endswith("rejects user and password for GET /schemas (401).")
+    assert gap.startswith("refused: the schema registry of 'shop' at http://127.0.0.1:")
+    assert "hunter2" not in gap
+
+
+def test_a_registry_without_subjects_is_no_gap(read: Any) -> None:
+    assert read("empty") == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("throttled", "answers GET /schemas with status 429."),
+        ("page", "answers GET /schemas with something else than JSON."),
+        ("other", "answers GET /schemas with something else than schemas."),
+        ("elsewhere", "knows no GET /schemas: it is no Schema Registry, or its address is another."),
+        ("hangs", "doesn't answer (ReadTimeout)."),
+    ],
+)
+def test_a_registry_that_gives_nothing_is_one_gap_in_time(read: Any, behaviour: str, reason: str) -> None:
+    started = time.monotonic()
+    rows, gaps = read(behaviour, timeout_seconds=0.5)
+    assert time.monotonic() - started < 5
+    assert rows == []
+    assert list(gaps) == ["shop schema registry"]
+    assert gaps["shop schema registry"].endswith(reason)
+
+
+def test_nobody_listens(read: Any) -> None:
+    rows, gaps = read("dead", url="http://user:hunter2@127.0.0.1:1")
+    assert rows == []
+    assert gaps == {
+        "shop schema registry": "refused: the schema registry of 'shop' at http://127.0.0.1:1"
+        " doesn't answer (ConnectError)."
+    }
+
+
+def test_one_subject_that_fails_costs_only_its_level(read: Any) -> None:
+    rows, gaps = read("one_broken")
+    assert len(rows) == len(SCHEMAS)
+    assert levels(rows)["money"] == (None, None)
+    assert levels(rows)["bill-value"] == ("BACKWARD", "global")
+    assert list(gaps) == ["shop schema registry subject money"]
+
+
+def test_without_the_right_to_read_levels_the_schemas_stay(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_registry, "AT_ONCE", 3)
+    rows, gaps = read("no_levels")
+    assert len(rows) == len(SCHEMAS)
+    assert set(levels(rows).values()) == {(None, None)}
+    assert list(gaps) == ["shop schema registry"]  # one reason for all
+    assert "(403)" in gaps["shop schema registry"]
+
+
+def test_an_answer_that_breaks_off_keeps_what_came_before(read: Any) -> None:
+    rows, gaps = read("dies")
+    assert [row["subject"] for row in rows] == [schema["subject"] for schema in SCHEMAS[:3]]
+    assert "doesn't answer (RemoteProtocolError)" in gaps["shop schema registry"]
