@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from streamwarden.config import Config
 from streamwarden.errors import StreamwardenError
 from streamwarden.hours import HOUR
+from streamwarden.jvms import jvms_of
 
 from spark_apps.models import ebs
 from spark_apps.sources.aws_client import places_of, read_places
@@ -29,6 +30,8 @@ READ_BASELINE = timedelta(days=28)
 LOOK_BACK = timedelta(hours=24)
 LOOK_BACK_PERIOD_SECONDS = 300
 PRESENT = timedelta(minutes=15)
+LATEST = timedelta(minutes=5)
+"""A load that these minutes no longer show has ended: it empties nothing any more."""
 PAUSE = timedelta(minutes=10)
 """A pause as long as this ends a throttling."""
 INVENTORY_IS_PRESENT_FOR = 2 * HOUR
@@ -218,7 +221,7 @@ def _with_nitro(volumes: DataFrame, instances: DataFrame) -> DataFrame:
 
 
 def _broker_volumes(volumes: DataFrame, config: Config) -> DataFrame:
-    brokers = [e.instance_id for e in config.jmx if e.role == "broker" and e.instance_id]
+    brokers = [e.instance_id for e in jvms_of(config).endpoints if e.role == "broker" and e.instance_id]
     return volumes.filter(f.col("instance_id").isin(brokers))
 
 
@@ -478,7 +481,8 @@ def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
     spent, busy_seconds = f.col("spent_per_second"), seconds - f.col("idle_seconds")
     throttled = f.greatest("at_iops_limit", "at_throughput_limit", "at_instance_limit", "stalled")
     in_hour = f.col("at") >= f.lit(hour)
-    is_present = f.unix_timestamp("known_until") - f.unix_timestamp("at") <= PRESENT.total_seconds()
+    age_seconds = f.unix_timestamp("known_until") - f.unix_timestamp("at")
+    is_present, is_latest = (age_seconds <= span.total_seconds() for span in (PRESENT, LATEST))
 
     def of_hour(value: Column) -> Column:
         return f.when(in_hour, value)
@@ -514,6 +518,7 @@ def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
         f.min(of_hour(balance)).alias("burst_balance_min_percent"),
         f.max_by(balance, balance_at).alias("burst_balance_last_percent"),
         f.avg(f.when(is_present, spent)).alias("spent_now"),
+        f.avg(f.when(is_latest, spent)).alias("spent_latest"),
         f.percentile(of_hour(spent), [0.1, 0.9]).alias("spent"),
         _minutes(of_hour(balance <= EMPTY_PERCENT)).alias("minutes_empty"),
         _minutes(of_hour(f.col("at_iops_limit"))).alias("minutes_at_iops_limit"),
@@ -590,8 +595,10 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
     now, light, heavy = f.col("spent_now"), f.get("spent", f.lit(0)), f.get("spent", f.lit(1))
     light = f.when(light > earned, light)
 
+    has_ended = f.coalesce(f.col("spent_latest") <= earned, f.lit(False))
+
     def until_empty(spent: Column) -> Column:
-        drains = spent > earned
+        drains = (spent > earned) & ~has_ended
         return f.when(balance <= EMPTY_PERCENT, 0.0).when(drains, balance / 100 * credits / (spent - earned) / 3600)
 
     empties = until_empty(now).isNotNull()

@@ -10,6 +10,8 @@ params:
   lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling; a spike is no shortage"}
   low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
+  habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
+  habit_percent: {default: 10, unit: "%", why: "a bucket that was this near to where it is now was as low"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
 open_after_hours: 1
 clear_after_hours: 2
@@ -24,7 +26,8 @@ blind_spots: |
   A throttled volume shows what it got, not what was asked for: demand is what it did over the last day before it was held
   back, and may be higher. Bursts within a minute show only through idle time (busy_iops_p95). Volumes that aren't on
   Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells. A bucket that empties
-  within the hour after a sudden load is seen when it is empty. The forecast takes the last 15 minutes as the load to come.
+  within the hour after a sudden load is seen when it is empty. The forecast takes the last 15 minutes as the load to come;
+  a batch that is new alarms until it has become a habit, and a habit that overruns is told once it leaves its hours.
   Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse.
 */
 with volume as (
@@ -136,13 +139,48 @@ judged as (
   from measured
 ),
 
+-- Days on which it was as low at this hour, went on draining, and refilled before it was empty: a nightly batch.
+habit as (
+  select
+    j.account,
+    j.region,
+    j.volume_id,
+    count(*) as habit_days,
+    min(least(was.burst_balance_min_percent, later.lowest_percent)) as habit_lowest_percent
+  from judged as j
+  cross join generate_series(1, 7) as days_ago
+  inner join metrics.volume_hourly as was
+    on j.account = was.account and j.region = was.region and j.volume_id = was.volume_id
+    and was.hour = cast(:hour as timestamptz) - make_interval(days => days_ago)
+    and was.credits_per_hour < 0
+    and was.burst_balance_last_percent <= j.burst_balance_last_percent + :habit_percent
+  cross join lateral (
+    select min(m.burst_balance_min_percent) as lowest_percent
+    from metrics.volume_hourly as m
+    where m.account = was.account and m.region = was.region and m.volume_id = was.volume_id
+    and m.hour > was.hour and m.hour <= was.hour + make_interval(hours => ceil(j.hours_to_exhaustion)::int)
+  ) as later
+  where j.will_be_empty and later.lowest_percent is not null
+  group by j.account, j.region, j.volume_id
+),
+
+accustomed as (
+  select
+    j.*,
+    h.habit_days,
+    h.habit_lowest_percent,
+    coalesce(h.habit_days >= :habit_days and h.habit_lowest_percent > :low_percent, false) as is_habit
+  from judged as j
+  left join habit as h on j.account = h.account and j.region = h.region and j.volume_id = h.volume_id
+),
+
 -- Figures as people read them, for the sentences.
 worded as (
   select
     *,
     case
       when unknown_because is not null then 'skip'
-      when is_throttled or will_be_empty then 'alarm'
+      when is_throttled or (will_be_empty and not is_habit) then 'alarm'
       else 'ok'
     end as status,
     round(throttled_minutes::numeric) as minutes,
@@ -172,7 +210,7 @@ worded as (
         )
       else ''
     end as demand_words
-  from judged
+  from accustomed
 ),
 
 -- What to change it to, by the 99th percentile of demand with headroom, before the type's own limits.
@@ -228,17 +266,17 @@ priced as (
   select
     a.*,
     price.as_of as prices_as_of,
-    replay.known_hours as known_14_days_hours,
-    replay.throttled_minutes as throttled_14_days_minutes,
-    replay.then_throttled_minutes as throttled_14_days_advised_minutes,
+    replay.known_hours as hours_known_in_14_days,
+    replay.throttled_minutes as minutes_throttled_in_14_days,
+    replay.then_throttled_minutes as minutes_throttled_in_14_days_if_changed,
     option.options,
     case
       when a.status = 'alarm'
         then inventory.ebs_usd_per_month(a.region, a.volume_type, a.size_gib, a.provisioned_iops, a.base_mib_s)
-    end as usd_per_month,
+    end as price_usd_per_month,
     inventory.ebs_usd_per_month(
       a.region, a.advised_volume_type, a.advised_size_gib, a.advised_iops, a.advised_throughput_mib_s
-    ) as advised_usd_per_month
+    ) as advised_price_usd_per_month
   from advised as a
   left join inventory.ebs_price as price on a.region = price.region
   left join lateral metrics.volume_replay(
@@ -251,7 +289,7 @@ priced as (
         json_build_object(
           'change_to', concat(o.volume_type, ' with ' || o.iops || ' IOPS and ' || o.mib_s || ' MiB/s'),
           'covers', need.covers, 'size_gib', o.size_gib,
-          'usd_per_month', inventory.ebs_usd_per_month(a.region, o.volume_type, o.size_gib, o.iops, o.mib_s)
+          'price_usd_per_month', inventory.ebs_usd_per_month(a.region, o.volume_type, o.size_gib, o.iops, o.mib_s)
         )
         order by need.covers asc, o.volume_type desc
       ) as options
@@ -314,22 +352,22 @@ advice_words as (
       else ''
     end as limit_words,
     case
-      when usd_per_month is null or advised_usd_per_month is null
+      when price_usd_per_month is null or advised_price_usd_per_month is null
         then format(' Its price in %s is not in the table of prices.', region)
       else format(
         ' It costs $%s a month instead of $%s (list prices of %s).',
-        to_char(advised_usd_per_month, 'FM999999990.00'), to_char(usd_per_month, 'FM999999990.00'), prices_as_of
+        to_char(advised_price_usd_per_month, 'FM999999990.00'), to_char(price_usd_per_month, 'FM999999990.00'), prices_as_of
       )
     end as price_words,
     case
-      when throttled_14_days_minutes > 0
+      when minutes_throttled_in_14_days > 0
         then format(
           ' In the last 14 days (%s known) it was held back for %s min; with this it would have been for %s min.',
           case
-            when known_14_days_hours < 2 then format('%s min', round(60 * known_14_days_hours))
-            else format('%s h', round(known_14_days_hours))
+            when hours_known_in_14_days < 2 then format('%s min', round(60 * hours_known_in_14_days))
+            else format('%s h', round(hours_known_in_14_days))
           end,
-          throttled_14_days_minutes, round(throttled_14_days_advised_minutes)
+          minutes_throttled_in_14_days, round(minutes_throttled_in_14_days_if_changed)
         )
       else ''
     end as replay_words
@@ -383,6 +421,11 @@ select
       then format(
         'It has been at its limit of %s IOPS for %s min; %s requests wait on average%s.',
         round(burst_iops::numeric), minutes, round(queue_length_mean::numeric, 1), demand_words
+      )
+    when will_be_empty and is_habit
+      then format(
+        'Its bucket (%s %%) drains as at this hour on %s of the last 7 days, when it fell to %s %% and refilled.',
+        balance, habit_days, round(habit_lowest_percent::numeric)
       )
     when will_be_empty
       then format(
@@ -463,17 +506,17 @@ select
   minutes_at_throughput_limit,
   minutes_at_instance_limit,
   minutes_stalled,
-  usd_per_month,
+  price_usd_per_month,
   advised_volume_type,
   advised_size_gib,
   advised_iops,
   advised_throughput_mib_s,
-  advised_usd_per_month,
+  advised_price_usd_per_month,
   prices_as_of,
   options,
-  known_14_days_hours,
-  throttled_14_days_minutes,
-  throttled_14_days_advised_minutes,
+  hours_known_in_14_days,
+  minutes_throttled_in_14_days,
+  minutes_throttled_in_14_days_if_changed,
   to_jsonb(array_remove(array[
     format('volume:%s', volume_id),
     case when instance_id is not null then format('instance:%s', instance_id) end,

@@ -231,6 +231,8 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     world.add_volume(*PLACE, "vol-0c3", "io1", 100, 500, None, "i-0c3", load=LoadModel(surges=surge))
     slow = Surge(LAST_HOUR, THIS_HOUR, read_iops=250, write_iops=200)
     world.add_volume(*PLACE, "vol-0c4", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(slow,)))
+    over = Surge(LAST_HOUR, THIS_HOUR - timedelta(minutes=8), read_iops=700, write_iops=600)
+    world.add_volume(*PLACE, "vol-0c5", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(over,)))
     run(spark, LAST_HOUR)
     by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
     binds = {v: said[v]["evidence"]["bound_by"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
@@ -243,6 +245,10 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     assert math.isclose(draining["hours_to_exhaustion"], left, rel_tol=0.01) and 6 < left < 12
     assert draining["hours_to_exhaustion_low"] <= left <= draining["hours_to_exhaustion_high"]
     assert said["vol-0c4"]["status"] == "ok" and "will last" in said["vol-0c4"]["reason"]
+    # The mean of its last 15 minutes would empty what is left; its load has ended.
+    refills = by_id["vol-0c5"]
+    assert refills["credits_per_hour"] < 0 and 0 < refills["burst_balance_last_percent"] < 50
+    assert refills["hours_to_exhaustion"] is None and said["vol-0c5"]["status"] == "ok"
 
 
 def test_an_hour_of_which_nothing_is_settled_is_an_error_in_one_line() -> None:
