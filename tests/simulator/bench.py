@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from streamwarden import PROJECT_ROOT
 from streamwarden.config import Config
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.evaluate import run
+from streamwarden.hours import HOUR
 from streamwarden.migrate import migrate
 from streamwarden.warehouse import embedded_url, engine
 
@@ -22,6 +23,8 @@ from spark_apps.catalogue import APPS
 from spark_apps.load import replace_hour
 from tests.simulator.scenario import JUDGED
 
+PAST = timedelta(days=7)
+"""How far detectors look back."""
 _COVERAGE = "source string, resource string, status string, reason string"
 
 
@@ -36,6 +39,25 @@ class Bench:
         """Puts what an app made of the simulated sources into the warehouse, as the app itself would."""
         coverage = self.spark.createDataFrame([], _COVERAGE)
         replace_hour(self.warehouse, APPS[name], JUDGED, frames, coverage, datetime.now(UTC))
+
+    def remember(self, table: str, id_column: str) -> None:
+        """Gives each case its past: rows of other judged hours of the same resource, as long before as they were."""
+        schema, relation = table.split(".")
+        columns = [c["name"] for c in sa.inspect(self.warehouse).get_columns(relation, schema=schema)]
+        values = {c: f'earlier."{c}"' for c in columns}
+        values |= {"hour": "now.hour - make_interval(hours => now.n - earlier.n)", id_column: f"now.{id_column}"}
+        cases = (
+            f"select *, split_part({id_column}, '@', 1) as id, split_part({id_column}, '@', 2)::int as n from {table}"
+        )
+        with self.warehouse.begin() as connection:
+            for day in range(PAST.days + 2):
+                connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.exec_driver_sql(
+                f"insert into {table} ({', '.join(columns)})"
+                f" with judged as materialized ({cases} where hour = '{JUDGED.isoformat()}')"
+                f" select {', '.join(values.values())} from judged as now inner join judged as earlier using (id)"
+                f" where now.n - earlier.n between 1 and {PAST // HOUR}"
+            )
 
     def detector(self, name: str) -> Detector:
         """The detector of this id."""

@@ -39,7 +39,8 @@ BROKERS, PARTITIONS, REPLICAS = 3, 3, 3
 RETENTION = timedelta(days=3)
 JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
 """When a run reads those, after the end of its hour."""
-COMMIT_MINUTES = 5
+COMMIT_EVERY, LAST_COMMIT = 5 * MINUTE, timedelta(seconds=5)
+"""Groups commit every 5 s, the default; of those only some are written down, and the hour's last."""
 SEEN = 10
 """Minutes of an hour that an event must fill before that hour has to tell."""
 CONTROL_HOURS = 3
@@ -478,8 +479,8 @@ def _commits(
     ]
     history = []
     first = case.hour - consumer_groups.LOOK_BACK
-    for n in range(int((end - first) / (COMMIT_MINUTES * MINUTE))):
-        at = first + n * COMMIT_MINUTES * MINUTE + MINUTE
+    moments = [first + n * COMMIT_EVERY for n in range(int((end - first) / COMMIT_EVERY))]
+    for n, at in enumerate([*moments, end - LAST_COMMIT]):
         for p in range(PARTITIONS):
             history.append(
                 {"cluster": case.name, "kind": "commit", **place, "partition": p,

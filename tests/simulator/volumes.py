@@ -35,9 +35,12 @@ MINUTE = timedelta(minutes=1)
 HURTS, HARMLESS = 25, 10
 """Minutes: held back for longer is a fault, for less nothing; what lies between counts neither way."""
 PAUSE = 10
+JUST_NOW = 5 * MINUTE
+"""What ended less than so long before the hour's end can't be told from a pause."""
 LATE_BALANCE = 5
 """Minutes by which BurstBalance comes later than the rest."""
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
+NIGHTS, NEW_NIGHTS = 5, 3
 
 
 @dataclass
@@ -182,6 +185,18 @@ class _Builder:
         self.add(0, kind, size, load)
         self.fleet.causes[self.volume_id(0)] = [start]
 
+    def batch_overruns(self) -> None:
+        """A nightly batch that one night doesn't end."""
+        limits = volume_limits("gp2", 100, None, None)
+        wanted = limits.base_iops + limits.credits * self.chance.uniform(0.3, 0.45) / 7200
+        begins = timedelta(hours=self.chance.randint(0, 4), minutes=self.chance.randint(0, 50))
+        nights = [START + timedelta(days=day) + begins for day in range(self.fleet.scenario.days)]
+        ends = [*(at + 2 * HOUR for at in nights[:-1]), self.fleet.scenario.end]
+        surges = tuple(Surge(at, end, wanted * 0.7, wanted * 0.3) for at, end in zip(nights, ends, strict=True))
+        self.add(0, "gp2", 100, LoadModel(30, 30, noise=0.1, surges=surges))
+        self._know(nights)
+        self.fleet.causes[self.volume_id(0)] = [nights[-1]]
+
     def at_provisioned_limit(self) -> None:
         """A load beyond what gp3, io1 or io2 have: there is no bucket and no warning."""
         kind, by_bytes = self.chance.choice(["gp3", "io1", "io2"]), self.chance.random() < 0.5
@@ -230,8 +245,8 @@ class _Builder:
         calm = self.calm(limits.base_iops)
         surge = Surge(start, start + MINUTE * minutes, wanted / 2, wanted / 2)
         self.add(0, "gp2", size, LoadModel(**(vars(calm) | {"read_kib": 16, "write_kib": 16, "surges": (surge,)})))
-        # Nobody can know that it ends; once it has ended, everybody can.
-        self.fleet.truth.unclear.append((self.volume_id(0), start, start + MINUTE * minutes - HOUR))
+        # Nobody can know that it ends; once it has ended for some minutes, everybody can.
+        self.fleet.truth.unclear.append((self.volume_id(0), start, start + MINUTE * minutes - HOUR + JUST_NOW))
         self.scare(start, start + 2 * HOUR)
 
     def nightly(self) -> None:
@@ -242,7 +257,16 @@ class _Builder:
         nights = [START + timedelta(days=day) + begins for day in range(self.fleet.scenario.days)]
         surges = tuple(Surge(at, at + 2 * HOUR, wanted * 0.7, wanted * 0.3) for at in nights)
         self.add(0, "gp2", 100, LoadModel(30, 30, noise=0.1, surges=surges))
-        self.scare(nights[-1], nights[-1] + 3 * HOUR)
+        self._know(nights)
+
+    def _know(self, nights: Sequence[datetime]) -> None:
+        """Judges the last nights. The first of them are as new to the detector as a new batch is."""
+        judged = nights[1:][-NIGHTS:]
+        for night in judged:
+            self.scare(night, night + 4 * HOUR)
+        # Before that, the past that the detector would have isn't judged either.
+        for night in nights[: nights.index(judged[0]) + NEW_NIGHTS]:
+            self.fleet.truth.unclear.append((self.volume_id(0), night, night + 2 * HOUR))
 
     def spikes(self) -> None:
         """One minute in thirty far beyond what it may do."""
@@ -288,6 +312,7 @@ FAULTS = {
     "bucket empties": _Builder.bucket_empties,
     "bucket empties fast": _Builder.bucket_empties,
     "bytes run out": _Builder.bytes_run_out,
+    "nightly batch overruns": _Builder.batch_overruns,
     "provisioned limit": _Builder.at_provisioned_limit,
     "bucket empties slowly": _Builder.bucket_empties,
     "instance's limit": _Builder.instance_binds,
@@ -389,6 +414,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
+    bench.remember("metrics.volume_hourly", "volume_id")
     rows = bench.judge("ebs_volume_starving")
     verdicts = [Verdict.of(row["volume_id"], row) for row in rows]
     result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
@@ -399,7 +425,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 def _forecast_errors(rows: Sequence[Mapping[str, Any]], truth: Truth) -> list[float]:
     """Of forecasts made while the load that emptied the bucket was there for all of the hour, an hour or more ahead."""
     errors = []
-    outages = {fault.resource: fault for fault in truth.faults if fault.kind.startswith("b")}
+    outages = {fault.resource: fault for fault in truth.faults if fault.kind.startswith(("b", "n"))}
     for row in rows:
         case = Case.of(row["volume_id"])
         fault, told = outages.get(case.resource), row["hours_to_exhaustion"]
