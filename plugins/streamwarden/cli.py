@@ -338,11 +338,15 @@ def _print_backtest(result: Backtest, settings: list[str], reopen_within: timede
     tried = ", ".join(settings)
     shown = 4 if settings else 2  # columns
     table = Table(*("resource", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False)
-    for difference in result.differences():
+    differences = result.differences()
+    told = [difference for difference in differences if difference.is_one] if settings else differences
+    for difference in told:
         tickets = _stretch(difference.in_force), _stretch(difference.tried)
         table.add_row(*(escape(clean(difference.resource)), *tickets, difference.words)[:shown])
     if table.row_count:
         out.print(table, "")
+    if same := len(differences) - len(told):
+        out.print(f"{same:,} ticket{'' if same == 1 else 's'} would have been the same")
     out.print(f"in force: {_in_figures(result.in_force, reopen_within)}", soft_wrap=True)
     if settings:
         out.print(f"with {escape(tried)}: {_in_figures(result.tried, reopen_within)}", soft_wrap=True)

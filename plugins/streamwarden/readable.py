@@ -120,8 +120,7 @@ _UNITS: dict[str, Callable[[float], str]] = {
 _FIGURE = r"mean|median|max|min|now|last|first|low|high|total|p\d+"
 _UNIT_NAMES = re.compile(rf"(?:(?P<what>.+?)_)??(?P<unit>{'|'.join(_UNITS)})(?:_(?P<figure>{_FIGURE}))?")
 _WRITTEN = {
-    word.lower(): word
-    for word in ("IOPS", "EBS", "GC", "JVM", "CPU", "ISR", "RocksDB", "JSON", "SQL", "ID", "AWS", "USD")
+    word.lower(): word for word in ("IOPS", "EBS", "GC", "JVM", "CPU", "ISR", "RocksDB", "JSON", "SQL", "ID", "AWS")
 }
 
 

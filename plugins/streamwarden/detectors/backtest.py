@@ -62,6 +62,11 @@ class Difference:
     tried: Episode | None
 
     @property
+    def is_one(self) -> bool:
+        """Whether the other parameters change anything about it."""
+        return self.in_force != self.tried
+
+    @property
     def words(self) -> str:
         """What the other parameters change, for people."""
         if self.in_force is None:

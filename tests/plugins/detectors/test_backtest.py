@@ -222,17 +222,20 @@ def test_a_slip_is_one_line(warehouse_url: str, tmp_path: Path, arguments: list[
 def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: str, tmp_path: Path) -> None:
     for number in range(3):
         gathered(warehouse, DETECTORS["ebs_volume_starving"].apps, number)
+    lasts = {"minutes_throttled": 0, "hours_to_exhaustion": 8, "burst_balance_last_percent": 80}
     with warehouse.begin() as connection:
-        for number in range(3):
-            key = {"hour": hour(number), "account": "1", "region": "r", "volume_id": "vol-1"}
+        for number, volume_id, facts in (
+            *((number, "vol-1", lasts) for number in range(3)),
+            (2, "vol-2", {"minutes_throttled": 60, "minutes_at_iops_limit": 60}),
+        ):
+            key = {"hour": hour(number), "account": "1", "region": "r", "volume_id": volume_id}
             what = {"volume_type": "gp2", "size_gib": 100, "state": "in-use", "instance_id": "i-1"}
             insert_row(connection, "inventory.volume_hourly", key | what)
             insert_row(
                 connection, "metrics.volume_hourly",
-                key | {
+                key | facts | {
                     "known_until": hour(number + 1), "minutes_expected": 60, "minutes_present": 60,
                     "minutes_balance": 60, "iops_mean": 500, "baseline_iops": 300, "bucket_credits": 5400000,
-                    "hours_to_exhaustion": 8, "burst_balance_last_percent": 80,
                 },
             )  # fmt: skip
     hours = ["--from", "2026-01-05T09:00", "--to", "2026-01-05T13:00"]
@@ -243,12 +246,13 @@ def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: s
     assert [part.strip() for part in lines[1].split("  ") if part.strip()] == [
         "vol-1", "–", "2026-01-05 10:00, open at the end", "opens",
     ]  # fmt: skip
-    assert lines[3].startswith("in force: 0 tickets")
-    assert lines[4].startswith("with warn_hours=9: 1 ticket, 3 h in alarm, 0 h couldn't")
-    assert lines[5] == "3 of 4 hours are in the warehouse: 2026-01-05 10:00 to 2026-01-05 13:00 UTC"
+    assert lines[2:4] == ["", "1 ticket would have been the same"]
+    assert lines[4].startswith("in force: 1 ticket, 1 h in alarm")
+    assert lines[5].startswith("with warn_hours=9: 2 tickets, 4 h in alarm, 0 h couldn't")
+    assert lines[6] == "3 of 4 hours are in the warehouse: 2026-01-05 10:00 to 2026-01-05 13:00 UTC"
     scripted = json.loads(command(warehouse_url, tmp_path, *arguments, "--json").stdout)
     assert scripted["tried"]["params"]["warn_hours"] == 9
-    assert [ticket["difference"] for ticket in scripted["tickets"]] == ["opens"]
+    assert [ticket["difference"] for ticket in scripted["tickets"]] == ["opens", "the same"]
 
 
 def command(warehouse_url: str, folder: Path, *arguments: str) -> Any:
