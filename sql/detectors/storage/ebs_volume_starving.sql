@@ -3,13 +3,14 @@ title: EBS volume is starving
 severity: critical
 owner: platform
 maturity: stable
-reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price, metrics.volume_hourly, metrics.volume_sample]
+reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price, metrics.volume_hourly, metrics.volume_sample, metrics.instance_sample]
 identity: [account, region, volume_id]
 params:
   warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the bucket is empty"}
   lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling; a spike is no shortage"}
   low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
+  part_percent: {default: 10, unit: "%", why: "a volume that does less of what its instance sustains isn't what drains it"}
   habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
   habit_percent: {default: 10, unit: "%", why: "a bucket that was this near to where it is now was as low"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
@@ -30,7 +31,36 @@ blind_spots: |
   a batch that is new alarms until it has become a habit, and a habit that overruns is told once it leaves its hours.
   Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse.
 */
-with volume as (
+-- Until when each instance can burst, by its balances of the last minutes: AWS doesn't tell the size of these buckets.
+with burst as (
+  select
+    account,
+    region,
+    instance_id,
+    min(percents[1]) as instance_burst_percent,
+    min(percents[1] / -percent_per_hour) as instance_burst_hours
+  from (
+    select
+      s.account,
+      s.region,
+      s.instance_id,
+      array_agg(b.percent order by s.at desc) as percents,
+      regr_slope(b.percent, extract(epoch from s.at) / 3600) as percent_per_hour
+    from metrics.instance_sample as s
+    cross join lateral (
+      values ('operations', s.ebs_io_balance_percent), ('bytes', s.ebs_byte_balance_percent)
+    ) as b (of_what, percent)
+    cross join (
+      select max(known_until) as known_until from metrics.volume_hourly where hour = cast(:hour as timestamptz)
+    ) as clock
+    where s.at >= clock.known_until - interval '25 minutes' and s.at < clock.known_until and b.percent is not null
+    group by s.account, s.region, s.instance_id, b.of_what
+  ) as balance
+  where percent_per_hour < 0 and cardinality(percents) >= 3 and percents[1] < percents[2]
+  group by account, region, instance_id
+),
+
+volume as (
   select
     v.account,
     v.region,
@@ -45,6 +75,8 @@ with volume as (
     i.instance_type,
     i.ebs_baseline_iops as instance_baseline_iops,
     i.ebs_baseline_bytes_per_second as instance_baseline_bytes_per_second,
+    b.instance_burst_percent,
+    b.instance_burst_hours,
     m.known_until,
     m.minutes_expected,
     m.minutes_present,
@@ -89,7 +121,22 @@ with volume as (
     on v.hour = m.hour and v.account = m.account and v.region = m.region and v.volume_id = m.volume_id
   left join inventory.instance_hourly as i
     on v.hour = i.hour and v.account = i.account and v.region = i.region and v.instance_id = i.instance_id
+  left join burst as b on v.account = b.account and v.region = b.region and v.instance_id = b.instance_id
   where v.hour = cast(:hour as timestamptz)
+),
+
+loaded as (
+  select
+    *,
+    coalesce(
+      instance_burst_hours <= :warn_hours
+      and greatest(
+        iops_now / nullif(instance_baseline_iops, 0),
+        bytes_per_second_now / nullif(instance_baseline_bytes_per_second, 0)
+      ) >= :part_percent / 100.0,
+      false
+    ) as instance_drains
+  from volume
 ),
 
 measured as (
@@ -107,6 +154,8 @@ measured as (
           when minutes_at_iops_limit then 'volume IOPS'
           else 'volume throughput'
         end
+      when instance_drains and (hours_to_exhaustion is null or instance_burst_hours < hours_to_exhaustion)
+        then 'instance'
     end as bound_by,
     -- The hour as a whole, and not its last minutes alone, took more than comes back.
     case
@@ -117,7 +166,7 @@ measured as (
       as demand_over_baseline_ratio,
     ceil(:headroom_ratio * demand_iops_p99 / 100) * 100 as iops_to_buy,
     ceil(:headroom_ratio * demand_bytes_per_second_p99 / 1048576 / 5) * 5 as mib_s_to_buy
-  from volume
+  from loaded
 ),
 
 judged as (
@@ -180,7 +229,7 @@ worded as (
     *,
     case
       when unknown_because is not null then 'skip'
-      when is_throttled or (will_be_empty and not is_habit) then 'alarm'
+      when is_throttled or instance_drains or (will_be_empty and not is_habit) then 'alarm'
       else 'ok'
     end as status,
     round(throttled_minutes::numeric) as minutes,
@@ -422,7 +471,14 @@ select
         'It has been at its limit of %s IOPS for %s min; %s requests wait on average%s.',
         round(burst_iops::numeric), minutes, round(queue_length_mean::numeric, 1), demand_words
       )
-    when will_be_empty and is_habit
+    when instance_drains and bound_by = 'instance'
+      then format(
+        'Its instance (%s) spends its EBS burst: %s %% left, empty in %s h; then its volumes share %s IOPS and %s MB/s.',
+        coalesce(instance_type, instance_id), round(instance_burst_percent::numeric),
+        round(instance_burst_hours::numeric, 1), round(instance_baseline_iops::numeric),
+        round((instance_baseline_bytes_per_second / 1000000)::numeric)
+      )
+    when will_be_empty and is_habit and not instance_drains
       then format(
         'Its bucket (%s %%) drains as at this hour on %s of the last 7 days, when it fell to %s %% and refilled.',
         balance, habit_days, round(habit_lowest_percent::numeric)
@@ -475,6 +531,8 @@ select
   application,
   throttled_minutes,
   throttled_since,
+  instance_burst_percent,
+  instance_burst_hours,
   burst_balance_last_percent,
   burst_balance_min_percent,
   modelled_balance_last_percent,
