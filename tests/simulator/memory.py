@@ -432,7 +432,7 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for case in chosen:
         process = fleet.processes[case.resource]
-        head = (CLUSTER, "app", case.name, app.address_of(_url(case)))
+        head = (CLUSTER, "app", case.name, _url(case))
         for n in range(SAMPLES):
             at = case.hour + HOUR + timedelta(minutes=1, seconds=5 * n)
             if process.silent and process.silent[0] <= at < process.silent[1]:
