@@ -80,12 +80,19 @@ class JmxEndpoint(Section):
     role: Literal["broker", "app"] = Field(description="What the JVM is.")
     cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
     app: str | None = Field(None, description="Name of the application (role `app`).")
-    protocol: Literal["jolokia", "prometheus", "dropwizard"] = Field(
+    protocol: Literal["jolokia", "prometheus", "dropwizard", "prometheus_api"] = Field(
         "jolokia",
         description="How it is read: Jolokia's agent, a page in Prometheus' exposition format (JMX exporter,"
-        " MSK open monitoring, Micrometer), or Dropwizard's metrics servlet (role `app`).",
+        " MSK open monitoring, Micrometer), Dropwizard's metrics servlet (role `app`), or a Prometheus server that"
+        " scrapes it, which also knows past hours.",
     )
     url: Name = Field(description="Address, e.g. http://10.0.0.5:8778/jolokia or http://10.0.0.5:7071/metrics")
+    match: str | None = Field(
+        None,
+        min_length=1,
+        description='Which series of the Prometheus server are its own: label matchers, e.g. `instance="10.0.0.5:7071"`'
+        " (protocol `prometheus_api`).",
+    )
     user: str | None = Field(None, description="HTTP basic user, where the agent asks for one.")
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
     broker_id: int | None = Field(None, description="Broker id, where it can't be read from the JVM.")
@@ -98,9 +105,13 @@ class JmxEndpoint(Section):
     timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
 
     @model_validator(mode="after")
-    def _app_is_named(self) -> JmxEndpoint:
+    def _is_whole(self) -> JmxEndpoint:
         if self.role == "app" and not self.app:
             raise ValueError("an endpoint with role 'app' needs `app`, the application's name")
+        if (self.protocol == "prometheus_api") != (self.match is not None):
+            raise ValueError(
+                "`match` says which series are a JVM's: protocol 'prometheus_api' needs it, no other has it"
+            )
         if self.role == "broker" and self.protocol == "dropwizard":
             raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia' or 'prometheus'")
         return self

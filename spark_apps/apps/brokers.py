@@ -11,7 +11,7 @@ from streamwarden.config import Config
 from spark_apps.counters import counts, earlier_counters
 from spark_apps.samples import counted, label, labels_are, reading
 from spark_apps.sources.jmx import endpoints_of, read_jmx
-from spark_apps.sources.jvm_endpoint import address_of
+from spark_apps.sources.jvm_endpoint import name_of
 from spark_apps.warehouse_io import read_query
 
 BROKER = ("cluster", "endpoint")
@@ -158,7 +158,7 @@ def _rates() -> list[Column]:
 
 
 def _configured(spark: SparkSession, config: Config) -> DataFrame:
-    rows = [(e.cluster, address_of(e.url), e.broker_id, e.instance_id) for e in endpoints_of(config, "broker")]
+    rows = [(e.cluster, name_of(e), e.broker_id, e.instance_id) for e in endpoints_of(config, "broker")]
     return spark.createDataFrame(rows, "cluster string, endpoint string, configured_broker_id int, instance_id string")
 
 

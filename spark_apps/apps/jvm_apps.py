@@ -12,7 +12,7 @@ from spark_apps.counters import counts, earlier_counters
 from spark_apps.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.samples import counted, label, labels_are, reading
 from spark_apps.sources.jmx import endpoints_of, read_jmx
-from spark_apps.sources.jvm_endpoint import address_of
+from spark_apps.sources.jvm_endpoint import name_of
 
 THREAD_STACK_BYTES = 2**20
 """-Xss as it is by default on 64-bit Linux; JMX doesn't tell another one."""
@@ -127,7 +127,7 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
         (
             e.cluster,
             e.app,
-            address_of(e.url),
+            name_of(e),
             e.instance_id,
             e.memory_limit_bytes,
             float(e.rocksdb_write_buffer_bytes * e.rocksdb_write_buffers),

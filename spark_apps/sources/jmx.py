@@ -4,7 +4,8 @@ Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints
 (ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are spread over the partitions and asked all at once within
 each, at the same times everywhere. An endpoint that doesn't answer costs its own time-out and becomes one gap row.
 
-JVMs know only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h.
+JVMs know only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h. A
+Prometheus server also knows the past: it is asked once, for the whole hour.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,9 +29,9 @@ from streamwarden.config import Config, JmxEndpoint
 from streamwarden.hours import HOUR
 from streamwarden.jvms import jvms_of
 
-from spark_apps.sources import dropwizard, jolokia, prometheus
+from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.jmx_catalogue import METRICS, Role
-from spark_apps.sources.jvm_endpoint import Answer, Ask, Endpoint, Refused, address_of
+from spark_apps.sources.jvm_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.planned import read_source
 
 SCHEMA = StructType(
@@ -47,11 +49,12 @@ SCHEMA = StructType(
 )
 KNOWN_FOR = 2 * HOUR
 PROTOCOLS: dict[str, Ask] = {"jolokia": jolokia.ask, "prometheus": prometheus.ask, "dropwizard": dropwizard.ask}
+ARCHIVES: dict[str, AskHour] = {"prometheus_api": prometheus_api.ask_hour}
 
 
 def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:
-    """The endpoints of a role, each address once per cluster."""
-    return list({(e.cluster, address_of(e.url)): e for e in jvms_of(config).endpoints if e.role == role}.values())
+    """The endpoints of a role, each once per cluster."""
+    return list({(e.cluster, name_of(e)): e for e in jvms_of(config).endpoints if e.role == role}.values())
 
 
 def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) -> DataFrame:
@@ -63,9 +66,10 @@ def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) ->
                 role=role,
                 app=e.app if role == "app" else None,
                 protocol=e.protocol,
-                address=address_of(e.url),
+                address=name_of(e),
                 has_credentials=e.user is not None or "@" in e.url or "?" in e.url,
                 timeout_seconds=e.timeout_seconds,
+                match=e.match,
             )
         )
         for e in endpoints_of(config, role)
@@ -105,6 +109,14 @@ class _Slice(InputPartition):
     gaps: list[tuple[str, str]]
 
 
+@dataclass
+class _Server:
+    """An archive that is asked for many JVMs: a few at a time."""
+
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+    hangs: bool = False
+
+
 class _Reader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.endpoints = [Endpoint(**endpoint) for endpoint in json.loads(options["endpoints"])]
@@ -124,19 +136,42 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
         yield from (self._batch(None, 1, resource=resource, gap=gap) for resource, gap in partition.gaps)
         now = datetime.now(UTC)
-        if self.hour <= now < self.hour + KNOWN_FOR:
-            yield from asyncio.run(self._ask_all(partition))
-        elif partition.endpoints:
+        endpoints = partition.endpoints
+        if not self.hour <= now < self.hour + KNOWN_FOR:
             gap = f"missing: a JVM only knows the present; it was asked at {now:%Y-%m-%d %H:%M} UTC, and readings"
             gap += f" count for this hour from {self.hour:%H:%M} to {self.hour + KNOWN_FOR:%H:%M}"
-            yield from (self._gap(endpoint, gap) for endpoint in partition.endpoints)
+            yield from (self._gap(endpoint, gap) for endpoint in endpoints if endpoint.protocol in PROTOCOLS)
+            endpoints = [endpoint for endpoint in endpoints if endpoint.protocol in ARCHIVES]
+        yield from asyncio.run(self._ask_all(endpoints, partition.start_at))
 
-    async def _ask_all(self, partition: _Slice) -> list[pa.RecordBatch]:
+    async def _ask_all(self, endpoints: list[Endpoint], start_at: float) -> list[pa.RecordBatch]:
         limits = httpx.Limits(max_connections=None)
         # No proxy of the environment: agents are reached directly, as brokers are.
         async with httpx.AsyncClient(timeout=None, limits=limits, trust_env=False) as client:  # noqa: S113 see request()
-            asked = [self._sample(client, endpoint, partition.start_at) for endpoint in partition.endpoints]
+            servers: dict[str, _Server] = defaultdict(_Server)
+            asked = [
+                self._hour_of(client, endpoint, servers[endpoint.url])
+                if endpoint.protocol in ARCHIVES
+                else self._sample(client, endpoint, start_at)
+                for endpoint in endpoints
+            ]
             return [batch for batches in await asyncio.gather(*asked) for batch in batches]
+
+    async def _hour_of(self, client: httpx.AsyncClient, endpoint: Endpoint, server: _Server) -> list[pa.RecordBatch]:
+        """The hour of one endpoint, of what a server has kept. One that hangs isn't asked for the other JVMs again."""
+        if self.hour > datetime.now(UTC):
+            return [self._gap(endpoint, "missing: the hour hasn't begun")]
+        async with server.slots:
+            try:
+                if server.hangs:
+                    raise TimeoutError
+                answers = await ARCHIVES[endpoint.protocol](client, endpoint, self.hour)
+            except TimeoutError:
+                server.hangs = True
+                return [self._gap(endpoint, f"refused: no answer within {endpoint.timeout_seconds:g} s")]
+            except Refused as reason:
+                return [self._gap(endpoint, f"refused: {reason}")]
+        return [self._readings(endpoint, answer) for answer in answers]
 
     async def _sample(self, client: httpx.AsyncClient, endpoint: Endpoint, start_at: float) -> list[pa.RecordBatch]:
         """All samples of one endpoint. One that hangs isn't asked again; one that refuses may be starting."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 import httpx
-from streamwarden.config import load_config
+from streamwarden.config import JmxEndpoint, load_config
 from streamwarden.jvms import jvms_of
 
 from spark_apps.sources.jmx_catalogue import Role
@@ -29,8 +29,16 @@ class Endpoint:
     app: str | None
     protocol: str
     address: str
+    """As in `name_of`."""
     has_credentials: bool
     timeout_seconds: float
+    match: str | None = None
+    """Label matchers of its series, where a Prometheus server is asked for it."""
+
+    @property
+    def url(self) -> str:
+        """Where it is asked."""
+        return self.address.removesuffix(f"{{{self.match}}}")
 
     @property
     def resource(self) -> str:
@@ -56,6 +64,8 @@ class Refused(Exception):
 
 Ask = Callable[[httpx.AsyncClient, Endpoint, int, int], Awaitable[Answer]]
 """Reads an endpoint once: for sample number … (from 0) of …. Raises Refused or TimeoutError."""
+AskHour = Callable[[httpx.AsyncClient, Endpoint, datetime], Awaitable[list[Answer]]]
+"""Reads what is kept of an hour [H, H + 1 h), which may be long past. Raises the same."""
 
 
 def with_labels_as_json(
@@ -73,10 +83,19 @@ def address_of(url: str) -> str:
         return url.split("?")[0].rpartition("@")[2]
 
 
-async def request(client: httpx.AsyncClient, endpoint: Endpoint, method: str, **more: Any) -> httpx.Response:
+def name_of(endpoint: JmxEndpoint) -> str:
+    """What tells an endpoint from the others of its cluster: its address, and which JVM that is asked about."""
+    return address_of(endpoint.url) + (f"{{{endpoint.match}}}" if endpoint.match else "")
+
+
+async def request(
+    client: httpx.AsyncClient, endpoint: Endpoint, method: str, path: str = "", **more: Any
+) -> httpx.Response:
     """The whole answer with status 200, or Refused with the reason in plain words; TimeoutError after its time-out."""
     try:
-        url, auth = _with_credentials(endpoint)
+        told, auth = _with_credentials(endpoint)
+        url = httpx.URL(told)
+        url = url.copy_with(path=url.path.rstrip("/") + path) if path else url
         async with asyncio.timeout(endpoint.timeout_seconds):
             response = await client.request(method, url, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
     except httpx.ConnectError:
@@ -95,8 +114,8 @@ async def request(client: httpx.AsyncClient, endpoint: Endpoint, method: str, **
 def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
     """The address as configured, with its credentials, which only the task reads."""
     if not endpoint.has_credentials:
-        return endpoint.address, None
+        return endpoint.url, None
     for e in jvms_of(load_config()).endpoints:
-        if (e.cluster, e.role, address_of(e.url)) == (endpoint.cluster, endpoint.role, endpoint.address):
+        if (e.cluster, e.role, name_of(e)) == (endpoint.cluster, endpoint.role, endpoint.address):
             return e.url, (e.user, e.password or "") if e.user is not None else None
     raise Refused("its credentials aren't in the config of the Spark worker")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -19,6 +20,8 @@ from spark_apps.sources.jmx_series import STARTED, UPTIME, Names, names_of, read
 from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
+_PARSER = ThreadPoolExecutor(1)
+"""One: more would fight for the interpreter, and hold a page each."""
 _SKEW = timedelta(seconds=2)
 """Clocks that differ by less are alike: an answer's date has no fractions."""
 _LABEL = r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"'
@@ -36,7 +39,8 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
     response = await request(client, endpoint, "GET", headers=ACCEPT)
     at = datetime.now(UTC)
     # In a thread: the other endpoints' answers mustn't wait, nor their time-outs pass, while a large page is read.
-    return await asyncio.to_thread(_answer, response, at, names_of(endpoint.role, sample, samples))
+    names = names_of(endpoint.role, sample, samples)
+    return await asyncio.get_running_loop().run_in_executor(_PARSER, _answer, response, at, names)
 
 
 def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:

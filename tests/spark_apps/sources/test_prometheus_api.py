@@ -1,0 +1,187 @@
+"""An hour out of a Prometheus server: present and past, moments that fit, servers that don't answer well.
+
+The server is a stand-in that answers range queries in the real form, from series that are functions of time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+from streamwarden.config import JmxEndpoint
+from streamwarden.hours import HOUR, start_of_hour
+
+from spark_apps.sources.jmx import Jmx
+
+PAST = datetime(2026, 1, 5, 10, tzinfo=UTC)
+RESTART = (PAST - timedelta(days=3)).timestamp()
+BYTES, LOG, MISREAD = "kafka_server_BrokerTopicMetrics_Count", "kafka_log_Log_Value", "kafka_cluster_Partition_Value"
+SERIES: list[tuple[dict[str, str], Callable[[float], float | None]]] = [
+    ({"__name__": "process_start_time_seconds"}, lambda _: RESTART),
+    ({"__name__": "jvm_memory_used_bytes", "area": "heap"}, lambda t: 1000 + t % 3600),
+    ({"__name__": BYTES, "name": "BytesInPerSec"}, lambda t: 10 * (t - RESTART)),
+    ({"__name__": BYTES, "name": "BytesInPerSec", "topic": "a"}, lambda t: 4 * (t - RESTART)),
+    ({"__name__": LOG, "name": "Size", "topic": "a", "partition": "0"}, lambda t: t),
+    ({"__name__": MISREAD, "name": "UnderReplicated"}, lambda _: 1),
+    ({"__name__": "kafka_server_ReplicaManager_Value", "name": "UnderReplicatedPartitions"}, lambda _: math.nan),
+    ({"__name__": "process_open_fds"}, lambda t: 7 if t > PAST.timestamp() + 1800 else None),
+]
+
+
+class _Server(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Listening
+
+    def do_POST(self) -> None:
+        form = {k: v[0] for k, v in parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()).items()}
+        self.server.asked.append((self.path, form))
+        kind = self.path.split("/")[1]
+        if kind == "hangs":
+            self.server.freed.wait(20)
+        text = {"broken": "<html>", "fails": '{"status": "error", "error": "x"}', "strange": '{"status": "success"}'}
+        body = text.get(kind) or json.dumps({"status": "success", "data": {"result": _answer(form)}})
+        self.send_response(422 if kind == "rejects" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+def _answer(form: dict[str, str]) -> list[dict[str, Any]]:
+    names, instance = re.fullmatch(r'\{__name__=~"(.*?)",instance="(.*)"\}', form["query"]).groups()  # type: ignore[union-attr]
+    start, end, step = (float(form[key]) for key in ("start", "end", "step"))
+    times = [start + n * step for n in range(int((end - start) / step) + 1)]
+    found = []
+    for labels, value_at in SERIES:
+        values = [[round(t, 3), str(value_at(t)).replace("nan", "NaN")] for t in times if value_at(t) is not None]
+        if re.fullmatch(names, labels["__name__"]) and instance == "b1:7071" and values:
+            found.append({"metric": {**labels, "instance": instance, "job": "kafka"}, "values": values})
+    return found
+
+
+class _Listening(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Server)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.freed = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+@pytest.fixture
+def prometheus() -> Iterator[_Listening]:
+    server = _Listening()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.freed.set()
+    server.shutdown()
+    server.server_close()
+
+
+def ask(*urls: str, hour: datetime = PAST, match: str = 'instance="b1:7071"') -> list[dict[str, Any]]:
+    """Rows of the source, read here instead of in a Spark task."""
+    jvm = {"cluster": "demo", "role": "broker", "app": None, "protocol": "prometheus_api", "timeout_seconds": 1}
+    endpoints = [
+        {**jvm, "address": f"{url}{{{match}}}" if match else url, "match": match, "has_credentials": False}
+        for url in urls
+    ]
+    options = {"endpoints": json.dumps(endpoints), "hour": hour.isoformat()}
+    options |= {"samples": "2", "sample_seconds": "0.1", "partitions": "1"}
+    source = Jmx(options)
+    reader = source.reader(source.schema())
+    batches = [b for part in reader.partitions() for b in reader.read(part)]
+    return pa.Table.from_batches(batches).to_pylist() if batches else []
+
+
+def values_of(rows: list[dict[str, Any]], metric: str, labels: str = "{}") -> dict[datetime, float | None]:
+    return {row["at"]: row["value"] for row in rows if (row["metric"], row["labels"]) == (metric, labels)}
+
+
+def test_a_past_hour_is_read_whole(prometheus: _Listening) -> None:
+    rows = ask(prometheus.url)
+    assert not any(row["gap"] for row in rows)
+    heap = values_of(rows, "heap_used_bytes")
+    assert list(heap) == [PAST + timedelta(minutes=5 * n) for n in range(13)]
+    assert heap[PAST + timedelta(minutes=5)] == 1300
+    whole = values_of(rows, "bytes_in_total")
+    assert whole[PAST + HOUR] - whole[PAST] == 36_000 and len(whole) == 2  # type: ignore[operator]
+    topic = values_of(rows, "bytes_in_total", '{"topic": "a"}')
+    assert topic[PAST + HOUR] - topic[PAST] == 14_400 and topic.keys() == {PAST, PAST + HOUR}  # type: ignore[operator]
+    assert values_of(rows, "log_bytes", '{"topic": "a"}') == {PAST + HOUR: (PAST + HOUR).timestamp()}  # as by Jolokia
+    assert set(values_of(rows, "under_replicated_partitions").values()) == {None}
+    assert min(values_of(rows, "open_file_descriptors")) == PAST + timedelta(minutes=35)
+    assert {row["process_started_at"].timestamp() for row in rows} == {RESTART}
+    assert {row["endpoint"] for row in rows} == {prometheus.url + '{instance="b1:7071"}'}
+    assert [path for path, _ in prometheus.asked] == ["/api/v1/query_range"] * 2
+
+
+def test_hours_join(prometheus: _Listening) -> None:
+    one, next_one = ask(prometheus.url), ask(prometheus.url, hour=PAST + HOUR)
+    at = PAST + HOUR
+    assert values_of(one, "bytes_in_total")[at] == values_of(next_one, "bytes_in_total")[at]
+
+
+def test_the_present_hour_is_read_until_now(prometheus: _Listening) -> None:
+    hour = start_of_hour(datetime.now(UTC))
+    rows = ask(prometheus.url, hour=hour)
+    moments = list(values_of(rows, "heap_used_bytes"))
+    assert len(moments) == 13 and moments[0] == hour
+    assert datetime.now(UTC) - moments[-1] < timedelta(seconds=5)
+    assert values_of(rows, "bytes_in_total").keys() == {moments[0], moments[-1]}
+
+
+@pytest.mark.parametrize(
+    ("path", "match", "reason"),
+    [
+        ("hangs", 'instance="b1:7071"', "no answer within 1 s"),
+        ("broken", 'instance="b1:7071"', "the answer isn't a Prometheus server's"),
+        ("strange", 'instance="b1:7071"', "the answer isn't a Prometheus server's"),
+        ("fails", 'instance="b1:7071"', "the server couldn't answer the query"),
+        ("rejects", 'instance="b1:7071"', "HTTP 422"),
+        ("good", 'instance="b9:7071"', "the server has no series of this JVM for this hour"),
+    ],
+)
+def test_what_a_server_does_not_tell_is_a_gap(prometheus: _Listening, path: str, match: str, reason: str) -> None:
+    started = time.monotonic()
+    (row,) = ask(f"{prometheus.url}/{path}", match=match)
+    assert row["gap"].startswith(f"refused: {reason}") and time.monotonic() - started < 5
+
+
+def test_a_server_that_hangs_costs_one_time_out_for_all_its_jvms(prometheus: _Listening) -> None:
+    started = time.monotonic()
+    rows = ask(*[f"{prometheus.url}/hangs"] * 20, prometheus.url)
+    assert time.monotonic() - started < 4 and sum(row["gap"] is not None for row in rows) == 20
+    assert len([path for path, _ in prometheus.asked if path.startswith("/hangs")]) == 4
+    assert len(values_of(rows, "heap_used_bytes")) == 13
+
+
+def test_a_closed_port_and_an_hour_to_come(prometheus: _Listening) -> None:
+    (row,) = ask("http://127.0.0.1:1")
+    assert row["gap"] == "refused: nothing accepts connections there"
+    (row,) = ask(prometheus.url, hour=start_of_hour(datetime.now(UTC)) + HOUR)
+    assert row["gap"] == "missing: the hour hasn't begun" and not prometheus.asked
+
+
+def test_match_belongs_to_this_protocol() -> None:
+    jvm = {"role": "broker", "cluster": "c", "url": "http://prometheus:9090"}
+    assert JmxEndpoint.model_validate({**jvm, "protocol": "prometheus_api", "match": 'instance="b1"'}).match
+    for wrong in ({"protocol": "prometheus_api"}, {"protocol": "prometheus", "match": 'instance="b1"'}):
+        with pytest.raises(ValidationError, match="`match` says which series"):
+            JmxEndpoint.model_validate({**jvm, **wrong})
