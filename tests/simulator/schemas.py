@@ -243,9 +243,12 @@ class _Builder:
     def _course(self, store: Store, start: datetime, *, rolled_back: bool) -> tuple[datetime | None, datetime]:
         """The hour that must tell, and the end of what there is to tell."""
         due, hour = None, start_of_hour(start)
+        deployed = (start + store.releases[1][1] - START) / timedelta(minutes=1)
         while hour + HOUR <= self.fleet.scenario.end:
-            of = store.release[store.survivors((hour + HOUR - START) / timedelta(minutes=1))]
-            old, new = int((of == 0).sum()), int((of == 1).sum())
+            there = store.survivors((hour + HOUR - START) / timedelta(minutes=1))
+            of = store.release[there]
+            # While both releases run, their mixture may be anything.
+            old, new = int((of == 0).sum()), int(((of == 1) & (store.times[there] >= deployed)).sum())
             # What breaks is what the newest release didn't write.
             left = new if rolled_back and int((of == 2).sum()) else old
             if due is None and new >= ENOUGH and old >= ENOUGH:
