@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import demo
 import httpx
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
+from demo.jars import JOLOKIA, STREAMS, classpath
+from demo.process import Jvm, free_port
 from streamwarden.config import CONFIG_ENV
 from streamwarden.hours import start_of_hour
 
+from spark_apps.jars import ensure
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.jmx_catalogue import METRICS
 from spark_apps.sources.jmx_series import names_of, readings_of
@@ -32,17 +37,19 @@ def agents() -> Iterator[Agents]:
         yield running
 
 
-def ask(*addresses: str, protocol: str = "prometheus", **options: Any) -> list[dict[str, Any]]:
+def ask(
+    *addresses: str, protocol: str = "prometheus", role: str = "broker", timeout_seconds: float = 0.7, **options: Any
+) -> list[dict[str, Any]]:
     """Rows of the source, read here instead of in a Spark task."""
     endpoints = [
         {
             "cluster": "demo",
-            "role": options.pop("role", "broker"),
+            "role": role,
             "app": None,
             "protocol": protocol,
             "address": address,
             "has_credentials": "locked" in address,
-            "timeout_seconds": options.pop("timeout_seconds", 0.7),
+            "timeout_seconds": timeout_seconds,
         }
         for address in addresses
     ]
@@ -259,6 +266,13 @@ def test_targets_of_a_file_have_the_credentials_of_its_defaults_and_its_gaps_are
     assert gap["endpoint"] is None and "sesame" not in str(rows)
 
 
+def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], float | None]:
+    """(metric, labels) → the newest value; without the one whose labels differ, for a text isn't exposed."""
+    assert gap_of(rows, address) is None
+    ordered = sorted((row for row in rows if row["endpoint"] == address), key=lambda row: row["at"])
+    return {(row["metric"], row["labels"]): row["value"] for row in ordered if row["metric"] != "broker_info"}
+
+
 RULES_LACK = {
     "log_flush_ms_total",
     "request_ms_total",
@@ -285,12 +299,7 @@ def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, 
     finally:
         broker.stop()
 
-    def last(address: str) -> dict[tuple[str, str], float | None]:
-        assert gap_of(rows, address) is None
-        ordered = sorted((row for row in rows if row["endpoint"] == address), key=lambda row: row["at"])
-        return {(row["metric"], row["labels"]): row["value"] for row in ordered if row["metric"] != "broker_info"}
-
-    by_jolokia, by_exporter = last(broker.jolokia_url), last(exporter)
+    by_jolokia, by_exporter = last_of(rows, broker.jolokia_url), last_of(rows, exporter)
     assert by_exporter.keys() == {series for series in by_jolokia if series[0] not in lacking}
     moving = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}
     moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # the metadata log's, too
@@ -301,3 +310,52 @@ def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, 
     assert '{"broker_id": "1"}' in {row["labels"] for row in rows if row["metric"] == "broker_info"}
     starts = {row["process_started_at"] for row in rows}
     assert max(starts) - min(starts) < timedelta(seconds=2)
+
+
+@pytest.mark.slow
+def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) -> None:
+    port = free_port()
+    arguments = [str(Path(demo.__path__[0]) / "OrdersApp.java"), "BROKER", str(tmp_path / "state"), "unbounded"]
+    with Broker(tmp_path / "broker") as broker, in_jvms_started_here(tmp_path, WITHOUT_RULES) as exporter:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", 2)])["orders"].result(20)
+        arguments[1] = broker.bootstrap_servers
+        app = Jvm(
+            "orders",
+            arguments,
+            tmp_path,
+            classpath=classpath(STREAMS),
+            agent=ensure(JOLOKIA)[0],
+            jolokia_port=port,
+            options=["-Xmx160m"],
+        )
+        with app:
+            jolokia = f"http://127.0.0.1:{port}/jolokia"
+            wait_for_stores(jolokia, 4)
+            httpx.get(exporter, timeout=60)  # the first page takes long
+            rows = ask(jolokia, protocol="jolokia", role="app", timeout_seconds=30)
+            rows += ask(exporter, role="app", timeout_seconds=30)
+    by_jolokia, by_exporter = last_of(rows, jolokia), last_of(rows, exporter)
+    assert {s for s in by_exporter if by_exporter[s] is not None} == {
+        s for s in by_jolokia if by_jolokia[s] is not None
+    }
+    steady = {"heap_max_bytes", "processors", "physical_memory_bytes", "max_file_descriptors", "streams_info"}
+    steady |= {"stream_threads_alive", "stream_threads_failed", "block_cache_capacity_bytes", "keys", "sst_bytes"}
+    assert {s: by_exporter[s] for s in by_exporter if s[0] in steady} == {
+        s: by_jolokia[s] for s in by_jolokia if s[0] in steady
+    }
+    assert by_exporter["streams_info", '{"application_id": "orders"}'] == 1
+
+
+def wait_for_stores(url: str, stores: int) -> None:
+    """Until the application's stores are open."""
+    query = f"{url}/read/kafka.streams:type=stream-state-metrics,*/estimate-num-keys"
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        try:
+            if len(httpx.get(query, timeout=5).json().get("value", {})) == stores:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.5)
+    raise AssertionError("the application's stores never opened")
