@@ -32,7 +32,7 @@ class Scenario:
 
 
 STANDARD = Scenario()
-SMALL = Scenario(volumes=80, applications=30, stores=20, brokers=9, days=6)
+SMALL = Scenario(volumes=100, applications=30, stores=20, brokers=9, days=6)
 
 
 @dataclass(frozen=True)

@@ -88,13 +88,16 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
         by_resource[verdict.resource].append(verdict)
     skips = sum(v.status == "skip" for v in verdicts)
     result = Score(analysis, len(verdicts), len(by_resource), skips, len(truth.faults))
+    leads: dict[tuple[str, datetime, datetime], tuple[Fault, timedelta]] = {}
     for fault in truth.faults:
         told = [v.hour for v in by_resource[fault.resource] if v.status == "alarm" and _during(v.hour, fault)]
         if not told or told[0] > fault.due:
             result.missed.append(fault)
         if fault.outage and fault.outage - fault.begins >= LOAD_AHEAD:
             lead = fault.outage - (told[0] + HOUR + SETTLE) if told else timedelta(0)
-            result.warnings.append((fault, lead))
+            cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
+            leads[cause] = max(leads.get(cause, (fault, lead)), (fault, lead), key=lambda each: each[1])
+    result.warnings = list(leads.values())
     for resource, said in by_resource.items():
         for ticket in tickets(detector, said):
             if any(f.resource == resource and _during(ticket.hour, f) for f in truth.faults):

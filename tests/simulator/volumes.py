@@ -195,7 +195,8 @@ class _Builder:
         surges = tuple(Surge(at, end, wanted * 0.7, wanted * 0.3) for at, end in zip(nights, ends, strict=True))
         self.add(0, "gp2", 100, LoadModel(30, 30, noise=0.1, surges=surges))
         self._know(nights)
-        self.fleet.causes[self.volume_id(0)] = [nights[-1]]
+        # What nobody expects begins when it should have ended.
+        self.fleet.causes[self.volume_id(0)] = [nights[-1] + 2 * HOUR]
 
     def at_provisioned_limit(self) -> None:
         """A load beyond what gp3, io1 or io2 have: there is no bucket and no warning."""
@@ -209,6 +210,24 @@ class _Builder:
         surge = Surge(start, start + MINUTE * self.chance.randint(120, 400), wanted * 0.5, wanted * 0.5)
         load = LoadModel(20, 20, kib, kib, noise=0.1, surges=(surge,))
         self.add(0, kind, 300, load, iops=iops)
+        self.fleet.causes[self.volume_id(0)] = [start]
+
+    def micro_bursts(self) -> None:
+        """A third of its IOPS on average, all of them in twelve seconds of each minute."""
+        start = self.at(1, timedelta(hours=12))
+        surge = Surge(start, start + MINUTE * self.chance.randint(90, 300), 500, 500)
+        self.add(0, "gp3", 300, LoadModel(20, 20, noise=0.05, duty=0.2, surges=(surge,)))
+        self.fleet.causes[self.volume_id(0)] = [start]
+
+    def wears_down(self) -> None:
+        """Above its baseline by day and below it by night: every day ends lower than the one before."""
+        size = self.chance.choice([50, 100, 200])
+        limits = volume_limits("gp2", size, None, None)
+        mean = limits.base_iops * self.chance.uniform(1.1, 1.25)
+        start = START + timedelta(days=self.chance.randint(1, 2))
+        surge = Surge(start, self.fleet.scenario.end, mean * 0.25, mean * 0.25)
+        load = LoadModel(mean * 0.25, mean * 0.25, noise=0.05, daily_swing=0.5, weekend_factor=1.0, surges=(surge,))
+        self.add(0, "gp2", size, load)
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def instance_binds(self) -> None:
@@ -317,6 +336,8 @@ FAULTS = {
     "bucket empties slowly": _Builder.bucket_empties,
     "instance's limit": _Builder.instance_binds,
     "stalled": _Builder.stalls,
+    "micro-bursts": _Builder.micro_bursts,
+    "wears down": _Builder.wears_down,
 }
 DECOYS = {
     "low bucket that refills": _Builder.recovers,
@@ -339,16 +360,18 @@ def _label(fleet: Fleet) -> None:
         meant = fleet.causes.get(volume.volume_id, [])
         kind = fleet.kinds.get(volume.volume_id, "beside a fault" if meant else "healthy")
         fleet.truth.decoys[volume.volume_id] = kind
+        told: set[datetime] = set()
         for first, last, minutes in _spans(held):
             start, end = START + first * MINUTE, START + last * MINUTE
             cause = max((at for at in meant if at <= start), default=start)
             if minutes <= HARMLESS:
                 continue
-            if minutes < HURTS:
+            if minutes < HURTS or cause in told:  # the same load again, the next day
                 fleet.truth.unclear.append((volume.volume_id, cause, end + 2 * HOUR))
                 continue
             due = start_of_hour(start + HURTS * MINUTE)
             fleet.truth.faults.append(Fault(volume.volume_id, kind, cause, due, end, start))
+            told.add(cause)
             fleet.truth.unclear.append((volume.volume_id, end, end + 2 * HOUR))
 
 
