@@ -142,8 +142,8 @@ class Names:
 
     families: tuple[Family, ...]
     meanings: Mapping[str, tuple[Meaning, ...]]
-    hints: Mapping[str, tuple[str, ...]]
-    """By name: texts of which a line has at least one, else its labels needn't be looked at. Empty: no such texts."""
+    hints: Mapping[str, re.Pattern[str]]
+    """By name: what a line has somewhere, else its labels needn't be looked at."""
 
 
 @cache
@@ -171,13 +171,13 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
     return Names(
         tuple(families),
         {name: tuple(of_name) for name, of_name in meanings.items()},
-        {name: tuple(dict.fromkeys(told)) if all(told) else () for name, told in hints.items()},
+        {name: re.compile("|".join(dict.fromkeys(told)) if all(told) else "") for name, told in hints.items()},
     )
 
 
 def _hint(meaning: Meaning) -> str:
     """A label's value in its quotes, or nothing."""
-    return next((f'"{value}"' for value in meaning.where.values() if value != "*"), "")
+    return next((re.escape(f'"{value}"') for value in meaning.where.values() if value != "*"), "")
 
 
 _Named = list[tuple[str, str, dict[str, str]]]
@@ -233,7 +233,9 @@ def readings_of(
     for name, labels, value in found:
         for meaning in names.meanings[name]:
             if meaning.holds(labels):
-                same_bean = tuple(pair for pair in labels.items() if pair[0] != "quantile")
+                same_bean = tuple(labels.items())
+                if "quantile" in labels:
+                    same_bean = tuple(pair for pair in same_bean if pair[0] != "quantile")
                 beans[meaning.family].setdefault(same_bean, {})[meaning.attribute] = value
     told: dict[str, Dialect] = {}
     seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()

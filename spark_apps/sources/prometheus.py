@@ -87,7 +87,7 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, dict[str, str], 
         text = page.decode()
     except UnicodeDecodeError:
         raise Refused("the answer isn't text; is this the address of an exporter?") from None
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = (text.replace("\r\n", "\n") if "\r" in text else text).split("\n")
     first = next((line for line in lines if line and not line.startswith("#")), None)
     if first is None or not _SERIES.fullmatch(first):
         raise Refused("the answer isn't Prometheus' exposition format; is this the address of an exporter?")
@@ -95,16 +95,21 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, dict[str, str], 
         raise Refused("the answer ends in the middle of a line")
     lower: dict[str, str | None] = {}
     found = False
+    unwanted = "#"
     for number, line in enumerate(lines, 1):
+        if line.startswith(unwanted):  # series of one name stand together
+            continue
         name = line.partition("{")[0]
         if " " in name or "\t" in name:
             name = (name.split(None, 1) or [""])[0]
         if name not in lower:
             lower[name] = name.lower() if name.lower() in names.meanings else None
-        if known := lower[name]:
+        known = lower[name]
+        if known is None:
+            unwanted = f"{name}{{"
+        else:
             found = True
-            hints = names.hints[known]
-            if not hints or any(hint in line for hint in hints):
+            if names.hints[known].search(line):
                 yield known, *_parsed(line, number)
     if not found:
         raise Refused("the page has no metric of a JVM that is known here; is this the address of a JVM's exporter?")
