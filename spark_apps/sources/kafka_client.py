@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -41,6 +41,7 @@ _UNREACHABLE = (
     KafkaError._TIMED_OUT_QUEUE,
 )
 _HOPELESS = (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)
+_LEADERLESS = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
 _FORBIDDEN = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "Describe (and Read on __consumer_offsets) on the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "Describe on the group",
@@ -131,8 +132,8 @@ def list_offsets(
 ) -> dict[tuple[str, int], Answer | BaseException]:
     """Offsets by spec, in requests of bounded size that run side by side. A failure is the partition's own value.
 
-    Leaderless or deleted partitions fail the whole request they stand in: a request that failed is repeated once,
-    without the partitions that the cluster's metadata no longer lists with a leader.
+    Leaderless or deleted partitions fail the whole request they stand in: what failed is asked for once more, without
+    the partitions that the cluster's metadata no longer lists with a leader; an election may be over by then.
     """
     isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
     answers = _ask(connection, asked, isolation)
@@ -162,7 +163,9 @@ def _ask(
     for where, future in futures.items():
         try:
             found = future.result()
-            answers[where.topic, where.partition] = Answer(found.offset, found.timestamp)
+            # The client gives an unreachable leader's partitions an offset that is none, and no error.
+            invalid = found.offset == OFFSET_INVALID
+            answers[where.topic, where.partition] = _LEADERLESS if invalid else Answer(found.offset, found.timestamp)
         except KafkaException as error:
             answers[where.topic, where.partition] = error
     return answers

@@ -189,6 +189,14 @@ def _ask_aside(cluster: str, groups: list[str]) -> Committed:
 
 def _ask(cluster: str, groups: list[str]) -> Committed:
     connection = Connection(cluster_named(cluster))
+    rows, refusals = _ask_once(connection, groups)
+    if 0 < len(refusals) < len(groups):  # a coordinator that went away has a successor within seconds
+        more, refusals = _ask_once(connection, [group for group, _ in refusals])
+        rows += more
+    return rows, refusals
+
+
+def _ask_once(connection: Connection, groups: list[str]) -> Committed:
     rows, refusals = [], []
     futures = {
         group: connection.admin.list_consumer_group_offsets(
