@@ -6,5 +6,5 @@ from tickets.ticket as t
 where
   t.summary_ticket_id is null
   and t.closed_hour >= cast(:start as timestamptz) and t.closed_hour < cast(:finish as timestamptz)
-order by t.closed_hour desc, t.ticket_id
+order by t.closed_hour desc, t.ticket_id asc
 limit cast(:most as integer)

@@ -24,7 +24,7 @@ with thing as (
   from inventory.consumer_group_hourly as g
   where g.hour >= cast(:start as timestamptz) and g.hour < cast(:finish as timestamptz) group by g.hour
   union all
-  select 7, 'Applications', a.hour, count(distinct (a.cluster, a.app))
+  select 7, 'Applications', a.hour, count(distinct(a.cluster, a.app))
   from metrics.jvm_app_hourly as a
   where a.hour >= cast(:start as timestamptz) and a.hour < cast(:finish as timestamptz) group by a.hour
   union all
@@ -32,6 +32,7 @@ with thing as (
   from metrics.state_store_hourly as s
   where s.hour >= cast(:start as timestamptz) and s.hour < cast(:finish as timestamptz) group by s.hour
 )
+
 select distinct on (place) place, label, count, hour
 from thing
-order by place, hour desc
+order by place asc, hour desc

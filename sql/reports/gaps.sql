@@ -6,5 +6,5 @@ from detect.coverage as c
 where
   c.hour >= cast(:start as timestamptz) and c.hour < cast(:finish as timestamptz) and c.status <> 'answered'
 group by c.source, c.status, c.reason
-order by count(*) desc, c.source, c.status, reason
+order by count(*) desc, c.source, c.status asc, reason asc
 limit cast(:most as integer)

@@ -6,12 +6,14 @@ with newest as (
   where j.hour >= cast(:start as timestamptz) and j.hour < cast(:finish as timestamptz) and j.status = 'judged'
   group by j.detector
 ),
+
 skipped as (
   select e.detector, count(*) as resources, min(e.resource) as example, min(e.reason) as reason
   from newest as n
   inner join detect.evaluation as e on n.detector = e.detector and n.hour = e.hour and e.status = 'skip'
   group by e.detector
 )
+
 select coalesce(d.title, j.detector) as rule, count(*) as hours, null as resources, j.reason
 from detect.judgement as j
 left join detect.detector as d on j.detector = d.detector
@@ -21,5 +23,5 @@ union all
 select coalesce(d.title, s.detector), null, s.resources, format('%s, for example: %s', s.example, s.reason)
 from skipped as s
 left join detect.detector as d on s.detector = d.detector
-order by hours desc nulls last, resources desc nulls last, rule
+order by hours desc nulls last, resources desc nulls last, rule asc
 limit cast(:most as integer)

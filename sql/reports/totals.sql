@@ -9,6 +9,7 @@ with finding as (
   from tickets.ticket as t
   where t.detector <> 'storm'
 ),
+
 judged as (
   select
     j.hour, sum(j.alarms) as alarms, sum(j.oks) as oks, sum(j.skips) as skips,
@@ -17,6 +18,7 @@ judged as (
   where j.hour >= cast(:start as timestamptz) and j.hour < cast(:finish as timestamptz) and j.status = 'judged'
   group by j.hour
 )
+
 select
   (select count(*) from finding where is_open) as open,
   (select count(*) from finding where is_open and severity = 'critical') as open_critical,

@@ -324,8 +324,8 @@ measured as (
     coalesce(k.catching_up_bytes, 0) as catching_up_bytes,
     k.cold_group_bytes + k.restore_bytes + coalesce(k.catching_up_bytes, 0) as explained_bytes,
     (select sum(u.unaccounted_bytes) from unaccounted_topic as u where u.cluster = r.cluster) as unaccounted_bytes,
-    exists (select 1 from group_topic as g where g.cluster = r.cluster and g.is_unknown) as history_unknown,
-    exists (
+    exists(select 1 from group_topic as g where g.cluster = r.cluster and g.is_unknown) as history_unknown,
+    exists(
       select 1 from metrics.partition_hourly as p
       where p.hour = cast(:hour as timestamptz) and p.cluster = r.cluster and p.offsets_at is not null
     ) as offsets_known
@@ -365,7 +365,7 @@ verdict as (
     ) as unaccounted_topics,
     (
       select u.topic from unaccounted_topic as u
-      where u.cluster = measured.cluster order by u.unaccounted_bytes desc nulls last, u.topic limit 1
+      where u.cluster = measured.cluster order by u.unaccounted_bytes desc nulls last, u.topic asc limit 1
     ) as top_topic,
     (
       select
