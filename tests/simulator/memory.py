@@ -471,7 +471,8 @@ def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
         yield "memory_pool_used_bytes", {"pool": pool}, now
         yield "memory_pool_used_after_gc_bytes", {"pool": pool}, kept
     if shape.stores:
-        yield "streams_info", {"application_id": process.name}, 1.0
+        # An id for each hour: the hours of one process aren't instances of one application.
+        yield "streams_info", {"application_id": f"{process.name}@{at:%d%H}"}, 1.0
         yield from _rocksdb(shape, age, chance)
 
 
