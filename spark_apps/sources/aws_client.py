@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import boto3
@@ -45,25 +47,38 @@ _CLIENT = ClientConfig(
     max_pool_connections=16,
     parameter_validation=False,  # the requests are ours, and checking 500 queries costs more than sending them
 )
+_BRIEFLY = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
 _BAD_CREDENTIALS = {
     "AuthFailure",
     "ExpiredToken",
     "ExpiredTokenException",
     "IncompleteSignature",
+    "InvalidAccessKeyId",
     "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "InvalidToken",
     "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
     "RequestExpired",
+    "RequestInTheFuture",
+    "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
 _FORBIDDEN = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 _THROTTLED = {
+    "EC2ThrottledException",
+    "LimitExceededException",
     "RequestLimitExceeded",
     "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
     "Throttling",
+    "ThrottledException",
     "ThrottlingException",
     "TooManyRequestsException",
 }
+_SKEW_TOLERATED = timedelta(minutes=4)  # AWS tolerates five
 _SERVICE_OF = {
     "GetMetricData": "cloudwatch",
     "ListMetrics": "cloudwatch",
@@ -123,17 +138,19 @@ class Connection:
         session = _session(self.place.region)
         if account.role_arn:
             named = {"ExternalId": account.external_id} if account.external_id else {}
-            keys = session.client("sts", config=_CLIENT).assume_role(
+            answer = session.client("sts", config=_CLIENT).assume_role(
                 RoleArn=account.role_arn, RoleSessionName="streamwarden", **named
-            )["Credentials"]
+            )
+            if not (keys := answer.get("Credentials")):
+                raise MalformedAnswer("it holds no Credentials")
             session = _session(
                 self.place.region,
                 aws_access_key_id=keys["AccessKeyId"],
                 aws_secret_access_key=keys["SecretAccessKey"],
                 aws_session_token=keys["SessionToken"],
             )
-        found = session.client("sts", config=_CLIENT).get_caller_identity().get("Account")
-        if found != account.account:
+        found = _caller(session)
+        if found not in (None, account.account):
             raise WrongAccount(found)
         return session
 
@@ -162,27 +179,84 @@ class Connection:
         return f"{self.place}: {_line(error)}"
 
     def _refusal(self, error: ClientError) -> str:
-        code, action = error.response.get("Error", {}).get("Code", "Unknown"), error.operation_name
+        action = error.operation_name
         permission = f"{_SERVICE_OF.get(action, 'ec2')}:{action}"
-        if code in _FORBIDDEN:
-            return f"{self.place} doesn't allow {permission}; grant it to Streamwarden's role or user."
-        if code in _BAD_CREDENTIALS:
-            return f"AWS rejects the credentials for account {self.place.account} ({code}, {action}); renew them."
-        if code in _THROTTLED:
+        if _is_throttled(error):
             return f"{self.place} throttled {action} in each of {ATTEMPTS} attempts; ask less often or raise its quota."
-        return f"{self.place}: {action} failed: {code}: {_line(error.response.get('Error', {}).get('Message', ''))}"
+        if _code(error) in _BAD_CREDENTIALS:
+            rejected = f"AWS rejects the credentials for account {self.place.account} ({_code(error)}, {action})"
+            return f"{rejected}; renew them." if (skew := _skew(error)) is None else f"{rejected}: {skew}"
+        if _is_forbidden(error) and action == "AssumeRole":
+            return (
+                f"{self.place}: {_account_named(self.place.account).role_arn} can't be assumed; its trust policy must"
+                " name Streamwarden's role or user and the config's external_id, and that needs sts:AssumeRole."
+            )
+        if _is_forbidden(error):
+            return f"{self.place} doesn't allow {permission}; grant it to Streamwarden's role or user."
+        if _status(error) >= 500:
+            attempts = f"each of {ATTEMPTS} attempts ({_code(error)})"
+            return f"{self.place}: AWS failed {action} in {attempts}; run the hour again."
+        message = _line(error.response.get("Error", {}).get("Message", ""))
+        return f"{self.place}: {action} failed: {_code(error)}: {message}"
 
 
-def is_throttled(error: BaseException) -> bool:
-    """Whether AWS asked to slow down: another batch may get through."""
-    return isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") in _THROTTLED
+def is_for_good(error: BaseException) -> bool:
+    """Whether other calls of the same kind will be refused like this one: for who asks, not for what or when."""
+    if isinstance(error, ClientError):
+        return _code(error) in _BAD_CREDENTIALS or _is_forbidden(error)
+    return isinstance(error, WrongAccount | NoCredentialsError | PartialCredentialsError | CredentialRetrievalError)
+
+
+def _code(error: ClientError) -> str:
+    return error.response.get("Error", {}).get("Code", "Unknown")
+
+
+def _status(error: ClientError) -> int:
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+
+
+def _is_forbidden(error: ClientError) -> bool:
+    return _code(error) in _FORBIDDEN or (_status(error) == 403 and not _is_throttled(error))
+
+
+def _is_throttled(error: ClientError) -> bool:
+    return _code(error) in _THROTTLED or _status(error) == 429
+
+
+def _skew(error: ClientError) -> str | None:
+    """What is wrong with our clock, by the one that dated the answer; None where AWS tolerates it."""
+    dated = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    try:
+        ahead = datetime.now(UTC) - parsedate_to_datetime(dated)
+    except (TypeError, ValueError):
+        return None
+    if abs(ahead) <= _SKEW_TOLERATED:
+        return None
+    side = "ahead of" if ahead > timedelta(0) else "behind"
+    return f"this machine's clock is {abs(ahead) / timedelta(minutes=1):.0f} min {side} AWS's; set it (NTP)."
 
 
 def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """The list of an answer. botocore reads half a JSON document as an empty answer; that mustn't pass for no rows."""
-    if key not in answer:
+    """The list of an answer, which XML may leave out when it is empty.
+
+    botocore reads half a JSON document, or somebody else's XML, as an empty answer; neither must pass for no rows.
+    """
+    told = answer.get("ResponseMetadata", {})
+    # Of XML, botocore takes the request's id from the body.
+    is_xml = told.get("RequestId") and "json" not in told.get("HTTPHeaders", {}).get("content-type", "")
+    if key not in answer and not is_xml:
         raise MalformedAnswer(f"it holds no {key}")
-    return answer[key]
+    return answer.get(key) or []
+
+
+def _caller(session: boto3.Session) -> str | None:
+    """Number of the account whose credentials these are; None where STS, which needn't be reachable, doesn't say."""
+    try:
+        return session.client("sts", config=_CLIENT.merge(_BRIEFLY)).get_caller_identity().get("Account")
+    except (ClientError, *Unreadable, HTTPClientError, NoConnection) as error:
+        if isinstance(error, ClientError) and _code(error) in _BAD_CREDENTIALS:
+            raise
+        return None
 
 
 def _account_named(number: str) -> AwsAccount:

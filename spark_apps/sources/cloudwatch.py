@@ -27,12 +27,22 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from streamwarden.errors import StreamwardenError
 
-from spark_apps.sources.aws_client import Connection, Failure, Place, PlacesSource, Unreadable, is_throttled, listed
+from spark_apps.sources.aws_client import (
+    Connection,
+    Failure,
+    MalformedAnswer,
+    Place,
+    PlacesSource,
+    Unreadable,
+    is_for_good,
+    listed,
+)
 
 SERIES_PER_CALL = 500
 POINTS_PER_PAGE = 100_800
 CALLS_PER_SECOND = 40  # of the 50 that an account has in a region: others ask too
 CALLS_AT_ONCE = 4  # of one task: an answer takes some 100 ms, most of it waiting
+FAILED_BATCHES = 4  # so many in a row, each after all its attempts, aren't the fault of one batch
 ROUNDS = 4
 MINUTE = 60
 # How long CloudWatch keeps points of a period.
@@ -119,6 +129,15 @@ class _Answer:
     def is_final(self) -> bool:
         return self.status in ("Complete", "Forbidden")
 
+    def learn(self, result: dict[str, Any]) -> None:
+        """Takes what a page says of it; members that are left out are empty, and a status only matters if it's bad."""
+        times, values = result.get("Timestamps", ()), result.get("Values", ())
+        if len(times) != len(values):
+            raise MalformedAnswer(f"it has {len(times)} times for {len(values)} values")
+        self.points.update(zip(times, values, strict=True))
+        self.status = result.get("StatusCode") or "Complete"
+        self.message = "; ".join(m.get("Value", "") for m in result.get("Messages", ()))
+
 
 class _Pace:
     """Lets a caller through every 1 / rate seconds."""
@@ -144,6 +163,7 @@ class _Desk:
         self.calls = 0
         self.metrics_asked = 0
         self.closed: str | None = None
+        self.failed = 0  # batches in a row
         self.notices: dict[str, None] = {}
         self._client: Any = None
         self._lock = threading.Lock()
@@ -156,16 +176,19 @@ class _Desk:
         self.pace.wait()
         answer = self._client.get_metric_data(**request)
         with self._lock:
+            self.failed = 0
             self.calls += 1 + answer["ResponseMetadata"].get("RetryAttempts", 0)
             self.metrics_asked += 0 if "NextToken" in request else len(request["MetricDataQueries"])
             self.notices |= dict.fromkeys(m.get("Value") or m.get("Code", "") for m in answer.get("Messages", ()))
         return answer
 
     def give_up(self, error: BaseException) -> str:
-        """The gap of a call that failed. After a refusal for good the other batches aren't asked in vain."""
+        """The gap of a call that failed. After a refusal for good, or FAILED_BATCHES, nothing more is asked in vain."""
         gap = self.connection.gap(error)
-        if not is_throttled(error):
-            self.closed = gap
+        with self._lock:
+            self.failed += 1
+            if is_for_good(error) or self.failed >= FAILED_BATCHES:
+                self.closed = gap
         return gap
 
 
@@ -216,15 +239,16 @@ class _Reader:
             "ScanBy": "TimestampAscending",
             "MaxDatapoints": POINTS_PER_PAGE,
         }
+        by_id = {f"q{i}": answers[i] for i in pending}
         while True:
             page = desk.call(request)
             for result in listed(page, "MetricDataResults"):
-                answer = answers[int(result["Id"][1:])]
-                answer.points.update(zip(result["Timestamps"], result["Values"], strict=True))
-                answer.status = result.get("StatusCode")
-                answer.message = "; ".join(m.get("Value", "") for m in result.get("Messages", ()))
+                if answer := by_id.get(result.get("Id", "")):
+                    answer.learn(result)
             if not page.get("NextToken"):
                 break
+            if page["NextToken"] == request.get("NextToken"):
+                raise MalformedAnswer("its NextToken leads to itself")
             request["NextToken"] = page["NextToken"]
         for i in pending:  # nothing was said of it, so there is nothing
             answers[i].status = answers[i].status or "Missing"
@@ -349,7 +373,9 @@ class CloudWatchMetrics(PlacesSource):
                         {
                             "namespace": namespace,
                             "name": name,
-                            "dimensions": [(d["Name"], d["Value"]) for d in metric.get("Dimensions", ())],
+                            "dimensions": [
+                                (d.get("Name", ""), d.get("Value", "")) for d in metric.get("Dimensions", ())
+                            ],
                             "resource": resource,
                         }
                         for metric in listed(page, "Metrics")

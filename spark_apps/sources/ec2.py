@@ -2,6 +2,7 @@
 
 They read DescribeVolumes, DescribeInstances and DescribeInstanceTypes (permissions of the same names), all free of
 charge, in pages of 500. They know the present only. A place without volumes or instances answers one row without an id.
+By AWS's own model every member of an answer may be absent: what is isn't known, and is null.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ class Ec2Instances(PlacesSource):
         try:
             for page in _pages(connection, "describe_instances"):
                 observed_at = datetime.now(UTC)
-                found = [instance for lot in listed(page, "Reservations") for instance in lot["Instances"]]
-                types.learn({instance["InstanceType"] for instance in found})
-                rows = [_instance(instance) | types.known.get(instance["InstanceType"], {}) for instance in found]
+                lots = listed(page, "Reservations")
+                rows = [_instance(instance) for lot in lots for instance in lot.get("Instances", ())]
+                types.learn({row["instance_type"] for row in rows if row["instance_type"]})
+                rows = [row | types.known.get(row["instance_type"], {}) for row in rows]
                 yield [row | {"observed_at": observed_at, "resource": resource} for row in rows or [{}]]
         except Failure as error:
             yield [{"resource": resource, "gap": connection.gap(error)}]
@@ -92,7 +94,8 @@ class _InstanceTypes:
             paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
             try:
                 for page in paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}]):
-                    self.known |= {kind["InstanceType"]: _limits(kind) for kind in listed(page, "InstanceTypes")}
+                    kinds = listed(page, "InstanceTypes")
+                    self.known |= {kind.get("InstanceType", ""): _limits(kind) for kind in kinds}
             except Failure as error:
                 self.gap = self.connection.gap(error)
 
@@ -103,19 +106,19 @@ def _pages(connection: Connection, operation: str) -> Iterator[dict[str, Any]]:
 
 
 def _tags(item: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(tag["Key"], tag["Value"]) for tag in item.get("Tags", ())]
+    return [(tag["Key"], tag.get("Value", "")) for tag in item.get("Tags", ()) if "Key" in tag]
 
 
 def _volume(volume: dict[str, Any]) -> Row:
     return {
-        "volume_id": volume["VolumeId"],
-        "volume_type": volume["VolumeType"],
-        "size_gib": volume["Size"],
+        "volume_id": volume.get("VolumeId"),
+        "volume_type": volume.get("VolumeType"),
+        "size_gib": volume.get("Size"),
         "iops": volume.get("Iops"),
         "throughput_mib_s": volume.get("Throughput"),
-        "state": volume["State"],
+        "state": volume.get("State"),
         "multi_attach": volume.get("MultiAttachEnabled"),
-        "created_at": volume["CreateTime"],
+        "created_at": volume.get("CreateTime"),
         "attachments": [
             {
                 "instance_id": attachment.get("InstanceId"),
@@ -131,9 +134,9 @@ def _volume(volume: dict[str, Any]) -> Row:
 
 def _instance(instance: dict[str, Any]) -> Row:
     return {
-        "instance_id": instance["InstanceId"],
-        "instance_type": instance["InstanceType"],
-        "state": instance["State"]["Name"],
+        "instance_id": instance.get("InstanceId"),
+        "instance_type": instance.get("InstanceType"),
+        "state": instance.get("State", {}).get("Name"),
         "private_ip": instance.get("PrivateIpAddress"),
         "private_dns": instance.get("PrivateDnsName") or None,
         "launched_at": instance.get("LaunchTime"),
@@ -142,13 +145,13 @@ def _instance(instance: dict[str, Any]) -> Row:
 
 
 def _limits(kind: dict[str, Any]) -> Row:
-    ebs = kind.get("EbsInfo", {}).get("EbsOptimizedInfo", {})
-    hypervisor = kind.get("Hypervisor")
+    ebs_info, hypervisor = kind.get("EbsInfo", {}), kind.get("Hypervisor")
+    ebs, nvme = ebs_info.get("EbsOptimizedInfo", {}), ebs_info.get("NvmeSupport")
     return {
         "vcpus": kind.get("VCpuInfo", {}).get("DefaultVCpus"),
         "memory_bytes": _times(kind.get("MemoryInfo", {}).get("SizeInMiB"), 1024**2),
         # Bare metal has no hypervisor and is Nitro where its volumes are NVMe.
-        "nitro": hypervisor == "nitro" if hypervisor else kind.get("EbsInfo", {}).get("NvmeSupport") == "required",
+        "nitro": hypervisor == "nitro" if hypervisor else nvme and nvme == "required",
         "ebs_baseline_iops": _times(ebs.get("BaselineIops"), 1.0),
         "ebs_maximum_iops": _times(ebs.get("MaximumIops"), 1.0),
         "ebs_baseline_bytes_per_second": _times(ebs.get("BaselineThroughputInMBps"), MEGA),

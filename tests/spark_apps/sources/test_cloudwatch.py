@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.config import Config as ClientConfig
 from demo.aws_endpoint import HANDLERS, AwsEndpoint
+from demo.aws_wire import AwsError
 from demo.world import Metric, World
 from streamwarden.errors import StreamwardenError
 
@@ -133,7 +134,7 @@ def test_throttling_drops_no_batch(endpoint: AwsEndpoint, monkeypatch: pytest.Mo
 def test_throttled_throughout_is_a_gap_for_each(endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject("throttle", times=None, action="GetMetricData")
     answer = ask([series(volume_id(n), "VolumeReadOps", batch=n) for n in range(4)], SPAN)
-    assert len(gaps(answer)) == 4 and all("throttled GetMetricData" in gap for gap in gaps(answer).values())
+    assert len(gaps(answer)) == 5 and all("throttled GetMetricData" in gap for gap in gaps(answer).values())
 
 
 def test_a_refusal_for_good_is_not_asked_again_and_costs_the_other_region_nothing(
@@ -148,6 +149,60 @@ def test_a_refusal_for_good_is_not_asked_again_and_costs_the_other_region_nothin
     assert set(refused) == {f"{ACCOUNT}/{REGION} {volume_id(n)}" for n in range(4)}
     assert all("doesn't allow cloudwatch:GetMetricData" in gap for gap in refused.values())
     assert len(points(answer, "vol-0b")) == 60 and endpoint.calls["GetMetricData"] <= cloudwatch.CALLS_AT_ONCE + 1
+
+
+def test_one_batch_that_always_fails_spoils_no_other(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    action = ("monitoring", "GetMetricData")
+    answers = HANDLERS[action]
+
+    def answer(*call: Any) -> dict[str, Any]:
+        if volume_id(1) in str(call[2]):
+            raise AwsError("ValidationError", "The value is not valid.")
+        return answers(*call)
+
+    monkeypatch.setitem(HANDLERS, action, answer)
+    answer_rows = ask([series(volume_id(n % 4), "VolumeReadOps", batch=n) for n in range(4, 10)], SPAN)
+    assert all(len(points(answer_rows, volume_id(n))) == 60 for n in (0, 2, 3))
+    assert list(gaps(answer_rows).values()) == [
+        f"refused: {ACCOUNT}/{REGION}: GetMetricData failed: ValidationError: The value is not valid."
+    ]
+
+
+def test_what_fails_again_and_again_is_left_alone(endpoint: AwsEndpoint) -> None:
+    endpoint.faults.inject("server_error", times=None, action="GetMetricData")
+    answer = ask([series(volume_id(n % 4), "VolumeReadOps", batch=n) for n in range(40)], SPAN)
+    assert len([row for row in answer if row["gap"]]) == 41
+    assert endpoint.calls["GetMetricData"] <= 2 * (cloudwatch.FAILED_BATCHES + cloudwatch.CALLS_AT_ONCE)
+
+
+def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = [SPAN.start.timestamp() + 60 * minute for minute in range(3)]
+    told = [
+        {"Id": "q0", "Timestamps": at[::-1], "Values": [3.0, 2.0, 1.0]},
+        {"Id": "q1"},
+        {"Id": "q1", "StatusCode": "Complete", "Label": "again"},
+        {"Id": "stranger", "Timestamps": at, "Values": [0.0] * 3},
+        {},
+    ]
+    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: {"MetricDataResults": told})
+    answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(3)], SPAN)
+    assert points(answer, volume_id(0)) == {SPAN.start + timedelta(minutes=n): n + 1.0 for n in range(3)}
+    assert points(answer, volume_id(1)) == {} and list(gaps(answer)) == [f"{ACCOUNT}/{REGION} {volume_id(2)}"]
+    assert "CloudWatch's answer doesn't name VolumeReadOps" in str(gaps(answer))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"MetricDataResults": [], "NextToken": "again"},
+        {"MetricDataResults": [{"Id": "q0", "Timestamps": [1.0], "Values": [1.0, 2.0]}]},
+        {},
+    ],
+)
+def test_an_answer_that_is_none(told: dict[str, Any], endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: told)
+    answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
+    assert "the answer can't be read" in str(gaps(answer)) and points(answer, volume_id(0)) == {}
 
 
 @pytest.mark.parametrize("kind", ["malformed", "reset", "server_error"])
