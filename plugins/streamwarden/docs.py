@@ -96,16 +96,18 @@ def _detector_page(detector: Detector) -> str:
 
 
 def _dictionary() -> str:
-    lines = ["# The warehouse: tables, views, columns\n\n", _MADE]
+    relations: dict[str, list[str]] = {}
     for file in [*sorted(MIGRATIONS.glob("*.sql")), *sorted(VIEWS.glob("*.sql"))]:
         for statement in comments(file.read_text()):
             target, text = _parts(statement)
             if target.startswith(("table ", "view ")):
                 relation = target.split()[1]
                 written = f" Written by the app `{WRITER_OF[relation]}`." if relation in WRITER_OF else ""
-                lines.append(f"\n## {relation}\n\n{text}{written}\n\n| column | meaning |\n|---|---|\n")
+                relations[relation] = [f"\n## {relation}\n\n{text}{written}\n\n| column | meaning |\n|---|---|\n"]
             else:
-                lines.append(f"| `{target.rsplit('.', 1)[1]}` | {_cell(text)} |\n")
+                relation, column = target.rsplit(".", 1)
+                relations[relation].append(f"| `{column}` | {_cell(text)} |\n")
+    lines = ["# The warehouse: tables, views, columns\n\n", _MADE, *(line for r in relations.values() for line in r)]
     lines.append("\n## Apps\n\n| app | gathers | reads | writes |\n|---|---|---|---|\n")
     lines += [f"| `{a.name}` | {a.title} | {', '.join(a.reads)} | {', '.join(a.writes)} |\n" for a in APPS.values()]
     return "".join(lines)

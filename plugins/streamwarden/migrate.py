@@ -6,6 +6,9 @@ In these files every table and column carries its comment on the spot, and the m
     create table metrics.volume_sample (
       at timestamptz not null,  -- Start of the period (UTC)
 
+    alter table metrics.volume_sample
+      add column wanted_bytes double precision;  -- Bytes that were asked for
+
 Views are dropped and made again whenever their text has changed, so they need no migrations.
 """
 
@@ -101,9 +104,9 @@ def comments(text: str) -> Iterator[str]:
     heading: list[str] = []
     relation: tuple[str, str] | None = None
     for line in text.splitlines():
-        if opened := re.match(r"create (?:or replace )?(table|view) (?:if not exists )?([\w.]+)", line):
+        if opened := re.match(r"(?:create (?:or replace )?|alter )(table|view) (?:if not exists )?([\w.]+)", line):
             relation = (opened[1], opened[2])
-            if heading:
+            if heading and not line.startswith("alter"):
                 yield _comment(f"{relation[0]} {relation[1]}", " ".join(heading))
             heading = []
         elif line.startswith("-- "):
@@ -117,7 +120,7 @@ def comments(text: str) -> Iterator[str]:
 
 def _commented_column(line: str, kind: str) -> tuple[str, str] | None:
     # A table's column begins with its name; a view's ends in it: `… as name,  -- comment`, `t.name,  -- comment`.
-    found = re.match(r"  (\w+) .*?-- (.+)$" if kind == "table" else r"  .*?(\w+),?\s+-- (.+)$", line)
+    found = re.match(r"  (?:add column )?(\w+) .*?-- (.+)$" if kind == "table" else r"  .*?(\w+),?\s+-- (.+)$", line)
     return (found[1], found[2].strip()) if found else None
 
 

@@ -49,6 +49,11 @@ def test_comments_come_from_the_lines_themselves() -> None:
         "comment on table a.b is 'A thing of value.'",
         "comment on column a.b.x is 'It''s x'",
     ]
+    later = "-- Why it grew.\nalter table a.b\n  add column y integer,  -- Why\n  add column z integer;  -- Zed\n"
+    assert list(comments(text + "\n" + later))[2:] == [
+        "comment on column a.b.y is 'Why'",
+        "comment on column a.b.z is 'Zed'",
+    ]
 
 
 def test_day_partitions_come_and_go(warehouse: sa.Engine) -> None:
