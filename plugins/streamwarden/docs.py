@@ -84,6 +84,10 @@ def _detector_page(detector: Detector) -> str:
             f"- One row per {', '.join(f'`{column}`' for column in detector.identity)}.\n",
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
+            f"- May follow from {', '.join(f'[{d}]({d}.md)' for d in detector.follows_from)}, where both touch the same"
+            " thing.\n"
+            if detector.follows_from
+            else "",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
             f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
             f"- Plot: `sql/plots/{plot.name}`.\n" if plot.exists() else "",

@@ -196,6 +196,7 @@ def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
         "params": {n: {"default": p.default, "unit": p.unit, "why": p.why} for n, p in detector.params.items()},
         "open_after_hours": detector.open_after_hours,
         "clear_after_hours": detector.clear_after_hours,
+        "follows_from": detector.follows_from,
         "runbook": detector.runbook,
         "blind_spots": detector.blind_spots,
     }

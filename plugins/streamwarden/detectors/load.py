@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,6 +53,8 @@ class Detector:
     sql: str
     file: str
     open_after_hours: int = 1
+    follows_from: tuple[str, ...] = ()
+    """Detectors whose findings may be the cause of its own where both touch the same thing, the likeliest first."""
 
     @cached_property
     def checksum(self) -> str:
@@ -106,6 +109,7 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None) -> dict[
         if detector.id in detectors:
             raise StreamwardenError(f"{detector.file}: the id is taken by {detectors[detector.id].file}.")
         detectors[detector.id] = detector
+    _check_causes(detectors)
     if config is None:
         return detectors
     if unknown := set(config.detectors) - set(detectors):
@@ -138,6 +142,19 @@ def _load(file: Path) -> Detector:
     if difference := set(detector.params) - used:
         raise StreamwardenError(f"{shown(file)}: params.{min(difference)}: never used in the SQL.")
     return detector
+
+
+def _check_causes(detectors: Mapping[str, Detector]) -> None:
+    for detector in detectors.values():
+        if unknown := set(detector.follows_from) - set(detectors):
+            raise StreamwardenError(f"{detector.file}: follows_from: {min(unknown)}: no such detector.")
+    try:
+        TopologicalSorter({d.id: d.follows_from for d in detectors.values()}).prepare()
+    except CycleError as error:
+        circle = " <- ".join(error.args[1])
+        raise StreamwardenError(
+            f"{detectors[error.args[1][0]].file}: follows_from: goes in a circle: {circle}"
+        ) from None
 
 
 def _without_comments(sql: str) -> str:

@@ -1,13 +1,14 @@
-"""One cause, one story: findings that share something they touch are linked, and the lower layer is the cause."""
+"""One cause, one story: open findings that touch the same thing are linked; a header's `follows_from` says which of them
+may be the cause. What is merely shared makes no cause: a changed schema doesn't follow from a slow disk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from graphlib import TopologicalSorter
 
-LAYERS = ("storage", "memory", "brokers", "topics", "streams", "consumers")  # a cause lies further left
-ROOTS = ("storage", "memory")  # what is wrong by its size or setting has no cause among the others
+from streamwarden.detectors import Detector
 
 
 @dataclass(frozen=True)
@@ -15,37 +16,35 @@ class Linkable:
     """What linking needs to know of an open finding."""
 
     fingerprint: str
-    subject: str
+    detector: Detector
     since: datetime
     touches: frozenset[str]
 
 
-def layer(subject: str) -> int:
-    """Position among the layers; an unknown subject is never a cause of a known one."""
-    return LAYERS.index(subject) if subject in LAYERS else len(LAYERS)
-
-
 def causes(findings: Sequence[Linkable]) -> Mapping[str, tuple[str, str]]:
-    """Fingerprint of a finding → fingerprint of its possible cause at the lowest layer, and what both touch."""
-    touching = by_touch(findings)
+    """Fingerprint of a finding → fingerprint of its likeliest cause among the others, and what both touch."""
+    touching = _by_touch(findings)
     found: dict[str, tuple[str, str]] = {}
     for finding in findings:
-        if finding.subject in ROOTS:
-            continue
-        lower = [
-            (other, touch)
+        follows_from = finding.detector.follows_from
+        possible = [
+            (follows_from.index(other.detector.id), other.since, other.fingerprint, touch)
             for touch in finding.touches
             for other in touching[touch]
-            if layer(other.subject) < layer(finding.subject)
+            if other.detector.id in follows_from
         ]
-        if lower:
-            cause, touch = min(lower, key=lambda one: (layer(one[0].subject), one[0].since, one[0].fingerprint, one[1]))
-            found[finding.fingerprint] = cause.fingerprint, touch
+        if possible:
+            found[finding.fingerprint] = min(possible)[2:]
     return found
 
 
-def by_touch(findings: Iterable[Linkable]) -> Mapping[str, list[Linkable]]:
-    """What is touched → the findings that touch it."""
+def causes_first(detectors: Mapping[str, Detector]) -> Mapping[str, int]:
+    """Detector → its place in an order where what may be a cause comes before what follows from it."""
+    order = TopologicalSorter({id_: sorted(detectors[id_].follows_from) for id_ in sorted(detectors)}).static_order()
+    return {id_: place for place, id_ in enumerate(order)}
+
+
+def _by_touch(findings: Iterable[Linkable]) -> Mapping[str, list[Linkable]]:
     touching: dict[str, list[Linkable]] = {}
     for finding in findings:
         for touch in finding.touches:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ from streamwarden.config import Config
 from streamwarden.detectors import Detector
 from streamwarden.readable import clean, moment
 from streamwarden.tickets import render
-from streamwarden.tickets.causes import Linkable, causes, layer
+from streamwarden.tickets.causes import Linkable, causes, causes_first
 from streamwarden.tickets.history import Standing, standings
 
 SEVERITIES = ("critical", "warning", "info")
@@ -65,6 +66,11 @@ class _Run:
     """Newest alarm of every finding that should be open, by fingerprint."""
     risen: dict[int, list[str]] = field(default_factory=dict)
     """Findings of a storm that got worse, by the storm's ticket: they are told in one comment."""
+
+    @cached_property
+    def causes_first(self) -> Mapping[str, int]:
+        """Detector → its place where causes come before what follows from them."""
+        return causes_first(self.detectors)
 
 
 def reconcile(
@@ -242,8 +248,7 @@ def _link(run: _Run, opened: set[int]) -> None:
     by_fingerprint = {row["fingerprint"]: row for row in rows}
     links = causes(
         [
-            Linkable(row["fingerprint"], run.detectors[row["detector"]].subject, row["opened_hour"],
-                     frozenset(row["touches"]))
+            Linkable(row["fingerprint"], run.detectors[row["detector"]], row["opened_hour"], frozenset(row["touches"]))
             for row in rows if row["detector"] in run.detectors
         ]
     )  # fmt: skip
@@ -417,7 +422,7 @@ def _rises(before: str, after: str) -> bool:
 
 def _order(run: _Run, standing: Standing) -> tuple[Any, ...]:
     """Causes first, so that what follows from them can name their tickets."""
-    return layer(run.detectors[standing.detector].subject), standing.open_since, standing.fingerprint
+    return run.causes_first[standing.detector], standing.open_since, standing.fingerprint
 
 
 _TYPES: dict[str, Any] = {"touches": JSONB()}

@@ -11,6 +11,7 @@ params:
   min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
 open_after_hours: 1
 clear_after_hours: 2
+follows_from: [ebs_volume_starving, consumer_rogue]
 runbook: |
   1. Look at the broker's volume: burst balance, queue, throttled minutes.
   2. Then at what else writes and reads there: a reassignment, a rogue consumer that reads cold data, compaction.

@@ -9,6 +9,7 @@ params:
   allowed: {default: 0, unit: partitions, why: "every under-replicated partition is one failure nearer to data loss"}
 open_after_hours: 1
 clear_after_hours: 2
+follows_from: [ebs_volume_starving, log_flush_slow, consumer_rogue, controllers_missing]
 runbook: |
   1. Is a broker down? Its own endpoint then doesn't answer; start it.
   2. Otherwise look for a follower that can't keep up: its volume's queue and burst balance, its network, its CPU.

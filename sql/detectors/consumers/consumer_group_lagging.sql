@@ -10,6 +10,7 @@ params:
   recover_seconds: {default: 3600, unit: seconds, why: "a lag that is gone within the next hour needs nobody"}
 open_after_hours: 1
 clear_after_hours: 2
+follows_from: [ebs_volume_starving, app_memory_heavy, state_store_schema_drift, partitions_under_replicated, consumer_rogue]
 runbook: |
   1. Nobody runs in the group: start it, or delete the group if it is retired.
   2. One partition stands still while others move: look for a record that takes longer than max.poll.interval.ms (5 min)

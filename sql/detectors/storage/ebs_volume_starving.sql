@@ -16,6 +16,7 @@ params:
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
 open_after_hours: 1
 clear_after_hours: 2
+follows_from: [consumer_rogue]
 runbook: |
   1. See below what binds: the volume's IOPS, its throughput, the instance, or stalled I/O.
   2. Volume: follow the advice. Changing type, size or IOPS works while the volume is in use (ModifyVolume), takes effect

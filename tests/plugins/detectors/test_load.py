@@ -51,6 +51,8 @@ def test_header_loads(tmp_path: Path) -> None:
         (":limit_percent", ":limit_percents", ":limit_percents: used in the SQL but not in the header"),
         ("iops_max > :limit_percent", "true", "params.limit_percent: never used"),
         ("title: Something is wrong", "id: mine\ntitle: x", "id: comes from the file's path"),
+        ("clear_after_hours: 2", "clear_after_hours: 2\nfollows_from: [nothing]", "follows_from: nothing: no such"),
+        ("clear_after_hours: 2", "clear_after_hours: 2\nfollows_from: [thing_wrong]", "goes in a circle: thing_wrong"),
     ],
 )
 def test_a_slip_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str, told: str) -> None:

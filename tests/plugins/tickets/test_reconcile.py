@@ -219,7 +219,7 @@ def test_muting_what_is_not_there_or_in_the_past_is_one_clear_line(story: Story)
         mute(story.engine, 7, until=hour(0), who="Vera", why="Known.")
 
 
-def test_findings_that_touch_the_same_thing_are_linked_and_the_lower_layer_is_the_cause(
+def test_findings_that_touch_the_same_thing_are_linked_and_the_header_says_which_is_the_cause(
     story: Story, run: Any, sink: MemorySink, config: Config
 ) -> None:
     story.judge(0, {"group": "alarm"}, "consumer_group_lagging", evidence={"touches": ["instance:i-1", "app:orders"]})
@@ -235,6 +235,18 @@ def test_findings_that_touch_the_same_thing_are_linked_and_the_lower_layer_is_th
         in sink.drafts[1].body
     )
     assert f"May follow from this, shares instance:i-1: {group['title']}" in sink.drafts[0].body
+
+
+def test_what_cannot_follow_from_the_other_is_only_related(
+    story: Story, run: Any, sink: MemorySink, config: Config
+) -> None:
+    for number in (0, 1):
+        story.judge(number, {"v1": "alarm"}, evidence={"touches": ["instance:i-1"]})
+        story.judge(number, {"a": "alarm"}, "app_memory_heavy", evidence={"touches": ["instance:i-1"]})
+    run()
+    assert [ticket["cause_ticket_id"] for ticket in story.tickets()] == [None, None]
+    deliver(story.engine, sink, config)
+    assert "Related, shares instance:i-1: ebs_volume_starving title: v1" in sink.drafts[0].body + sink.drafts[1].body
 
 
 def test_a_cause_found_later_is_told(story: Story, run: Any) -> None:
