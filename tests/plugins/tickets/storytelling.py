@@ -33,8 +33,13 @@ DETECTORS = {
     for d in (
         detector("ebs_volume_starving", "storage"),
         detector("app_memory_heavy", "memory", ("metrics.jvm_app_hourly",), open_after_hours=2),
-        detector("consumer_group_lagging", "consumers", ("metrics.consumer_group_hourly",), severity="warning",
-                 follows_from=("ebs_volume_starving",)),
+        detector(
+            "consumer_group_lagging",
+            "consumers",
+            ("metrics.consumer_group_hourly",),
+            severity="warning",
+            follows_from=("ebs_volume_starving",),
+        ),
     )
 }
 APP_OF = {
