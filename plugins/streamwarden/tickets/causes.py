@@ -1,5 +1,5 @@
-"""One cause, one story: open findings that touch the same thing are linked; a header's `follows_from` says which of them
-may be the cause. What is merely shared makes no cause: a changed schema doesn't follow from a slow disk."""
+"""One cause, one story: open findings that touch the same thing are linked, and `follows_from` in a detector's header
+says which may be the cause. What is merely shared makes no cause: a changed schema doesn't follow from a slow disk."""
 
 from __future__ import annotations
 
