@@ -1,0 +1,166 @@
+"""Protobuf schemas: which values of one message a reader with another can't read, by what is on the wire.
+
+Field numbers are identity, names and message names say nothing. Types of one wire group read each other; strings,
+bytes and messages may become repeated, numbers may not; unknown fields and enum constants are skipped. A required field
+that the writer may leave out breaks, and so does what a `oneof` can't hold: two fields that the writer may set at once,
+or one that the reader's doesn't know.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path as File
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path
+from spark_apps.models.schema_changes import Clashes, NotComparable, Place
+
+_GROUPS = {
+    "number": ("INT32", "INT64", "UINT32", "UINT64", "BOOL", "ENUM"),
+    "zigzag": ("SINT32", "SINT64"),
+    "text": ("STRING", "BYTES"),
+    "fixed32": ("FIXED32", "SFIXED32"),
+    "fixed64": ("FIXED64", "SFIXED64"),
+    "float": ("FLOAT",),
+    "double": ("DOUBLE",),
+    "message": ("MESSAGE",),
+    "group": ("GROUP",),
+}
+_GROUP_OF = {getattr(FieldDescriptor, f"TYPE_{name}"): group for group, names in _GROUPS.items() for name in names}
+_NAME_OF = {getattr(FieldDescriptor, f"TYPE_{name}"): name.lower() for names in _GROUPS.values() for name in names}
+_MAIN = "streamwarden_value.proto"
+Pairs = frozenset[tuple[Descriptor, Descriptor]]
+"""Messages that are being compared: one within itself clashes only where it does so anyway."""
+
+
+class ProtobufSchema:
+    """A message of a schema: the one that the indexes in front of a value name."""
+
+    def __init__(self, definition: str, imports: Mapping[str, str], indexes: Iterable[int] = (0,)) -> None:
+        file = _compiled(definition, tuple(sorted(imports.items())))
+        messages = list(file.message_types_by_name.values())
+        try:
+            for index in indexes:
+                self.message: Descriptor = messages[index]
+                messages = [each for each in self.message.nested_types if not each.GetOptions().map_entry]
+        except IndexError:
+            raise NotComparable(f"has no message at the index {list(indexes)} that values name") from None
+
+    def places(self) -> dict[Path, Place]:
+        """What stands at each path of field numbers; a message within itself is told once."""
+        found: dict[Path, Place] = {(): Place((), f"message {self.message.name}")}
+        _describe(self.message, (), (), (self.message,), found)
+        return found
+
+    def clashes(self, writer: ProtobufSchema) -> Clashes:
+        """Paths of field numbers at which a reader of this message can't read all values of the writer's."""
+        return dict.fromkeys(_clashes(self.message, writer.message, (), frozenset()), False)
+
+
+@lru_cache(maxsize=200)
+def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
+    """The descriptor of a file, made by protoc; each has a pool of its own, as versions share their names."""
+    with TemporaryDirectory() as folder:
+        for name, text in (*imports, (_MAIN, definition)):
+            file = File(folder) / name
+            if not file.resolve().is_relative_to(File(folder).resolve()):
+                raise NotComparable(f"imports {name!r}, which is no name of a file below a folder")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
+        made = File(folder) / "descriptors"
+        run = subprocess.run(
+            [*command, f"--descriptor_set_out={made}", _MAIN], cwd=folder, capture_output=True, text=True, timeout=60
+        )
+        if run.returncode != 0:
+            errors = [line for line in run.stderr.splitlines() if "warning" not in line]
+            why = errors[0].removeprefix(f"{_MAIN}:") if errors else "no reason given"
+            raise NotComparable(f"doesn't compile: {why}")
+        files = FileDescriptorSet.FromString(made.read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for each in files.file:
+        pool.Add(each)
+    return pool.FindFileByName(_MAIN)
+
+
+def _describe(
+    message: Descriptor, path: Path, names: Path, within: tuple[Descriptor, ...], found: dict[Path, Place]
+) -> None:
+    for each in message.fields:
+        at, named = (*path, f".{each.number}"), (*names, f".{each.name}")
+        found[at] = Place(named, _type(each), optional=not each.is_required)
+        inner = each.message_type
+        if _is_map(each):
+            at, named = (*at, ".2"), (*named, MAP_KEY)
+            found[at] = Place(named, _type(inner.fields_by_number[2]), optional=True)
+            inner = inner.fields_by_number[2].message_type
+        elif each.is_repeated:
+            named = (*named, ELEMENT)
+        if inner is not None and inner not in within:
+            _describe(inner, at, named, (*within, inner), found)
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _type(field: FieldDescriptor) -> str:
+    if _is_map(field):
+        return f"map by {_type(field.message_type.fields_by_number[1])}"
+    named = field.message_type or field.enum_type
+    words = ["repeated" if field.is_repeated else "", _NAME_OF[field.type], named.name if named is not None else ""]
+    oneof = _oneof(field)
+    return " ".join(filter(None, [*words, f"of oneof {oneof}" if oneof else ""]))
+
+
+def _oneof(field: FieldDescriptor | None) -> str | None:
+    """The oneof that a field is in; an `optional` of proto3 has one of its own, which is none."""
+    if field is None or field.containing_oneof is None or field.containing_oneof.name == f"_{field.name}":
+        return None
+    return str(field.containing_oneof.name)
+
+
+def _clashes(reader: Descriptor, writer: Descriptor, path: Path, seen: Pairs) -> Iterator[Path]:
+    if (reader, writer) in seen:
+        return
+    seen |= {(reader, writer)}
+    for number, field in reader.fields_by_number.items():
+        at = (*path, f".{number}")
+        told = writer.fields_by_number.get(number)
+        if field.is_required and (told is None or not told.is_required):
+            yield at
+        elif told is not None:
+            yield from _field_clashes(field, told, at, seen)
+    for oneof in reader.oneofs:
+        yield from ((*path, f".{number}") for number in _oneof_clashes(oneof, writer))
+
+
+def _field_clashes(reader: FieldDescriptor, writer: FieldDescriptor, path: Path, seen: Pairs) -> Iterator[Path]:
+    group = _GROUP_OF[reader.type]
+    relabelled = reader.is_repeated != writer.is_repeated
+    if group != _GROUP_OF[writer.type] or (relabelled and group not in ("text", "message")):
+        yield path
+    elif reader.message_type is not None:
+        yield from _clashes(reader.message_type, writer.message_type, path, seen)
+
+
+def _oneof_clashes(oneof: OneofDescriptor, writer: Descriptor) -> set[int]:
+    """Numbers that the writer may set beside another of the reader's oneof, or instead of all that it knows."""
+    known = {field.number for field in oneof.fields if _oneof(field)}
+    homes = {number: _oneof(writer.fields_by_number[number]) for number in known.intersection(writer.fields_by_number)}
+    is_one = len({*homes.values()}) == 1 and None not in homes.values()
+    at_once = homes if len(homes) > 1 and not is_one else {}
+    instead = {
+        number
+        for number, field in writer.fields_by_number.items()
+        if _oneof(field) in {*homes.values()} - {None} and number not in oneof.containing_type.fields_by_number
+    }
+    return {*at_once, *instead}
