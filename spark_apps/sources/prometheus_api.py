@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 from streamwarden.hours import HOUR
 
-from spark_apps.sources.jmx_series import STARTED, UPTIME, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
 from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 MOMENTS = 12
@@ -43,7 +42,7 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
     ]
 
 
-_Series = list[tuple[str, Mapping[str, str], float]]
+_Series = list[tuple[str, Labels, float]]
 
 
 def _answer(names: Names, at: datetime, series: _Series) -> Answer:
@@ -83,11 +82,11 @@ async def _query(
 def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelta) -> dict[datetime, _Series]:
     moments: dict[datetime, _Series] = {}
     for one in series:
-        labels = {key: value for key, value in one["metric"].items() if key != "__name__"}
+        labels = tuple((key, value) for key, value in one["metric"].items() if key != "__name__")
         for seconds, value in one["values"]:
-            # Exactly the moment asked for: the server rounds to milliseconds.
-            steps = round((seconds - start.timestamp()) / step.total_seconds())
-            at = end if step * steps >= end - start else start + step * steps
+            # Exactly the moment asked for: the server rounds to milliseconds, a step to microseconds.
+            at = start + step * round((seconds - start.timestamp()) / step.total_seconds())
+            at = end if end - at < timedelta(milliseconds=1) else at
             moments.setdefault(at, []).append((one["metric"]["__name__"].lower(), labels, float(value)))
     return moments
 
