@@ -22,8 +22,8 @@ GROWING = ("_sample", "cloudwatch_cost_hourly")
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    """All faults, on free ports, with room for two runs within the clock hour."""
-    with Fleet(tmp_path, parse_faults("all"), Ports(0, 0, 0, 0, 0), room_seconds=480) as running:
+    """All faults, on free ports."""
+    with Fleet(tmp_path, parse_faults("all"), Ports(0, 0, 0, 0, 0)) as running:
         running.load()
         yield running
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 from demo.airflow import Airflow
-from demo.fleet import Fleet, Ports, parse_faults
+from demo.fleet import ROOM_SECONDS, Fleet, Ports, parse_faults, seconds_until_room
 from rich.console import Console
 from streamwarden import PROJECT_ROOT
 from streamwarden.warehouse import embedded_url
@@ -19,6 +20,7 @@ from tests.bench.figure import Figure
 def measure() -> list[Figure]:
     """Brings everything up on free ports, with all faults, and runs the hour once."""
     console = Console()
+    time.sleep(seconds_until_room(datetime.now(UTC), ROOM_SECONDS))  # a start short before a full hour waits for it
     with TemporaryDirectory(dir=PROJECT_ROOT / "var") as folder:
         started = time.monotonic()
         with (
