@@ -45,9 +45,15 @@ APPS: dict[str, SparkApp] = {
         ),
         SparkApp(
             "jvm_apps",
-            "JVM applications over JMX: heap, off-heap, RocksDB, stream threads",
-            reads=("jmx", "metrics.jvm_app_sample"),
-            writes=("metrics.jvm_app_sample", "metrics.jvm_app_hourly", "metrics.state_store_memory_hourly"),
+            "JVM applications over JMX: heap, off-heap, RocksDB, stream threads; machines by node exporter",
+            reads=("jmx", "metrics.jvm_app_sample", "metrics.node_sample"),
+            writes=(
+                "metrics.jvm_app_sample",
+                "metrics.jvm_app_hourly",
+                "metrics.state_store_memory_hourly",
+                "metrics.node_sample",
+                "metrics.node_hourly",
+            ),
             mostly_waits=True,
         ),
         SparkApp(

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -255,13 +256,16 @@ def check(
     from streamwarden.detectors import load_detectors
     from streamwarden.jvms import jvms_of
 
-    config = load_config(file.resolve() if file else None)
+    if file:
+        os.environ[CONFIG_ENV] = str(file.resolve())  # for whoever looks for it on the way
+    config = load_config()
     enabled = load_detectors(config=config)
     jvms = jvms_of(config)
-    brokers = sum(endpoint.role == "broker" for endpoint in jvms.endpoints)
+    number = Counter(endpoint.role for endpoint in jvms.endpoints)
+    machines = f" and {number['node']} machines" if number["node"] else ""
     out.print(
-        f"{file or config_path()}: good. {len(config.kafka)} Kafka clusters, {brokers} brokers and"
-        f" {len(jvms.endpoints) - brokers} applications by JMX, {len(config.aws)} AWS accounts,"
+        f"{file or config_path()}: good. {len(config.kafka)} Kafka clusters, {number['broker']} brokers and"
+        f" {number['app']} applications by JMX{machines}, {len(config.aws)} AWS accounts,"
         f" {len(enabled)} detectors, tickets to {config.tickets.sink}.",
         soft_wrap=True,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from streamwarden import PROJECT_ROOT
 from streamwarden.errors import StreamwardenError
@@ -75,34 +75,49 @@ class KafkaCluster(Section):
 
 
 class JmxEndpoint(Section):
-    """One JVM whose MBeans are read: a broker or an application."""
+    """One JVM whose metrics are read, a broker or an application; or a machine that JVMs run on."""
 
-    role: Literal["broker", "app"] = Field(description="What the JVM is.")
+    role: Literal["broker", "app", "node"] = Field(
+        description="What it is: a broker's JVM, an application's, or a machine (node exporter's page)."
+    )
     cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
     app: str | None = Field(None, description="Name of the application (role `app`).")
-    protocol: Literal["jolokia", "prometheus", "dropwizard", "prometheus_api"] = Field(
+    protocol: Literal["jolokia", "jmx_rmi", "prometheus", "dropwizard", "prometheus_api"] = Field(
         "jolokia",
-        description="How it is read: Jolokia's agent, a page in Prometheus' exposition format (JMX exporter,"
-        " MSK open monitoring, Micrometer), Dropwizard's metrics servlet (role `app`), or a Prometheus server that"
-        " scrapes it, which also knows past hours.",
+        description="How it is read: Jolokia's agent, the JVM's own JMX-RMI, a page in Prometheus' exposition format"
+        " (JMX exporter, MSK open monitoring, Micrometer, node exporter), Dropwizard's metrics servlet (role `app`), or"
+        " a Prometheus server that scrapes it, which also knows past hours.",
     )
-    url: Name = Field(description="Address, e.g. http://10.0.0.5:8778/jolokia or http://10.0.0.5:7071/metrics")
+    url: Name = Field(
+        description="Address: http://10.0.0.5:8778/jolokia, http://10.0.0.5:7071/metrics, …; for JMX-RMI 10.0.0.5:9999"
+        " (service:jmx:rmi:///jndi/rmi://10.0.0.5:9999/jmxrmi is the same)."
+    )
     match: str | None = Field(
         None,
         min_length=1,
         description='Which series of the Prometheus server are its own: label matchers, e.g. `instance="10.0.0.5:7071"`'
         " (protocol `prometheus_api`).",
     )
-    user: str | None = Field(None, description="HTTP basic user, where the agent asks for one.")
+    user: str | None = Field(None, description="User (HTTP basic, or JMX-RMI's), where it asks for one.")
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
     broker_id: int | None = Field(None, description="Broker id, where it can't be read from the JVM.")
-    instance_id: str | None = Field(None, description="The EC2 instance it runs on; ties it to volumes and memory.")
+    instance_id: str | None = Field(
+        None, description="The EC2 instance it runs on, or is: ties JVMs, their machine and its volumes together."
+    )
     memory_limit_bytes: int | None = Field(None, gt=0, description="Memory of its container, where it runs in one.")
     rocksdb_write_buffer_bytes: int = Field(
         16 * 2**20, gt=0, description="write_buffer_size of its RocksDB stores, which no metric tells (role `app`)."
     )
     rocksdb_write_buffers: int = Field(3, ge=1, description="max_write_buffer_number of its RocksDB stores.")
     timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rmi_is_a_url_too(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("protocol") != "jmx_rmi" or not given.get("url"):
+            return given
+        address = str(given["url"]).rpartition("/jndi/")[2]
+        return {**given, "url": address if "://" in address else f"rmi://{address}/jmxrmi"}
 
     @model_validator(mode="after")
     def _is_whole(self) -> JmxEndpoint:
@@ -113,27 +128,54 @@ class JmxEndpoint(Section):
                 "`match` says which series are a JVM's: protocol 'prometheus_api' needs it, no other has it"
             )
         if self.role == "broker" and self.protocol == "dropwizard":
-            raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia' or 'prometheus'")
+            raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia', 'jmx_rmi' or 'prometheus'")
+        if self.role == "node" and not self.protocol.startswith("prometheus"):
+            raise ValueError("a machine is read by node exporter: `protocol: prometheus` (or prometheus_api)")
         return self
+
+
+def _are_keys(defaults: dict[str, str | int | float]) -> dict[str, str | int | float]:
+    if unknown := sorted(defaults.keys() - JmxEndpoint.model_fields.keys() | defaults.keys() & {"url"}):
+        raise ValueError(f"no key of an entry under `jmx`, or the target's own: {', '.join(unknown)}")
+    return defaults
+
+
+JmxDefaults = Annotated[dict[str, str | int | float], AfterValidator(_are_keys)]
 
 
 class JmxFiles(Section):
     """JVMs that other programs keep in files, as Prometheus' `file_sd_configs` reads them: targets and labels."""
 
     path: Name = Field(description="JSON or YAML file, or a pattern such as /etc/prometheus/targets/kafka-*.json.")
-    defaults: dict[str, str | int | float] = Field(
+    defaults: JmxDefaults = Field(
         default_factory=dict,
         repr=False,
         description="Keys of an entry under `jmx` for all targets. The labels role, cluster, app, protocol, broker_id,"
         " instance_id and memory_limit_bytes win over them; `__scheme__` and `__metrics_path__` go into the address.",
     )
 
-    @field_validator("defaults")
-    @classmethod
-    def _defaults_are_keys(cls, defaults: dict[str, str | int | float]) -> dict[str, str | int | float]:
-        if unknown := sorted(defaults.keys() - JmxEndpoint.model_fields.keys() | defaults.keys() & {"url"}):
-            raise ValueError(f"no key of an entry under `jmx`, or the target's own: {', '.join(unknown)}")
-        return defaults
+
+class JmxEc2(Section):
+    """JVMs (or machines) on running EC2 instances, found by their tags and asked at their private addresses."""
+
+    account: str = Field(description="An account under `aws`; all its regions are searched.")
+    tags: dict[str, str] = Field(
+        min_length=1, description="Tags that the instances have, e.g. `{kafka: orders-prod}`; * and ? are wildcards."
+    )
+    port: int = Field(ge=1, le=65535, description="Port of the agent or exporter.")
+    scheme: Literal["http", "https"] = Field("http", description="How it is reached.")
+    path: str | None = Field(
+        None, pattern="^/[^?#]*$", description="Path of its address; empty: /metrics, or what the protocol has."
+    )
+    told_by: dict[Literal["role", "cluster", "app", "broker_id", "memory_limit_bytes"], Name] = Field(
+        default_factory=dict,
+        description="Keys of an entry under `jmx` that a tag of the instance tells, e.g. `{app: application}`.",
+    )
+    defaults: JmxDefaults = Field(
+        default_factory=dict,
+        repr=False,
+        description="Keys of an entry under `jmx` for all instances; tags win.",
+    )
 
 
 class Gathering(Section):
@@ -190,6 +232,7 @@ class Config(Section):
     kafka: list[KafkaCluster] = Field(default_factory=list, description="Kafka clusters to watch.")
     jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
     jmx_files: list[JmxFiles] = Field(default_factory=list, description="Files that name more JVMs to read.")
+    jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
     gathering: Gathering = Field(default_factory=lambda: Gathering(), description="How sources are read.")
     detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
@@ -207,6 +250,12 @@ class Config(Section):
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"cluster name used twice: {', '.join(sorted(twice))}")
         return clusters
+
+    @model_validator(mode="after")
+    def _searched_accounts_are_watched(self) -> Config:
+        if unknown := {found.account for found in self.jmx_ec2} - {account.account for account in self.aws}:
+            raise ValueError(f"jmx_ec2 names account {min(unknown)}, which isn't under `aws`")
+        return self
 
     @model_validator(mode="after")
     def _endpoints_name_a_cluster(self) -> Config:

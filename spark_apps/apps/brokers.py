@@ -25,7 +25,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         where hour >= '{(hour - _REMEMBERED).isoformat()}' and hour < '{hour.isoformat()}' and broker_id is not null
         order by cluster, endpoint, hour desc"""  # noqa: S608 times
     return {
-        "jmx": read_jmx(spark, config, "broker", hour),
+        "jmx": read_jmx(spark, config, hour, "broker"),
         "earlier_counters": earlier_counters(spark, "metrics.broker_sample", hour),
         "known_brokers": read_query(spark, known, "cluster string, endpoint string, known_broker_id int"),
     }

@@ -1,4 +1,7 @@
-"""App jvm_apps: the memory of applications' JVMs. Samples as they were read, an hour per process, an hour per store."""
+"""App jvm_apps: the memory of applications' JVMs, and the machines that JVMs run on.
+
+Samples as they were read, an hour per process, per store and per machine.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pyspark.sql import functions as f
 from streamwarden.config import Config
 
 from spark_apps.counters import counts, earlier_counters
+from spark_apps.nodes import NODE, node_hours
 from spark_apps.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.samples import counted, label, labels_are, reading
 from spark_apps.sources.jmx import endpoints_of, read_jmx
@@ -19,23 +23,25 @@ THREAD_STACK_BYTES = 2**20
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """The JVMs now, and their counters before."""
-    return {
-        "jmx": read_jmx(spark, config, "app", hour),
-        "earlier_counters": earlier_counters(spark, "metrics.jvm_app_sample", hour),
-    }
+    """The JVMs and machines now, and their counters before."""
+    of_apps, of_nodes = (earlier_counters(spark, f"metrics.{kind}_sample", hour) for kind in ("jvm_app", "node"))
+    return {"jmx": read_jmx(spark, config, hour, "app", "node"), "earlier_counters": of_apps.unionByName(of_nodes)}
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Heap, off-heap and the rest of each process; RocksDB per store."""
-    samples = sources["jmx"].where(f.col("metric").isNotNull())
-    configured = _configured(samples.sparkSession, config)
+    """Heap, off-heap and the rest of each process; RocksDB per store; memory and disks of each machine."""
+    readings = sources["jmx"].where(f.col("metric").isNotNull())
+    samples, of_nodes = readings.where(f.col("role") == "app"), readings.where(f.col("role") == "node")
+    configured, nodes = _configured(samples.sparkSession, config), _nodes(samples.sparkSession, config)
     instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes"))
-    gained = counts(samples, sources["earlier_counters"], hour)
+    gained = counts(readings, sources["earlier_counters"], hour)
+    columns = ("metric", "labels", "at", "kind", "value", "process_started_at")
     return {
-        "metrics.jvm_app_sample": samples.select(*APP, "metric", "labels", "at", "kind", "value", "process_started_at"),
+        "metrics.jvm_app_sample": samples.select(*APP, *columns),
         "metrics.jvm_app_hourly": _jvm_app_hourly(configured, samples, gained, by_process(instances)),
         "metrics.state_store_memory_hourly": by_store(instances),
+        "metrics.node_sample": of_nodes.select(*NODE, *columns),
+        "metrics.node_hourly": node_hours(nodes, of_nodes, gained),
     }
 
 
@@ -139,3 +145,8 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
         "cluster string, app string, endpoint string, instance_id string, configured_limit_bytes bigint,"
         " write_buffers_bytes double",
     )
+
+
+def _nodes(spark: SparkSession, config: Config) -> DataFrame:
+    rows = [(e.cluster, name_of(e), e.instance_id) for e in endpoints_of(config, "node")]
+    return spark.createDataFrame(rows, "cluster string, endpoint string, instance_id string")

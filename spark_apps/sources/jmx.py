@@ -1,4 +1,6 @@
-"""JVMs over HTTP as the Spark data source `jmx`, by whatever protocol each of them speaks; metrics by our names.
+"""JVMs and their machines as the Spark data source `jmx`, by whatever protocol each of them speaks.
+
+Metrics come by our names.
 
 Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints that couldn't be found out), `hour`
 (ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are spread over the partitions and asked all at once within
@@ -14,7 +16,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -27,10 +29,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 from streamwarden.config import Config, JmxEndpoint
 from streamwarden.hours import HOUR
-from streamwarden.jvms import jvms_of
+from streamwarden.jvms import Jvms, jvms_of
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.jmx_catalogue import METRICS, Role
+from spark_apps.sources.jmx_rmi import SCHEME, JmxRmi
 from spark_apps.sources.jvm_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.planned import read_source
 
@@ -48,33 +51,46 @@ SCHEMA = StructType(
     ]
 )
 KNOWN_FOR = 2 * HOUR
-PROTOCOLS: dict[str, Ask] = {"jolokia": jolokia.ask, "prometheus": prometheus.ask, "dropwizard": dropwizard.ask}
+PROTOCOLS: dict[str, Ask] = {
+    "jolokia": jolokia.ask,
+    "jmx_rmi": jolokia.ask,
+    "prometheus": prometheus.ask,
+    "dropwizard": dropwizard.ask,
+}
 ARCHIVES: dict[str, AskHour] = {"prometheus_api": prometheus_api.ask_hour}
 
 
-def endpoints_of(config: Config, role: Role) -> list[JmxEndpoint]:
-    """The endpoints of a role, each once per cluster."""
-    return list({(e.cluster, name_of(e)): e for e in jvms_of(config).endpoints if e.role == role}.values())
+def endpoints_of(config: Config, *roles: Role) -> list[JmxEndpoint]:
+    """The endpoints of some roles, each once per cluster."""
+    return [endpoint for endpoint, _ in _once(jvms_of(config), roles)]
 
 
-def read_jmx(spark: SparkSession, config: Config, role: Role, hour: datetime) -> DataFrame:
-    """Readings of all JVMs of a role: one row per metric, labels and sample, and one per gap."""
+def _once(jvms: Jvms, roles: Collection[Role]) -> Collection[tuple[JmxEndpoint, str]]:
+    """Endpoints and their sections."""
+    found = ((e, section) for section, endpoints in jvms.by_section.items() for e in endpoints if e.role in roles)
+    return {(e.cluster, name_of(e)): (e, section) for e, section in found}.values()
+
+
+def read_jmx(spark: SparkSession, config: Config, hour: datetime, *roles: Role) -> DataFrame:
+    """Readings of all endpoints of some roles: one row per metric, labels and sample, and one per gap."""
+    jvms = jvms_of(config)
     endpoints = [
         asdict(
             Endpoint(
                 cluster=e.cluster,
-                role=role,
-                app=e.app if role == "app" else None,
+                role=e.role,
+                app=e.app if e.role == "app" else None,
                 protocol=e.protocol,
                 address=name_of(e),
                 has_credentials=e.user is not None or "@" in e.url or "?" in e.url,
                 timeout_seconds=e.timeout_seconds,
                 match=e.match,
+                section=section,
             )
         )
-        for e in endpoints_of(config, role)
+        for e, section in _once(jvms, roles)
     ]
-    gaps = [(gap.resource, gap.reason) for gap in jvms_of(config).gaps if gap.role in (role, None)]
+    gaps = [(gap.resource, gap.reason) for gap in jvms.gaps if gap.role in (*roles, None)]
     options: dict[str, object] = {
         "endpoints": json.dumps(endpoints),
         "gaps": json.dumps(gaps),
@@ -147,7 +163,13 @@ class _Reader(DataSourceReader):
     async def _ask_all(self, endpoints: list[Endpoint], start_at: float) -> list[pa.RecordBatch]:
         limits = httpx.Limits(max_connections=None)
         # No proxy of the environment: agents are reached directly, as brokers are.
-        async with httpx.AsyncClient(timeout=None, limits=limits, trust_env=False) as client:  # noqa: S113 see request()
+        by_rmi = any(endpoint.protocol == "jmx_rmi" for endpoint in endpoints)
+        async with httpx.AsyncClient(
+            timeout=None,  # noqa: S113 see request()
+            limits=limits,
+            trust_env=False,
+            mounts={f"{SCHEME}://": JmxRmi()} if by_rmi else None,
+        ) as client:
             servers: dict[str, _Server] = defaultdict(_Server)
             asked = [
                 self._hour_of(client, endpoint, servers[endpoint.url])

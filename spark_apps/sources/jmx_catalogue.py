@@ -1,8 +1,9 @@
-"""The metrics that we take from JVMs: our name, its kind, and which MBean attribute it is.
+"""The metrics that we take from JVMs and their machines: our name, its kind, and which MBean attribute it is.
 
 `METRICS` is the vocabulary: unit in the name, a kind, nothing of JMX. A name space maps onto it: `MBEANS` is the one of
 JMX object names (Jolokia, RMI); the names that the same attributes have in Prometheus' exposition are derived from it
-(`spark_apps.sources.jmx_series`). A negative, NaN or null reading is JMX's way to say "unknown": it stays null.
+(`spark_apps.sources.jmx_series`), where those of machines are too. A negative, NaN or null reading is JMX's way to say
+"unknown": it stays null.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["counter", "gauge", "percentile"]
-Role = Literal["broker", "app"]
+Role = Literal["broker", "app", "node"]
 When = Literal["each", "ends", "last"]
 """In which samples of a run a bean is read: wide ones (a bean per topic) only where their figures are needed."""
 
@@ -70,6 +71,18 @@ METRICS: Mapping[str, Kind] = {
     "table_readers_bytes": "gauge",
     "sst_bytes": "gauge",
     "keys": "gauge",
+    # Machines; physical_memory_bytes too
+    "available_memory_bytes": "gauge",  # the kernel's estimate: free, and page cache that it can take back
+    "page_cache_bytes": "gauge",
+    "load_1m": "gauge",
+    "machine_cpu_seconds_total": "counter",  # by mode, all processors
+    "disk_read_bytes_total": "counter",
+    "disk_written_bytes_total": "counter",
+    "disk_reads_total": "counter",
+    "disk_writes_total": "counter",
+    "disk_busy_seconds_total": "counter",
+    "file_system_bytes": "gauge",
+    "file_system_available_bytes": "gauge",
 }
 
 
@@ -277,11 +290,12 @@ def sums_of(
         if not isinstance(attributes, Mapping) or any(key in keys for key in bean.without):
             continue
         labels = {**{label: keys[key] for key, label in bean.labels.items() if key in keys}, **bean.constant}
+        labels_of_bean = tuple(sorted(labels.items()))
         for reading in bean.readings:
             if reading.attribute not in attributes and reading.attribute.split(".")[0] not in attributes:
                 continue
             own, value = _value_of(reading, attributes, labels)
-            series = (reading.metric, tuple(sorted(own.items())))
+            series = (reading.metric, labels_of_bean if own is labels else tuple(sorted(own.items())))
             # An unknown part makes the sum unknown; a text is the same however often it stands there.
             if reading.label or reading.presence or series not in sums:
                 sums[series] = value

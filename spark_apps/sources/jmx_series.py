@@ -10,7 +10,8 @@ not be added up):
 3. the JVM's own figures of Prometheus' client library: `jvm_memory_used_bytes{area="heap"}`;
 4. Micrometer (Spring Boot): `jvm_memory_used_bytes{area="heap",id="G1 Eden Space"}`, `kafka_stream_state_…`.
 
-The first two and Micrometer's Streams metrics follow from MBEANS. Names are compared in lower case.
+The first two and Micrometer's Streams metrics follow from MBEANS. A machine's page is node exporter's, which has one
+dialect. Names are compared in lower case.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from spark_apps.sources.jmx_catalogue import MBean, Reading, Role, beans_of, key_properties, sums_of
 
-Dialect = Literal["jmx", "rules", "jvm", "micrometer"]
-DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer")
+Labels = tuple[tuple[str, str], ...]
+Dialect = Literal["jmx", "rules", "jvm", "micrometer", "node"]
+DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer", "node")
 STARTED = "process_start_seconds"
 UPTIME = "process_uptime_ms"
-"""Readings beside METRICS: when the process began, and how long it has run."""
+"""Readings beside METRICS: when the process (or machine) began, and how long it has run."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,28 @@ SERIES: tuple[Series, ...] = (
 )
 
 
+def _node(name: str, metric: str, *labels: str) -> Series:
+    return Series("node", f"node_{name}", Reading("Value", metric), labels={label: label for label in labels})
+
+
+_FILE_SYSTEM = ("mountpoint", "device", "fstype")
+NODE_SERIES: tuple[Series, ...] = (
+    _node("boot_time_seconds", STARTED),
+    _node("memory_memtotal_bytes", "physical_memory_bytes"),
+    _node("memory_memavailable_bytes", "available_memory_bytes"),
+    _node("memory_cached_bytes", "page_cache_bytes"),
+    _node("load1", "load_1m"),
+    _node("cpu_seconds_total", "machine_cpu_seconds_total", "mode"),
+    _node("disk_read_bytes_total", "disk_read_bytes_total", "device"),
+    _node("disk_written_bytes_total", "disk_written_bytes_total", "device"),
+    _node("disk_reads_completed_total", "disk_reads_total", "device"),
+    _node("disk_writes_completed_total", "disk_writes_total", "device"),
+    _node("disk_io_time_seconds_total", "disk_busy_seconds_total", "device"),
+    _node("filesystem_size_bytes", "file_system_bytes", *_FILE_SYSTEM),
+    _node("filesystem_avail_bytes", "file_system_available_bytes", *_FILE_SYSTEM),
+)
+
+
 @dataclass(frozen=True)
 class Family:
     """Series of one dialect that belong together."""
@@ -136,7 +160,7 @@ class Meaning:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Names:
     """All that is to be read in one sample: by name in lower case."""
 
@@ -148,7 +172,7 @@ class Names:
 
 @cache
 def names_of(role: Role, sample: int, samples: int) -> Names:
-    """What to read from a JVM in sample number `sample` (from 0) of `samples`."""
+    """What to read in sample number `sample` (from 0) of `samples`."""
     families: list[Family] = []
     meanings: dict[str, list[Meaning]] = {}
     beans = beans_of(role, sample, samples)
@@ -163,7 +187,7 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
             for name, attribute, where in names:
                 meanings.setdefault(name, []).append(Meaning(len(families), attribute, where))
             families.append(Family(dialect, exposed))
-    for series in (series for series in SERIES if series.reading.metric in wanted):
+    for series in [one for one in SERIES if one.reading.metric in wanted] if beans else NODE_SERIES:
         bean = MBean(series.name, (series.reading,), (role,), labels=series.labels)
         meanings.setdefault(series.name, []).append(Meaning(len(families), "Value", series.where))
         families.append(Family(series.dialect, bean))
@@ -221,24 +245,27 @@ def _names_by_rules(name: str, attribute: str) -> Iterator[tuple[str, dict[str, 
         yield name, {}
 
 
+@lru_cache(maxsize=2**17)
+def _meant(names: Names, name: str, labels: Labels) -> tuple[tuple[int, str, Labels], ...]:
+    """Index of the family, attribute, labels of the bean. Kept: all brokers of a cluster have the same series."""
+    told, same_bean = dict(labels), tuple(pair for pair in labels if pair[0] != "quantile")
+    return tuple((m.family, m.attribute, same_bean) for m in names.meanings[name] if m.holds(told))
+
+
 def _safe(name: str) -> str:
     return re.sub(r"[^a-z0-9_:]", "_", name.lower())
 
 
 def readings_of(
-    names: Names, found: Iterable[tuple[str, Mapping[str, str], float]]
+    names: Names, found: Iterable[tuple[str, Labels, float]]
 ) -> Iterator[tuple[str, dict[str, str], float | None]]:
     """Metric, labels and value out of series (name in lower case, labels, value)."""
-    beans: list[dict[tuple[tuple[str, str], ...], dict[str, float]]] = [{} for _ in names.families]
-    for name, labels, value in found:
-        for meaning in names.meanings[name]:
-            if meaning.holds(labels):
-                same_bean = tuple(labels.items())
-                if "quantile" in labels:
-                    same_bean = tuple(pair for pair in same_bean if pair[0] != "quantile")
-                beans[meaning.family].setdefault(same_bean, {})[meaning.attribute] = value
+    beans: list[dict[Labels, dict[str, float]]] = [{} for _ in names.families]
+    for name, of_series, value in found:
+        for family_index, attribute, same_bean in _meant(names, name, of_series):
+            beans[family_index].setdefault(same_bean, {})[attribute] = value
     told: dict[str, Dialect] = {}
-    seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    seen: set[tuple[str, Labels]] = set()
     for dialect in DIALECTS:
         for family, of_family in zip(names.families, beans, strict=True):
             if family.dialect == dialect and of_family:

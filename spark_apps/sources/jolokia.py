@@ -1,4 +1,4 @@
-"""Jolokia's JVM agent: one bulk POST reads all MBeans of a sample."""
+"""Jolokia's JVM agent, or JMX-RMI in its guise: one bulk POST reads all MBeans of a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JVM as a task knows it, what it answers to one question, and how a question goes over HTTP.
+"""One JVM (or its machine) as a task knows it, what it answers to one question, and how a question goes to it.
 
 A protocol (`jolokia`, `prometheus`, …) is: how to read one endpoint once. When, how often and what becomes of an
 endpoint that doesn't answer is the same for all of them: see `spark_apps.sources.jmx`.
@@ -11,11 +11,11 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, lru_cache
 from typing import Any
 
 import httpx
 from streamwarden.config import JmxEndpoint, load_config
-from streamwarden.jvms import jvms_of
 
 from spark_apps.sources.jmx_catalogue import Role
 
@@ -34,6 +34,8 @@ class Endpoint:
     timeout_seconds: float
     match: str | None = None
     """Label matchers of its series, where a Prometheus server is asked for it."""
+    section: str = "jmx"
+    """Where the config has its credentials; see `streamwarden.jvms`."""
 
     @property
     def url(self) -> str:
@@ -43,7 +45,7 @@ class Endpoint:
     @property
     def resource(self) -> str:
         """What is asked, for people."""
-        return f"{self.app or 'broker'} of {self.cluster} at {self.address}"
+        return f"{self.app or self.role} of {self.cluster} at {self.address}"
 
 
 @dataclass
@@ -56,6 +58,10 @@ class Answer:
     """Metric, labels as JSON, value."""
     denied: str | None = None
     """What it wouldn't tell."""
+
+
+NOTHING_THERE = "nothing accepts connections there"
+CREDENTIALS_REFUSED = "`user` or `password` of the endpoint is missing or not accepted"
 
 
 class Refused(Exception):
@@ -72,9 +78,15 @@ def with_labels_as_json(
     readings: Iterable[tuple[str, dict[str, str], float | None]],
 ) -> list[tuple[str, str, float | None]]:
     """Readings as an answer holds them."""
-    return [(metric, json.dumps(labels, sort_keys=True), value) for metric, labels, value in readings]
+    return [(metric, _as_json(tuple(labels.items())), value) for metric, labels, value in readings]
 
 
+@lru_cache(maxsize=2**16)
+def _as_json(labels: tuple[tuple[str, str], ...]) -> str:
+    return json.dumps(dict(labels), sort_keys=True)
+
+
+@cache
 def address_of(url: str) -> str:
     """The URL without user, password and query."""
     try:
@@ -99,13 +111,13 @@ async def request(
         async with asyncio.timeout(endpoint.timeout_seconds):
             response = await client.request(method, url, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
     except httpx.ConnectError:
-        raise Refused("nothing accepts connections there") from None
+        raise Refused(NOTHING_THERE) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        raise Refused("the address isn't one of http or https") from None
+        raise Refused("the address isn't one for its protocol") from None
     except httpx.HTTPError:
         raise Refused("the connection broke off before the answer was complete") from None
     if response.status_code in (401, 403):
-        raise Refused(f"HTTP {response.status_code}: `user` or `password` of the endpoint is missing or not accepted")
+        raise Refused(f"HTTP {response.status_code}: {CREDENTIALS_REFUSED}")
     if response.status_code != 200:
         raise Refused(f"HTTP {response.status_code}")
     return response
@@ -115,7 +127,11 @@ def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
     """The address as configured, with its credentials, which only the task reads."""
     if not endpoint.has_credentials:
         return endpoint.url, None
-    for e in jvms_of(load_config()).endpoints:
-        if (e.cluster, e.role, name_of(e)) == (endpoint.cluster, endpoint.role, endpoint.address):
-            return e.url, (e.user, e.password or "") if e.user is not None else None
+    config, (section, _, number) = load_config(), endpoint.section.partition(".")
+    if section == "jmx":
+        for e in config.jmx:
+            if (e.cluster, e.role, name_of(e)) == (endpoint.cluster, endpoint.role, endpoint.address):
+                return e.url, (e.user, e.password or "") if e.user is not None else None
+    elif int(number) < len(sections := getattr(config, section)) and "user" in (told := sections[int(number)].defaults):
+        return endpoint.url, (str(told["user"]), str(told.get("password", "")))
     raise Refused("its credentials aren't in the config of the Spark worker")

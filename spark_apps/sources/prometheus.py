@@ -1,4 +1,4 @@
-"""Prometheus' text exposition, read from the process itself: JMX exporter, MSK's open monitoring, Micrometer.
+"""Prometheus' text exposition, read at its origin: JMX exporter, MSK's open monitoring, Micrometer, node exporter.
 
 A page of a broker with a thousand topics is several MB of which a tenth is wanted: lines are told apart by their
 names, and only those in the catalogue are parsed. One of these that can't be parsed spoils the page, as it does for
@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 import httpx
 
-from spark_apps.sources.jmx_series import STARTED, UPTIME, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
 from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
@@ -31,6 +32,7 @@ _SERIES = re.compile(
     re.ASCII,
 )
 _LABELS = re.compile(_LABEL, re.ASCII)
+_BRACED = re.compile(r'\{(?:[a-zA-Z_]\w*="[^"\\]*"(?:,|(?=\})))*\}', re.ASCII)
 _ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 
 
@@ -77,7 +79,7 @@ def _date_of(response: httpx.Response) -> datetime | None:
     return told if told.tzinfo else told.replace(tzinfo=UTC)
 
 
-def series_of(page: bytes, names: Names) -> Iterator[tuple[str, dict[str, str], float]]:
+def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
     """Name in lower case, labels and value of the series that are wanted.
 
     Raises:
@@ -110,12 +112,28 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, dict[str, str], 
         else:
             found = True
             if names.hints[known].search(line):
-                yield known, *_parsed(line, number)
+                yield known, *(_plain(line, len(name)) or _parsed(line, number))
     if not found:
-        raise Refused("the page has no metric of a JVM that is known here; is this the address of a JVM's exporter?")
+        raise Refused("the page has none of the metrics that are wanted; is this the address of the right exporter?")
 
 
-def _parsed(line: str, number: int) -> tuple[dict[str, str], float]:
+def _plain(line: str, name_ends: int) -> tuple[Labels, float] | None:
+    """A line that is just `name{label="value",…} value`, as nearly all are."""
+    braced, _, value = line[name_ends:].rpartition(" ")
+    labels = _labels_of(braced)
+    try:
+        return None if labels is None else (labels, float(value))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=2**17)
+def _labels_of(braced: str) -> Labels | None:
+    """Labels in their braces. Kept: all brokers of a cluster have the same."""
+    return tuple(_LABELS.findall(braced)) if _BRACED.fullmatch(braced) else None
+
+
+def _parsed(line: str, number: int) -> tuple[Labels, float]:
     parsed = _SERIES.fullmatch(line)
     try:
         value = float(parsed[5]) if parsed else None
@@ -123,7 +141,5 @@ def _parsed(line: str, number: int) -> tuple[dict[str, str], float]:
         value = None
     if parsed is None or value is None:
         raise Refused(f"line {number} of the answer isn't of Prometheus' exposition format")
-    labels = dict(_LABELS.findall(parsed[2] or ""))
-    if "\\" in line:
-        labels = {key: re.sub(r"\\.", lambda m: _ESCAPED.get(m[0], m[0]), told) for key, told in labels.items()}
-    return labels, value
+    labels = _LABELS.findall(parsed[2] or "")
+    return tuple((key, re.sub(r"\\.", lambda m: _ESCAPED.get(m[0], m[0]), told)) for key, told in labels), value

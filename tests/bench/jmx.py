@@ -67,7 +67,7 @@ def _read(spark: SparkSession, role: Role, urls: list[str]) -> tuple[float, int]
     ]
     config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "b"}], "jmx": jvms})
     started = time.monotonic()
-    frame = read_jmx(spark, config, role, start_of_hour(datetime.now(UTC)))
+    frame = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), role)
     told = frame.selectExpr("count(metric) as rows", "count(gap) as gaps", "count(distinct endpoint) as jvms").collect()
     seconds = time.monotonic() - started
     if told[0]["gaps"] or told[0]["jvms"] != len(urls):

@@ -3,7 +3,7 @@ title: Application needs more memory than there is
 severity: critical
 owner: platform
 maturity: stable
-reads: [metrics.jvm_app_hourly, inventory.instance_hourly, metrics.instance_hourly]
+reads: [metrics.jvm_app_hourly, inventory.instance_hourly, metrics.instance_hourly, metrics.node_hourly]
 identity: [cluster, app, endpoint]
 params:
   heavy_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; 70 % is healthy"}
@@ -23,20 +23,31 @@ runbook: |
 blind_spots: |
   RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
   the application sets them. Stacks count 1 MiB a thread. Off-heap memory that neither RocksDB nor direct buffers take
-  (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent. What is live in a heap whose
+  (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent or node exporter. What is live in a heap whose
   old generation hasn't been collected is an upper bound. Processes that aren't configured aren't counted; of standbys,
   which make a failure cheaper, nothing is known.
 */
-with instance as (
+with node as (
   select
-    i.instance_id,
-    max(i.memory_bytes) as memory_bytes,
-    max(m.memory_used_mean_percent) as system_memory_used_percent
-  from inventory.instance_hourly as i
+    instance_id,
+    max(memory_bytes) as memory_bytes,
+    max(memory_used_mean_percent) as memory_used_mean_percent
+  from metrics.node_hourly
+  where hour = cast(:hour as timestamptz) and instance_id is not null
+  group by instance_id
+),
+
+-- The system's memory in use by the CloudWatch agent, else by node exporter.
+instance as (
+  select
+    coalesce(i.instance_id, n.instance_id) as instance_id,
+    coalesce(max(i.memory_bytes), max(n.memory_bytes)) as memory_bytes,
+    coalesce(max(m.memory_used_mean_percent), max(n.memory_used_mean_percent)) as system_memory_used_percent
+  from (select * from inventory.instance_hourly where hour = cast(:hour as timestamptz)) as i
   left join metrics.instance_hourly as m
     on i.hour = m.hour and i.account = m.account and i.region = m.region and i.instance_id = m.instance_id
-  where i.hour = cast(:hour as timestamptz)
-  group by i.instance_id
+  full join node as n on i.instance_id = n.instance_id
+  group by coalesce(i.instance_id, n.instance_id)
 ),
 
 -- What it may grow to: RocksDB by measurement where that is already more than its configuration lets expect.

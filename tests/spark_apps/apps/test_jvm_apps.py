@@ -130,7 +130,7 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     )
     from spark_apps.apps import jvm_apps
 
-    samples = read_jmx(spark, config, "app", start_of_hour(datetime.now(UTC)))
+    samples = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), "app")
     empty = spark.createDataFrame(
         [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
     )

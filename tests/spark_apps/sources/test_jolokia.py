@@ -90,7 +90,7 @@ def test_a_closed_port_a_bad_address_and_values_that_make_no_sense(agents: Agent
     strange = agents.url("strange")
     rows = ask("http://127.0.0.1:1/jolokia", "ftp://a/b", "http://", strange)
     assert gap_of(rows, "http://127.0.0.1:1/jolokia") == "refused: nothing accepts connections there"
-    assert gap_of(rows, "ftp://a/b") == gap_of(rows, "http://") == "refused: the address isn't one of http or https"
+    assert gap_of(rows, "ftp://a/b") == gap_of(rows, "http://") == "refused: the address isn't one for its protocol"
     assert all(row["value"] is None for row in rows)
 
 
@@ -161,7 +161,7 @@ def test_in_spark_tasks(agents: Agents, spark: Any) -> None:
             "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 1},
         }
     )
-    frame = read_jmx(spark, config, "app", start_of_hour(datetime.now(UTC)))
+    frame = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), "app")
     rows = [row.asDict() for row in frame.where("metric = 'processors' or gap is not null").collect()]
     assert sorted(row["app"] for row in rows) == sorted([f"app-{n}" for n in range(5)] * 2 + ["down"])
     for app in {row["app"] for row in rows} - {"down"}:

@@ -18,7 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
-from streamwarden.config import CONFIG_ENV
+from pydantic import ValidationError
+from streamwarden.config import CONFIG_ENV, JmxEndpoint
 from streamwarden.hours import start_of_hour
 
 from spark_apps.jars import ensure
@@ -29,6 +30,7 @@ from spark_apps.sources.jvm_endpoint import Refused
 from spark_apps.sources.prometheus import _started_at, series_of
 from tests.spark_apps.sources.agents import PAGE, Agents, running_agents
 from tests.spark_apps.sources.jmx_exporter import KAFKA_RULES, WITHOUT_RULES, in_jvms_started_here
+from tests.spark_apps.sources.node_page import BOOTED_AT, node_page
 
 
 @pytest.fixture
@@ -38,7 +40,12 @@ def agents() -> Iterator[Agents]:
 
 
 def ask(
-    *addresses: str, protocol: str = "prometheus", role: str = "broker", timeout_seconds: float = 0.7, **options: Any
+    *addresses: str,
+    protocol: str = "prometheus",
+    role: str = "broker",
+    timeout_seconds: float = 0.7,
+    section: str = "jmx",
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """Rows of the source, read here instead of in a Spark task."""
     endpoints = [
@@ -50,6 +57,7 @@ def ask(
             "address": address,
             "has_credentials": "locked" in address,
             "timeout_seconds": timeout_seconds,
+            "section": section,
         }
         for address in addresses
     ]
@@ -121,7 +129,7 @@ def test_a_bad_exporter_is_a_gap_and_the_others_stay(
         (b"", "the answer isn't Prometheus' exposition format"),
         (b"{}", "the answer isn't Prometheus' exposition format"),
         (b"# only\n# comments\n", "the answer isn't Prometheus' exposition format"),
-        (b"node_load1 0.5\n", "the page has no metric of a JVM that is known here"),
+        (b"node_load1 0.5\n", "the page has none of the metrics that are wanted"),
         (PAGE.replace('topic="a",} 300.0', 'topic="a').encode(), "line 9 of the answer"),
         (PAGE.replace("4.0", "four").encode(), "line 6 of the answer"),
         (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the answer"),
@@ -137,7 +145,7 @@ def test_pages_that_are_none(agents: Agents, page: bytes, reason: str) -> None:
 def test_closed_ports_and_refusals(agents: Agents) -> None:
     rows = ask("http://127.0.0.1:1/metrics", "http://")
     assert gap_of(rows, "http://127.0.0.1:1/metrics") == "refused: nothing accepts connections there"
-    assert gap_of(rows, "http://") == "refused: the address isn't one of http or https"
+    assert gap_of(rows, "http://") == "refused: the address isn't one for its protocol"
 
 
 def test_syntax_that_pages_may_have() -> None:
@@ -231,6 +239,23 @@ java_lang_OperatingSystem_ProcessCpuTime 4.0E9
     assert told == {("heap_used_bytes", ""): 10, ("non_heap_used_bytes", ""): 12, ("cpu_seconds_total", ""): 4}
 
 
+def test_a_machine_by_node_exporter(agents: Agents) -> None:
+    told = told_by(node_page(), "node")
+    assert told["physical_memory_bytes", ""] == 8 * 2**30 and told["available_memory_bytes", ""] == 2 * 2**30
+    assert told["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
+    assert told["disk_read_bytes_total", "device=nvme1n1"] == 1e9 and told["load_1m", ""] == 1.25
+    assert told["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
+    rows = ask(agents.serve(node_page()), role="node")
+    assert {row["process_started_at"].timestamp() for row in rows} == {BOOTED_AT}  # not the exporter's own start
+    (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
+    assert gap.startswith("refused: the page has none of the metrics that are wanted")
+
+
+def test_machines_have_no_jolokia() -> None:
+    with pytest.raises(ValidationError, match="a machine is read by node exporter"):
+        JmxEndpoint.model_validate({"role": "node", "cluster": "c", "url": "http://b"})
+
+
 def test_a_wanted_line_that_is_cut_spoils_the_page() -> None:
     names = names_of("broker", 1, 2)
     with pytest.raises(Refused, match="line 2"):
@@ -259,7 +284,9 @@ def test_targets_of_a_file_have_the_credentials_of_its_defaults_and_its_gaps_are
     )
     monkeypatch.setenv(CONFIG_ENV, str(config))
     monkeypatch.setenv("JMX_PASSWORD", "sesame")
-    rows = ask(locked, gaps=json.dumps([("targets of x.json", "missing: there is no such file")]))
+    rows = ask(
+        locked, section="jmx_files.0", gaps=json.dumps([("targets of x.json", "missing: there is no such file")])
+    )
     assert gap_of(rows, locked) is None and any(row["metric"] == "processors" for row in rows)
     (gap,) = (row for row in rows if row["gap"])
     assert (gap["resource"], gap["gap"]) == ("targets of x.json", "missing: there is no such file")

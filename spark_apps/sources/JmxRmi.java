@@ -1,0 +1,156 @@
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.net.ConnectException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import javax.management.Attribute;
+import javax.management.InstanceNotFoundException;
+import javax.management.MBeanServerConnection;
+import javax.management.ObjectName;
+import javax.management.openmbean.CompositeData;
+import javax.management.remote.JMXConnector;
+import javax.management.remote.JMXConnectorFactory;
+import javax.management.remote.JMXServiceURL;
+import javax.naming.NamingException;
+
+/**
+ * Answers Jolokia's bulk reads by JMX-RMI, for spark_apps.sources.jmx_rmi: a question a line on stdin, an answer on
+ * stdout once it is known: `<id> <status> <bytes>`, then the reply. Compiled by Spark's Janino, which knows neither
+ * lambdas nor the types of generics.
+ */
+public class JmxRmi {
+  static final int AT_ONCE = 8; // calls per JVM: each is a round trip, and a broker has a bean per topic
+  static final ObjectMapper JSON = new ObjectMapper();
+  static final PrintStream OUT = System.out;
+
+  public static void main(String[] arguments) throws Exception {
+    BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+    String line;
+    while ((line = questions.readLine()) != null) {
+      final Map question = (Map) JSON.readValue(line, Map.class);
+      Thread asking = new Thread() {
+        public void run() {
+          answer(question);
+        }
+      };
+      asking.setDaemon(true);
+      asking.start();
+    }
+    Runtime.getRuntime().halt(0); // whoever asked is gone: answers that hang are nobody's
+  }
+
+  static void answer(Map question) {
+    byte[] reply;
+    String status = "read";
+    try {
+      reply = JSON.writeValueAsBytes(read(question));
+    } catch (Throwable failure) {
+      Throwable cause = failure;
+      boolean lookingUp = false;
+      while (cause.getCause() != null) {
+        lookingUp |= cause instanceof NamingException;
+        cause = cause.getCause();
+      }
+      status = failure instanceof SecurityException ? "locked"
+          : cause instanceof ConnectException ? (lookingUp ? "closed" : "astray") : "failed";
+      reply = String.valueOf(cause).getBytes();
+    }
+    synchronized (OUT) {
+      OUT.print(question.get("id") + " " + status + " " + reply.length + "\n");
+      OUT.write(reply, 0, reply.length);
+      OUT.flush();
+    }
+  }
+
+  static List read(Map question) throws Exception {
+    Map settings = new HashMap();
+    if (question.get("user") != null) {
+      String[] credentials = {(String) question.get("user"), (String) question.get("password")};
+      settings.put(JMXConnector.CREDENTIALS, credentials);
+    }
+    JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL((String) question.get("url")), settings);
+    ExecutorService calls = Executors.newFixedThreadPool(AT_ONCE);
+    try {
+      List replies = new ArrayList();
+      for (Iterator reads = ((List) question.get("reads")).iterator(); reads.hasNext();) {
+        replies.add(reply((Map) reads.next(), connector.getMBeanServerConnection(), calls));
+      }
+      return replies;
+    } finally {
+      calls.shutdownNow();
+      connector.close();
+    }
+  }
+
+  /** As Jolokia replies: of a pattern the attributes of each bean by its name, else those of the one bean. */
+  static Map reply(Map read, final MBeanServerConnection beans, ExecutorService calls) throws Exception {
+    ObjectName pattern = new ObjectName((String) read.get("mbean"));
+    final String[] attributes = (String[]) ((List) read.get("attribute")).toArray(new String[0]);
+    Map reply = new LinkedHashMap();
+    Map value = new LinkedHashMap();
+    try {
+      List names = new ArrayList(beans.queryNames(pattern, null));
+      List asked = new ArrayList();
+      for (Iterator each = names.iterator(); each.hasNext();) {
+        final ObjectName name = (ObjectName) each.next();
+        asked.add(new Callable() {
+          public Object call() throws Exception {
+            return attributes(beans, name, attributes);
+          }
+        });
+      }
+      List answers = calls.invokeAll(asked);
+      for (int i = 0; i < names.size(); i++) {
+        Object found = ((Future) answers.get(i)).get();
+        if (found != null) {
+          value.put(names.get(i).toString(), found);
+        }
+      }
+    } catch (Exception failure) {
+      if (!(failure instanceof SecurityException) && !(failure.getCause() instanceof SecurityException)) {
+        throw failure;
+      }
+      reply.put("status", 403);
+      return reply;
+    }
+    reply.put("status", value.isEmpty() ? 404 : 200);
+    reply.put("value", pattern.isPattern() || value.isEmpty() ? value : value.values().iterator().next());
+    return reply;
+  }
+
+  static Map attributes(MBeanServerConnection beans, ObjectName name, String[] wanted) throws Exception {
+    try {
+      Map found = new LinkedHashMap();
+      for (Iterator each = beans.getAttributes(name, wanted).iterator(); each.hasNext();) {
+        Attribute attribute = (Attribute) each.next();
+        found.put(attribute.getName(), plain(attribute.getValue()));
+      }
+      return found;
+    } catch (InstanceNotFoundException gone) {
+      return null;
+    }
+  }
+
+  static Object plain(Object value) {
+    if (value instanceof CompositeData) {
+      CompositeData composite = (CompositeData) value;
+      Map items = new LinkedHashMap();
+      for (Iterator keys = composite.getCompositeType().keySet().iterator(); keys.hasNext();) {
+        String key = (String) keys.next();
+        items.put(key, plain(composite.get(key)));
+      }
+      return items;
+    }
+    return value == null || value instanceof Number || value instanceof Boolean ? value : value.toString();
+  }
+}
