@@ -15,8 +15,8 @@ setup: ## Install everything: packages, jars, JDK and Chromium where that is all
 demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue or none)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
-test: setup ## Run every test, fast ones first (ARGS=… for pytest)
-	@$(PYTHON) -m pytest $(ARGS)
+test: setup ## Run every test, two files at a time, fast ones first (ARGS=… for pytest)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: setup ## Run the tests that need no JVM, browser or Airflow (< 60 s)
 	@$(PYTHON) -m pytest -m "not slow" $(ARGS)

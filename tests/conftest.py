@@ -96,8 +96,13 @@ def project_root() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first: what is broken shows early."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    """Fast tests first: what is broken shows early. Then what may take longest, so that no worker is left alone with it."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, -_longest_seconds(item)))
+
+
+def _longest_seconds(item: pytest.Item) -> float:
+    timeout = item.get_closest_marker("timeout")
+    return timeout.args[0] if timeout else 0
 
 
 def pytest_unconfigure() -> None:
