@@ -96,7 +96,7 @@ def project_root() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first: what is broken shows early. Then what may take longest, so that no worker is left alone with it."""
+    """Fast tests first: what is broken shows early. Then what may take longest, lest one worker ends alone with it."""
     items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, -_longest_seconds(item)))
 
 
