@@ -2,7 +2,8 @@
 
 Consumers at the log's end are served from the page cache. A disk is read when somebody wants what isn't there any more:
 that is a rogue when nobody commits for it, and a decoy when a known group lags or was rewound, a store is restored, a
-replica is filled, or the broker's own housekeeping reads. Every cluster lives through one such event after the other.
+replica is filled, or the broker's own housekeeping reads. Every cluster lives through one such event after the other;
+some have a nightly backfill, several disks a broker, or readers at the log's end that never commit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
@@ -44,6 +46,9 @@ COMMIT_EVERY, LAST_COMMIT = 5 * MINUTE, timedelta(seconds=5)
 SEEN = 10
 """Minutes of an hour that an event must fill before that hour has to tell."""
 CONTROL_HOURS = 3
+USUAL_HOURS = 26
+"""Of what topics were sent before, as far as detectors need it to call something usual."""
+NIGHT, NIGHTS_BEFORE = 2 * HOUR, 28
 MEMORY = 32 * GIB
 
 
@@ -95,12 +100,18 @@ class Cluster:
     """Bytes per second that each disk reads when nothing happens."""
     history: timedelta
     """For how long its disks have been measured."""
+    shares: tuple[float, ...] = (1.0,)
+    """What part of a broker's reads each of its volumes does."""
+    has_silent_readers: bool = False
+    """Of the first topic, and of the changelog (standbys): always at the log's end, never committing."""
+    nights: list[Event] = field(default_factory=list)
+    """A known backfill each night, also before the days that are simulated."""
     events: list[Event] = field(default_factory=list)
 
     def position(self, group: str, topic: Topic, moment: datetime) -> int:
         """What a group has committed of each partition: near the end, or where an event has brought it."""
         near = topic.end(moment - timedelta(seconds=2))
-        for event in self.events:
+        for event in (*self.nights, *self.events):
             if event.group == group and event.topic == topic and event.start <= moment:
                 begun = topic.end(event.start - event.back)
                 read = event.rate / topic.size / PARTITIONS * (moment - event.start).total_seconds()
@@ -109,19 +120,22 @@ class Cluster:
 
     def sent(self, topic: Topic, moment: datetime) -> float:
         """Bytes of a topic that consumers had by then, since some day before."""
-        total = 0.0
-        if topic is not self.changelog:
-            total = 2 * topic.bytes_per_second * (moment - START + RETENTION).total_seconds()
-        for event in self.events:
+        readers = 0 if topic is self.changelog else 2
+        if self.has_silent_readers and topic in (self.topics[0], self.changelog):
+            readers += 1
+        total = readers * topic.bytes_per_second * (moment - START + RETENTION).total_seconds()
+        for event in (*self.nights, *self.events):
             if event.topic == topic and event.kind != "replica is filled":
-                total += event.rate * event.seconds(moment)
+                # A group reads either there or at the end.
+                beyond = event.rate - (topic.bytes_per_second if event.group else 0)
+                total += beyond * event.seconds(moment)
         return total
 
     def disk(self, broker: int, start: datetime, minutes: int) -> np.ndarray:
         """Bytes that a broker's volume reads in each minute."""
         chance = np.random.default_rng([hash_of(self.name), broker, int(start.timestamp() // 60)])
         read = self.calm * 60 * chance.lognormal(0, 0.4, minutes)
-        for event in self.events:
+        for event in (*self.nights, *self.events):
             if event.kind == "hot reader":
                 continue
             first, last = ((at - start) / MINUTE for at in (event.start, event.end))
@@ -146,7 +160,15 @@ class Fleet:
     hours: dict[str, set[datetime]] = field(default_factory=dict)
 
 
-ROGUES = ("rogue", "rogue among members", "slow rogue", "short rogue")
+ROGUES = (
+    "rogue",
+    "rogue among members",
+    "slow rogue",
+    "short rogue",
+    "two rogues",
+    "rogue beside a lagging group",
+    "rogue at night",
+)
 DECOYS = (
     "lagging group",
     "rewound group",
@@ -162,33 +184,66 @@ def build(scenario: Scenario) -> Fleet:
     """Clusters of three brokers, an event every day and a half; each kind by turns."""
     fleet = Fleet(scenario)
     chance = random.Random(f"{scenario.seed} consumers")  # noqa: S311 a simulation
-    kinds = [kind for pair in zip([*ROGUES, *ROGUES], [*DECOYS, "lagging group"], strict=True) for kind in pair]
+    kinds = [kind for pair in zip(ROGUES, DECOYS, strict=True) for kind in pair]
     turn = 0
     for number in range(scenario.brokers // BROKERS):
-        cluster = _cluster(f"cluster{number}", chance)
+        cluster = _cluster(number, scenario, chance)
         fleet.clusters[cluster.name] = cluster
         moment = START + 26 * HOUR
         hours = fleet.hours.setdefault(cluster.name, set())
         while moment < scenario.end - 12 * HOUR:
             event = _event(kinds[turn % len(kinds)], cluster, moment + MINUTE * chance.randrange(600), chance)
             turn += 1
-            cluster.events.append(event)
+            cluster.events += [event, *_beside(event, cluster, chance)]
             _label(fleet, cluster, event)
             first = start_of_hour(event.start) - HOUR
             hours |= {first + n * HOUR for n in range(int((event.end - first) / HOUR) + 2)}
             moment = event.end + 24 * HOUR
+        hours |= {start_of_hour(night.start) for night in cluster.nights[-2:]}
         hours |= {START + HOUR * chance.randrange(24, scenario.days * 24 - 1) for _ in range(CONTROL_HOURS)}
     return fleet
 
 
-def _cluster(name: str, chance: random.Random) -> Cluster:
+def _cluster(number: int, scenario: Scenario, chance: random.Random) -> Cluster:
     topics = [
         Topic(f"topic-{n}", chance.uniform(200, 3000), chance.choice([200, 500, 1000]))
         for n in range(chance.randint(3, 5))
     ]
     changelog = Topic("orders-totals-changelog", chance.uniform(100, 400), 300)
     history = timedelta(days=chance.choice([3, 28, 28]))
-    return Cluster(name, topics, changelog, chance.uniform(0.05, 1.5) * MIB, history)
+    cluster = Cluster(f"cluster{number}", topics, changelog, chance.uniform(0.05, 1.5) * MIB, history)
+    if number % 3 == 1:
+        cluster.shares = (0.4, 0.3, 0.2, 0.1)
+    cluster.has_silent_readers = number % 3 == 2
+    if number % 2 == 0:
+        first = _catching_up(
+            "nightly backfill", START - NIGHTS_BEFORE * 24 * HOUR + NIGHT, topics[-1], "search", chance
+        )
+        days = range(NIGHTS_BEFORE + scenario.days)
+        cluster.nights = [
+            replace(first, start=first.start + d * 24 * HOUR, end=first.end + d * 24 * HOUR) for d in days
+        ]
+    return cluster
+
+
+def _catching_up(kind: str, start: datetime, topic: Topic, group: str, chance: random.Random) -> Event:
+    """A group reads old records until it has caught up, faster than the topic grows."""
+    back, rate = timedelta(hours=chance.uniform(8, 20)), topic.bytes_per_second * chance.uniform(8, 15)
+    seconds = back.total_seconds() * topic.bytes_per_second / (rate - topic.bytes_per_second)
+    return Event(kind, start, start + timedelta(seconds=seconds), rate, topic, group, back)
+
+
+def _beside(event: Event, cluster: Cluster, chance: random.Random) -> list[Event]:
+    """What goes on at the same time."""
+    if event.kind == "two rogues":
+        others = [topic for topic in cluster.topics if topic != event.topic]
+        return [replace(event, rate=event.rate * chance.uniform(0.3, 1.5), topic=chance.choice(others))]
+    if event.kind == "rogue beside a lagging group":
+        lags = _catching_up("lagging group", event.start, cluster.topics[0], "billing", chance)
+        rate = event.rate * chance.uniform(0.1, 1.5)
+        back = timedelta(seconds=rate * (event.end - event.start).total_seconds() / cluster.topics[0].bytes_per_second)
+        return [replace(lags, end=event.end, rate=rate + cluster.topics[0].bytes_per_second, back=back)]
+    return []
 
 
 def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) -> Event:
@@ -199,13 +254,13 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
             return Event(kind, start, start + MINUTE * minutes, chance.uniform(40, 60) * MIB, topic)
         case "short rogue":
             return Event(kind, start, start + MINUTE * chance.randint(12, 18), rate, topic)
+        case "rogue at night":
+            night = min((n.start for n in cluster.nights if n.start >= start), default=start)
+            return Event(kind, night, night + MINUTE * minutes, rate, topic)
+        case "rogue beside a lagging group":
+            return Event(kind, start, start + MINUTE * minutes, rate, chance.choice(cluster.topics[1:]))
         case "lagging group" | "rewound group":
-            # Reads until it has caught up, faster than the topic grows.
-            topic = max(cluster.topics, key=lambda t: t.bytes_per_second)
-            back = timedelta(hours=chance.uniform(8, 20))
-            rate = topic.bytes_per_second * chance.uniform(8, 15)
-            seconds = back.total_seconds() * topic.bytes_per_second / (rate - topic.bytes_per_second)
-            return Event(kind, start, start + timedelta(seconds=seconds), rate, topic, "billing", back)
+            return _catching_up(kind, start, max(cluster.topics, key=lambda t: t.bytes_per_second), "billing", chance)
         case "store is restored":
             return Event(kind, start, start + MINUTE * minutes, rate, cluster.changelog)
         case "broker's own reads":
@@ -240,6 +295,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.load("ebs_volumes", writer.volumes())
         bench.load("brokers", writer.brokers())
         bench.load("consumer_groups", writer.groups())
+        writer.remember()
     name = "consumer_rogue"
     verdicts = [Verdict.of(row["cluster"], row) for row in bench.judge(name)]
     for cluster in fleet.clusters.values():
@@ -274,7 +330,7 @@ class _Sources:
         return [Case(f"i-{case.resource}-{broker}", case.hour).name for broker in range(BROKERS)]
 
     def volumes(self) -> dict[str, DataFrame]:
-        """A gp3 volume for each broker, with its last minutes and its weeks."""
+        """The gp3 volumes of each broker, with their last minutes and their weeks."""
         end = JUDGED + HOUR
         minutes, weeks = Points(), Points()
         instances, disks = [], []
@@ -282,20 +338,22 @@ class _Sources:
         for case in self.chosen:
             cluster = self.fleet.clusters[case.resource]
             for broker, host in enumerate(self._hosts(case)):
-                volume = f"vol-{host}"
                 born = JUDGED - cluster.history
                 instances.append(place | {"instance_id": host, "instance_type": "r5.xlarge", "state": "running",
                                           "launched_at": born, "memory_bytes": MEMORY, "nitro": True})  # fmt: skip
                 attachment = {"instance_id": host, "device": "/dev/sdf", "state": "attached", "attached_at": born}
-                disks.append(place | {"volume_id": volume, "volume_type": "gp3", "size_gib": 4000, "iops": 3000,
-                                      "throughput_mib_s": 500, "state": "in-use", "multi_attach": False,
-                                      "created_at": born, "attachments": [attachment]})  # fmt: skip
                 read = cluster.disk(broker, case.hour - ebs_volumes.OVERLAP, 75)
                 written = np.full(75, sum(t.bytes_per_second for t in cluster.topics) * 60)
-                for metric, values in {"read_bytes": read, "write_bytes": written, "read_ops": read / 131072,
-                                       "write_ops": written / 65536}.items():  # fmt: skip
-                    minutes.add(volume, metric, JUDGED - ebs_volumes.OVERLAP, 60, np.round(values))
-                weeks.add(volume, "read_bytes", born, 3600, self._weeks(cluster, broker, case))
+                earlier = self._weeks(cluster, broker, case)
+                for number, share in enumerate(cluster.shares):
+                    volume = f"vol-{host}-{number}"
+                    disks.append(place | {"volume_id": volume, "volume_type": "gp3", "size_gib": 4000, "iops": 3000,
+                                          "throughput_mib_s": 500, "state": "in-use", "multi_attach": False,
+                                          "created_at": born, "attachments": [attachment]})  # fmt: skip
+                    for metric, values in {"read_bytes": read, "write_bytes": written, "read_ops": read / 131072,
+                                           "write_ops": written / 65536}.items():  # fmt: skip
+                        minutes.add(volume, metric, JUDGED - ebs_volumes.OVERLAP, 60, np.round(values * share))
+                    weeks.add(volume, "read_bytes", born, 3600, earlier * share)
         samples = minutes.frame(self.bench.spark, self.folder / "minutes.parquet")
         none = samples.limit(0)
         until = {"known_until": f.lit(end)}
@@ -322,7 +380,7 @@ class _Sources:
         hours = int(cluster.history / HOUR)
         chance = np.random.default_rng([hash_of(case.name), broker])
         read = cluster.calm * 3600 * chance.lognormal(0, 0.1, hours)
-        for event in cluster.events:
+        for event in (*cluster.nights, *cluster.events):
             seconds = [event.seconds(case.hour - n * HOUR) for n in range(hours, -1, -1)]
             read += np.diff(seconds) * event.rate / BROKERS
         return read
@@ -357,6 +415,22 @@ class _Sources:
         frames["metrics.broker_sample"] = frames["metrics.broker_sample"].limit(0)
         return frames
 
+    def remember(self) -> None:
+        """What earlier runs counted of topics that readers without commits follow."""
+        rows = []
+        for case in self.chosen:
+            cluster = self.fleet.clusters[case.resource]
+            for topic in (cluster.topics[0], cluster.changelog) if cluster.has_silent_readers else ():
+                sent = [cluster.sent(topic, case.hour - n * HOUR) for n in range(USUAL_HOURS + 1)]
+                incoming = topic.bytes_per_second * 3600
+                rows += [
+                    {"hour": JUDGED - n * HOUR, "cluster": case.name, "topic": topic.name, "bytes_in": incoming,
+                     "bytes_out": sent[n - 1] - sent[n]}
+                    for n in range(1, USUAL_HOURS + 1)
+                ]  # fmt: skip
+        with self.bench.warehouse.begin() as connection:
+            connection.execute(sa.text(_TOPIC_HOUR), rows)
+
     def groups(self) -> dict[str, DataFrame]:
         """Topics, groups with their members, offsets and commits."""
         topics, groups, offsets, commits, times = [], [], [], [], []
@@ -382,6 +456,11 @@ class _Sources:
         }
         sources["positions"] = consumer_groups._positions(sources, JUDGED)
         return consumer_groups.transform(sources, JUDGED, Config())
+
+
+_TOPIC_HOUR = """
+    insert into metrics.topic_hourly (hour, cluster, topic, brokers, bytes_in, bytes_out)
+    values (:hour, :cluster, :topic, 3, :bytes_in, :bytes_out)"""
 
 
 def _rows(create: Any, rows: list[dict[str, Any]], schema: str) -> DataFrame:

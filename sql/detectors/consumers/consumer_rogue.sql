@@ -10,6 +10,9 @@ reads:
   - metrics.topic_hourly
   - metrics.partition_hourly
   - metrics.consumer_partition_hourly
+  - metrics.consumer_group_hourly
+  - metrics.broker_sample
+  - metrics.jvm_app_hourly
   - inventory.volume_hourly
   - inventory.instance_hourly
   - inventory.topic_hourly
@@ -17,23 +20,31 @@ reads:
 identity: [cluster]
 params:
   spike_mads: {default: 6, unit: MAD, why: "six deviations above the median of the same hour of the week isn't noise"}
-  floor_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s; less doesn't slow a broker's volume"}
+  floor_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of a cluster's disks; less slows nobody"}
   sustained_minutes: {default: 2, unit: minutes, why: "one minute alone is a restart or a segment roll"}
-  explained_share: {default: 0.5, unit: share, why: "known cold reads of half the excess explain it, read-ahead the rest"}
-  unaccounted_share: {default: 0.3, unit: share, why: "bytes that nobody accounts for must be this much of the excess"}
+  rogue_share: {default: 0.2, unit: share, why: "of the excess; less may be read-ahead, or bytes counted a minute apart"}
   page_cache_share: {default: 0.5, unit: share, why: "of a broker's memory; a lag beyond it is read from the disk"}
+  usual_days: {default: 7, unit: days, why: "what a topic is usually sent shows over a week, as readers that never commit"}
+  usual_hours: {default: 24, unit: hours, why: "with less than a day known nothing is called usual"}
+  settled_hours: {default: 6, unit: hours, why: "so long after a rebalance or a start stores may still be restored"}
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
   1. See which topics' bytes nobody accounts for, and ask their owners who replays them.
-  2. Find the client: kafka-consumer-groups --describe --members for groups without commits; on the brokers, the
-     connections with the largest send rate (ss -ti), or the request log for Fetch on that topic.
+  2. Find the client: the fetch rates below, where quotas make the brokers count them (a generous default quota is enough,
+     kafka-configs --alter --add-config consumer_byte_rate=1000000000 --entity-type clients --entity-default);
+     kafka-consumer-groups --describe --members for groups without commits; on the brokers, the connections with the
+     largest send rate (ss -ti), or the request log for Fetch on that topic.
   3. Slow it down: kafka-configs --alter --add-config consumer_byte_rate=… --entity-type clients --entity-name <client>.
+     A quota holds for each broker by itself.
   4. Serve replays and backfills from another cluster, or from tiered storage.
 blind_spots: |
-  Kafka doesn't say who is connected without committing: the topics and amounts are known, the client is inferred.
-  A reader of data that is still in the page cache isn't seen. Bytes of changelogs are taken for restores of their
-  application; internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
+  Kafka doesn't say who is connected without committing: topics and amounts are known, the client only where quotas make
+  brokers count by client, and while it still reads when JMX is asked. A reader of data that is still in the page cache
+  isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies.
+  A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
+  far behind that jumped back in the hour, or has members and hasn't committed, is taken for the reader of its topics.
+  Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
 */
 with broker as (
   select
@@ -41,6 +52,7 @@ with broker as (
     broker_id,
     endpoint,
     instance_id,
+    samples,
     replication_bytes_out_per_second,
     under_replicated_partitions_max
   from metrics.broker_hourly
@@ -58,13 +70,7 @@ broker_volume as (
     m.read_baseline_bytes_per_second as baseline,
     m.read_baseline_hours,
     m.read_baseline_kind,
-    case when m.read_baseline_bytes_per_second is not null then
-      greatest(
-        m.read_baseline_bytes_per_second
-        + :spike_mads * greatest(m.read_baseline_mad_bytes_per_second, 0.1 * m.read_baseline_bytes_per_second),
-        :floor_bytes_per_second
-      )
-    end as limit_rate
+    :spike_mads * greatest(m.read_baseline_mad_bytes_per_second, 0.1 * m.read_baseline_bytes_per_second) as margin
   from broker as b
   inner join inventory.volume_hourly as v on b.instance_id = v.instance_id and v.hour = cast(:hour as timestamptz)
   left join metrics.volume_hourly as m
@@ -84,6 +90,30 @@ volume_minute as (
   and s.read_bytes is not null
 ),
 
+-- Minutes in which one volume, or all of the cluster together, read far more than usual.
+loud_minute as (
+  select
+    cluster,
+    at,
+    max(period_seconds) as period_seconds
+  from volume_minute
+  group by cluster, at
+  having
+    bool_or(rate - baseline > greatest(margin, :floor_bytes_per_second))
+    or sum(rate - baseline) > greatest(sqrt(sum(margin * margin)), :floor_bytes_per_second)
+),
+
+loud_cluster as (
+  select
+    cluster,
+    sum(period_seconds) / 60.0 as minutes_above,
+    min(at) as since,
+    max(at + make_interval(secs => period_seconds)) as until
+  from loud_minute
+  group by cluster
+  having sum(period_seconds) / 60.0 >= :sustained_minutes
+),
+
 volume_reads as (
   select
     v.cluster,
@@ -93,23 +123,23 @@ volume_reads as (
     v.baseline,
     v.read_baseline_hours,
     v.read_baseline_kind,
-    v.limit_rate,
     count(m.at) as minutes_known,
-    coalesce(sum(m.period_seconds) filter (where m.rate > v.limit_rate), 0) / 60.0 as minutes_above,
-    min(m.at) filter (where m.rate > v.limit_rate) as since,
+    coalesce(sum(m.period_seconds) filter (where l.at is not null), 0) / 60.0 as minutes_above,
+    min(m.at) filter (where l.at is not null) as since,
     max(m.rate) as highest_rate,
-    avg(m.rate) filter (where m.rate > v.limit_rate) as rate_above
+    avg(m.rate) filter (where l.at is not null) as rate_above
   from broker_volume as v
   left join volume_minute as m on v.cluster = m.cluster and v.volume_id = m.volume_id
+  left join loud_minute as l on m.cluster = l.cluster and m.at = l.at and m.rate - m.baseline > m.margin
   group by
-    v.cluster, v.broker_id, v.volume_id, v.instance_id, v.baseline, v.read_baseline_hours, v.read_baseline_kind,
-    v.limit_rate
+    v.cluster, v.broker_id, v.volume_id, v.instance_id, v.baseline, v.read_baseline_hours, v.read_baseline_kind
 ),
 
 spike as (
-  select *
-  from volume_reads
-  where minutes_above >= :sustained_minutes
+  select r.*
+  from volume_reads as r
+  inner join loud_cluster using (cluster)
+  where r.minutes_above > 0
 ),
 
 known_cluster as (
@@ -123,6 +153,7 @@ cluster_reads as (
     k.cluster,
     count(distinct b.endpoint) as brokers,
     count(distinct b.endpoint) filter (where b.instance_id is null) as brokers_unplaced,
+    count(distinct b.endpoint) filter (where b.samples is null) as brokers_silent,
     sum(b.replication_bytes_out_per_second) as replicated_per_second,
     max(b.under_replicated_partitions_max) as under_replicated_partitions,
     (select count(*) from volume_reads as r where r.cluster = k.cluster) as volumes,
@@ -132,8 +163,13 @@ cluster_reads as (
     (select max(r.highest_rate) from volume_reads as r where r.cluster = k.cluster) as highest_rate,
     (select sum(s.rate_above) from spike as s where s.cluster = k.cluster) as read_per_second,
     (select sum(s.baseline) from spike as s where s.cluster = k.cluster) as baseline_per_second,
-    (select min(s.since) from spike as s where s.cluster = k.cluster) as since,
-    (select max(s.minutes_above) from spike as s where s.cluster = k.cluster) as minutes_above,
+    (
+      select min(s.read_baseline_hours) from spike as s
+      where s.cluster = k.cluster and s.read_baseline_kind = 'all_hours'
+    ) as baseline_hours,
+    (select l.since from loud_cluster as l where l.cluster = k.cluster) as since,
+    (select l.until from loud_cluster as l where l.cluster = k.cluster) as until,
+    (select l.minutes_above from loud_cluster as l where l.cluster = k.cluster) as minutes_above,
     (
       select :page_cache_share * sum(i.memory_bytes)
       from inventory.instance_hourly as i
@@ -161,7 +197,8 @@ overlap as (
   select
     m.cluster,
     m.volume_id,
-    case when m.rate > m.limit_rate then m.rate - m.baseline else 0 end as excess_rate,
+    m.rate,
+    case when m.rate - m.baseline > m.margin then m.rate - m.baseline else 0 end as excess_rate,
     extract(
       epoch from least(m.at + make_interval(secs => m.period_seconds), c.counted_to) - greatest(m.at, c.counted_from)
     ) as seconds
@@ -179,13 +216,17 @@ excess as (
   select
     s.cluster,
     sum(coalesce(o.excess_rate, s.rate_above - s.baseline)) * max(c.seconds) as bytes,
-    max(c.seconds) as seconds
+    sum(coalesce(o.rate, s.rate_above)) * max(c.seconds) as read_bytes,
+    sum(s.baseline) * max(c.seconds) as usual_bytes,
+    max(c.seconds) as seconds,
+    min(c.counted_from) as counted_from
   from spike as s
   inner join counted as c using (cluster)
   left join (
     select
       cluster,
       volume_id,
+      sum(rate * seconds) / nullif(sum(seconds), 0) as rate,
       sum(excess_rate * seconds) / nullif(sum(seconds), 0) as excess_rate
     from overlap
     group by cluster, volume_id
@@ -204,55 +245,152 @@ topic_log as (
   group by cluster, topic
 ),
 
+-- What readers that never commit are sent all the time, for each byte that comes in: the least quarter of the hours.
+usual_reading as (
+  select
+    cluster,
+    topic,
+    percentile_cont(0.25) within group (order by bytes_out / bytes_in) as sent_per_byte
+  from metrics.topic_hourly
+  where hour >= cast(:hour as timestamptz) - make_interval(days => :usual_days) and hour < cast(:hour as timestamptz)
+  and cluster in (select loud_cluster.cluster from loud_cluster)
+  and bytes_in > 0 and bytes_out is not null
+  group by cluster, topic
+  having count(*) >= :usual_hours
+),
+
+-- Applications whose stores aren't being restored: no rebalance and no start for hours.
+settled_application as (
+  select
+    g.cluster,
+    g.group_id as application_id
+  from metrics.consumer_group_hourly as g
+  where g.hour > cast(:hour as timestamptz) - make_interval(hours => :settled_hours)
+  and g.hour <= cast(:hour as timestamptz)
+  and not exists (
+    select 1 from metrics.jvm_app_hourly as a
+    where a.hour = cast(:hour as timestamptz) and a.cluster = g.cluster and a.application_id = g.group_id
+    and a.process_started_at > cast(:hour as timestamptz) - make_interval(hours => :settled_hours)
+  )
+  group by g.cluster, g.group_id
+  having count(g.rebalances) = :settled_hours and sum(g.rebalances) = 0
+),
+
 topic_bytes as (
   select
     t.cluster,
     t.topic,
+    t.bytes_in,
     t.bytes_out,
     t.covered_seconds,
     l.produced,
     coalesce(i.kind, case when left(t.topic, 2) = '__' then 'internal' else 'plain' end) as kind,
+    coalesce(i.kind = 'changelog' and (s.application_id is null or u.sent_per_byte is null), false) as may_be_restored,
+    coalesce(u.sent_per_byte * t.bytes_in, 0) as usual_bytes,
+    t.bytes_in * coalesce(i.replication_factor, 1) as written,
     t.bytes_in * (coalesce(i.replication_factor, 1) - 1) as replicated,
-    -- As it lies on the disk, so that compression and batches count as they are sent.
-    coalesce(
-      t.log_bytes / coalesce(i.replication_factor, 1) / nullif(l.records, 0), t.bytes_in / nullif(t.messages_in, 0)
-    ) as bytes_per_record
+    -- As it comes in, and as it lies on the disk; where only one is known, that.
+    coalesce(t.bytes_in / nullif(t.messages_in, 0), stored.bytes_per_record) as new_bytes_per_record,
+    coalesce(stored.bytes_per_record, t.bytes_in / nullif(t.messages_in, 0)) as old_bytes_per_record
   from metrics.topic_hourly as t
   left join topic_log as l using (cluster, topic)
   left join inventory.topic_hourly as i on t.hour = i.hour and t.cluster = i.cluster and t.topic = i.topic
+  left join usual_reading as u on t.cluster = u.cluster and t.topic = u.topic
+  left join settled_application as s on i.cluster = s.cluster and i.application_id = s.application_id
+  cross join lateral (
+    select t.log_bytes / coalesce(i.replication_factor, 1) / nullif(l.records, 0) as bytes_per_record
+  ) as stored
   where t.hour = cast(:hour as timestamptz)
 ),
 
-group_topic as (
+-- For how long what is written stays in the page cache.
+page_cache as (
+  select
+    t.cluster,
+    max(r.page_cache_bytes) as bytes,
+    max(r.page_cache_bytes) / nullif(sum(t.written / nullif(t.covered_seconds, 0)), 0) as seconds
+  from topic_bytes as t
+  inner join cluster_reads as r using (cluster)
+  group by t.cluster
+),
+
+-- A group that commits once an hour or less has no step within the hour: then the offset of the hour before counts.
+consumed as (
   select
     p.cluster,
     p.group_id,
     p.topic,
-    t.kind,
-    sum(p.lag_records) * max(t.bytes_per_record) as lag_bytes,
-    bool_or(p.records_consumed is null) as is_unknown,
-    sum(p.rewinds) as rewinds,
-    sum(p.records_consumed * least(1, t.covered_seconds / nullif(p.consumed_seconds, 0))) * max(t.bytes_per_record)
-      as consumed_bytes,
-    greatest(sum(p.records_consumed) - max(t.produced), 0) * max(t.bytes_per_record)
-    * least(1, max(t.covered_seconds) / nullif(max(p.consumed_seconds), 0)) as backlog_bytes
+    p.lag_records,
+    p.lag_seconds,
+    p.rewinds,
+    p.commits,
+    p.consumed_seconds,
+    p.client_id is not null as has_member,
+    greatest(p.records_consumed, p.committed_offset - before.committed_offset) as records
   from metrics.consumer_partition_hourly as p
-  inner join topic_bytes as t using (cluster, topic)
+  left join metrics.consumer_partition_hourly as before
+    on before.hour = cast(:hour as timestamptz) - interval '1 hour'
+    and p.cluster = before.cluster and p.group_id = before.group_id
+    and p.topic = before.topic and p.partition = before.partition
   where p.hour = cast(:hour as timestamptz)
-  group by p.cluster, p.group_id, p.topic, t.kind
 ),
 
--- What a group reads that isn't in the page cache: all of it when it lags that far, else what it read of the backlog.
+-- What it read of the hour's new records, and what of older ones.
+group_topic as (
+  select
+    g.*,
+    (least(g.records, g.produced) * g.new_bytes_per_record + g.backlog * g.old_bytes_per_record) * g.counted_part
+      as consumed_bytes,
+    g.backlog * g.old_bytes_per_record * g.counted_part as backlog_bytes
+  from (
+    select
+      c.cluster,
+      c.group_id,
+      c.topic,
+      max(t.produced) as produced,
+      max(t.new_bytes_per_record) as new_bytes_per_record,
+      max(t.old_bytes_per_record) as old_bytes_per_record,
+      max(t.bytes_in / nullif(t.covered_seconds, 0)) as bytes_in_per_second,
+      max(c.lag_seconds) as lag_seconds,
+      sum(c.lag_records) * max(t.old_bytes_per_record) as lag_bytes,
+      bool_or(c.records is null) as is_unknown,
+      -- What it read between a jump back and the next commit isn't seen, nor what it read before its first commit.
+      sum(c.rewinds) > 0 or (bool_or(c.has_member) and sum(c.commits) = 0) as reads_unseen,
+      sum(c.rewinds) as rewinds,
+      sum(c.records) as records,
+      greatest(sum(c.records) - coalesce(max(t.produced), 0), 0) as backlog,
+      least(1, max(t.covered_seconds) / nullif(max(c.consumed_seconds), 0)) as counted_part
+    from consumed as c
+    inner join topic_bytes as t using (cluster, topic)
+    group by c.cluster, c.group_id, c.topic
+  ) as g
+),
+
+-- What a group reads that isn't in the page cache: all of it when it lags that far, else the older part of the backlog.
+cold_topic as (
+  select
+    g.*,
+    is_cold,
+    case
+      when is_cold then g.consumed_bytes
+      else greatest(g.backlog_bytes - coalesce(g.bytes_in_per_second * c.seconds, 0), 0)
+    end as cold_bytes
+  from group_topic as g
+  inner join page_cache as c using (cluster)
+  cross join lateral (
+    select coalesce(g.lag_seconds > c.seconds or g.lag_bytes > c.bytes, false) as is_cold
+  ) as lag
+),
+
 cold_group as (
   select
-    g.cluster,
-    g.group_id,
-    sum(case when g.lag_bytes > r.page_cache_bytes then g.consumed_bytes else g.backlog_bytes end) as cold_bytes,
-    sum(g.lag_bytes) as lag_bytes,
-    sum(g.rewinds) as rewinds
-  from group_topic as g
-  inner join cluster_reads as r using (cluster)
-  group by g.cluster, g.group_id
+    cluster,
+    group_id,
+    sum(cold_bytes) as cold_bytes,
+    sum(lag_bytes) as lag_bytes,
+    sum(rewinds) as rewinds
+  from cold_topic
+  group by cluster, group_id
 ),
 
 unaccounted_topic as (
@@ -262,7 +400,9 @@ unaccounted_topic as (
     t.bytes_out,
     t.covered_seconds,
     coalesce(g.accounted_bytes, 0) as accounted_bytes,
-    greatest(t.bytes_out - coalesce(g.accounted_bytes, 0), 0) as unaccounted_bytes,
+    t.usual_bytes,
+    greatest(t.bytes_out - greatest(g.accounted_bytes, t.usual_bytes), 0) as unaccounted_bytes,
+    coalesce(t.may_be_restored or g.has_unseen_reader, false) as has_known_reader,
     g.group_ids,
     m.clients as clients_without_commits
   from topic_bytes as t
@@ -271,8 +411,9 @@ unaccounted_topic as (
       cluster,
       topic,
       sum(consumed_bytes) as accounted_bytes,
+      bool_or(is_cold and reads_unseen) as has_unseen_reader,
       jsonb_agg(group_id order by group_id) as group_ids
-    from group_topic
+    from cold_topic
     group by cluster, topic
   ) as g using (cluster, topic)
   left join (
@@ -295,7 +436,38 @@ unaccounted_topic as (
     )
     group by m.cluster, m.topic
   ) as m using (cluster, topic)
-  where t.kind in ('plain', 'repartition') and t.bytes_out is not null
+  where t.kind <> 'internal' and t.bytes_out is not null
+),
+
+-- Which clients fetch how much just now, where quotas make the brokers count it.
+fetching_client as (
+  select
+    f.cluster,
+    f.client_id,
+    f.user_name,
+    f.bytes_per_second,
+    m.group_ids
+  from (
+    select
+      s.cluster,
+      s.labels::jsonb ->> 'client' as client_id,
+      s.labels::jsonb ->> 'user' as user_name,
+      sum(s.value) as bytes_per_second
+    from metrics.broker_sample as s
+    inner join loud_cluster using (cluster)
+    where s.hour = cast(:hour as timestamptz) and s.metric = 'client_fetch_bytes_per_second' and s.value > 0
+    group by s.cluster, s.labels
+  ) as f
+  left join (
+    select
+      h.cluster,
+      h.client_id,
+      jsonb_agg(distinct h.group_id) as group_ids
+    from inventory.consumer_member_hourly as h
+    inner join group_topic using (cluster, group_id)
+    where h.hour = cast(:hour as timestamptz)
+    group by h.cluster, h.client_id
+  ) as m using (cluster, client_id)
 ),
 
 -- A part of what is counted that isn't a consumer's whim.
@@ -304,7 +476,7 @@ known_reads as (
     r.cluster,
     coalesce((select sum(g.cold_bytes) from cold_group as g where g.cluster = r.cluster), 0) as cold_group_bytes,
     coalesce(
-      (select sum(t.bytes_out) from topic_bytes as t where t.cluster = r.cluster and t.kind = 'changelog'), 0
+      (select sum(u.unaccounted_bytes) from unaccounted_topic as u where u.cluster = r.cluster and u.has_known_reader), 0
     ) as restore_bytes,
     greatest(
       r.replicated_per_second * c.seconds
@@ -318,12 +490,18 @@ measured as (
   select
     r.*,
     e.seconds as counted_seconds,
+    e.counted_from >= r.until as is_over,
     e.bytes as excess_bytes,
+    e.read_bytes,
+    e.usual_bytes,
     k.cold_group_bytes,
     k.restore_bytes,
     coalesce(k.catching_up_bytes, 0) as catching_up_bytes,
     k.cold_group_bytes + k.restore_bytes + coalesce(k.catching_up_bytes, 0) as explained_bytes,
-    (select sum(u.unaccounted_bytes) from unaccounted_topic as u where u.cluster = r.cluster) as unaccounted_bytes,
+    (
+      select sum(case when u.has_known_reader then 0 else u.unaccounted_bytes end) from unaccounted_topic as u
+      where u.cluster = r.cluster
+    ) as unaccounted_bytes,
     exists(select 1 from group_topic as g where g.cluster = r.cluster and g.is_unknown) as history_unknown,
     exists(
       select 1 from metrics.partition_hourly as p
@@ -334,6 +512,14 @@ measured as (
   left join known_reads as k using (cluster)
 ),
 
+-- A rogue's bytes are both: sent to nobody known, and read from the disk beyond what is usual or known.
+weighed as (
+  select
+    *,
+    least(unaccounted_bytes, read_bytes - greatest(usual_bytes, explained_bytes)) as rogue_bytes
+  from measured
+),
+
 verdict as (
   select
     *,
@@ -341,9 +527,9 @@ verdict as (
       when volumes_above = 0 and (volumes = 0 or volumes_unknown > 0 or brokers_unplaced > 0) then 'skip'
       when volumes_above = 0 then 'ok'
       when excess_bytes is null or unaccounted_bytes is null or not offsets_known or history_unknown then 'skip'
-      when explained_bytes >= :explained_share * excess_bytes then 'ok'
-      when unaccounted_bytes < :unaccounted_share * excess_bytes then 'ok'
-      else 'alarm'
+      when rogue_bytes >= :rogue_share * excess_bytes and rogue_bytes > 0 then 'alarm'
+      when is_over or brokers_silent > 0 then 'skip'
+      else 'ok'
     end as status,
     (
       select
@@ -358,15 +544,46 @@ verdict as (
       from (
         select o.*
         from unaccounted_topic as o
-        where o.cluster = measured.cluster and o.unaccounted_bytes > 0.05 * measured.excess_bytes
+        where o.cluster = weighed.cluster and not o.has_known_reader and o.unaccounted_bytes > 0.05 * weighed.excess_bytes
         order by o.unaccounted_bytes desc
         limit 10
       ) as u
     ) as unaccounted_topics,
     (
-      select u.topic from unaccounted_topic as u
-      where u.cluster = measured.cluster order by u.unaccounted_bytes desc nulls last, u.topic asc limit 1
-    ) as top_topic,
+      select string_agg(u.topic, ', ' order by u.unaccounted_bytes desc)
+      from (
+        select
+          o.topic,
+          o.unaccounted_bytes
+        from unaccounted_topic as o
+        where o.cluster = weighed.cluster and not o.has_known_reader and o.unaccounted_bytes >= 0.2 * weighed.rogue_bytes
+        order by o.unaccounted_bytes desc, o.topic asc
+        limit 3
+      ) as u
+    ) as top_topics,
+    (
+      select
+        json_agg(
+          json_build_object(
+            'client_id', f.client_id, 'user', nullif(f.user_name, ''), 'fetched_bytes_per_second', f.bytes_per_second,
+            'groups_that_commit', f.group_ids
+          )
+          order by f.bytes_per_second desc
+        )
+      from (
+        select c.*
+        from fetching_client as c
+        where c.cluster = weighed.cluster
+        order by c.bytes_per_second desc
+        limit 10
+      ) as f
+    ) as fetching_clients,
+    (
+      select f.client_id from fetching_client as f
+      where f.cluster = weighed.cluster and f.group_ids is null
+      and f.bytes_per_second >= 0.2 * weighed.rogue_bytes / weighed.counted_seconds
+      order by f.bytes_per_second desc, f.client_id asc limit 1
+    ) as top_client,
     (
       select
         json_agg(
@@ -379,13 +596,13 @@ verdict as (
           order by s.rate_above desc
         )
       from spike as s
-      where s.cluster = measured.cluster
+      where s.cluster = weighed.cluster
     ) as volumes_above_baseline,
     (
       select coalesce(jsonb_agg(to_jsonb(g) - 'cluster' order by g.cold_bytes desc), '[]') from cold_group as g
-      where g.cluster = measured.cluster and g.cold_bytes > 0
+      where g.cluster = weighed.cluster and g.cold_bytes > 0
     ) as groups_reading_cold
-  from measured
+  from weighed
 )
 
 select
@@ -406,37 +623,42 @@ select
         round((read_per_second / 1048576)::numeric, 1), round((baseline_per_second / 1048576)::numeric, 1),
         case
           when excess_bytes is null or unaccounted_bytes is null then 'the bytes that topics send aren''t known'
-          else 'the offsets of the groups aren''t known'
+          when not offsets_known or history_unknown then 'the offsets of the groups aren''t known'
+          when is_over then 'the bytes that topics send were counted only when it was over'
+          else format('%s of %s brokers don''t say what they send', brokers_silent, brokers)
         end
       )
-    when explained_bytes >= :explained_share * excess_bytes
+    when status = 'ok' and explained_bytes >= (1 - :rogue_share) * excess_bytes
       then format(
         'Disk reads rose to %s MiB/s, and known readers explain %s %% of it (lagging or rewound groups, restores,'
         || ' replicas that catch up).',
-        round((read_per_second / 1048576)::numeric, 1), round((100 * explained_bytes / nullif(excess_bytes, 0))::numeric)
+        round((read_per_second / 1048576)::numeric, 1),
+        least(round((100 * explained_bytes / nullif(excess_bytes, 0))::numeric), 100)
       )
     when status = 'ok'
       then format(
-        'Disk reads rose to %s MiB/s, but known groups account for nearly all that consumers were sent; look at the'
+        'Disk reads rose to %s MiB/s, but known readers account for nearly all that consumers were sent; look at the'
         || ' broker itself (compaction, a backup).',
         round((read_per_second / 1048576)::numeric, 1)
       )
     else format(
-      'Broker disks read %s MiB/s against a usual %s, for %s min since %s UTC, and no lagging group explains it;'
+      'Broker disks read %s MiB/s against a usual %s%s, for %s min since %s UTC, and no lagging group explains it;'
       || ' %s MiB/s, most of topic %s, go to consumers that commit nothing.',
       round((read_per_second / 1048576)::numeric, 1), round((baseline_per_second / 1048576)::numeric, 1),
+      case when baseline_hours < 24 then format(' (known of only %s h)', baseline_hours) end,
       round(minutes_above), to_char(since at time zone 'UTC', 'HH24') || ':' || to_char(since at time zone 'UTC', 'MI'),
-      round((unaccounted_bytes / counted_seconds / 1048576)::numeric, 1), top_topic
+      round((unaccounted_bytes / counted_seconds / 1048576)::numeric, 1), top_topics
     )
   end as reason,
   cluster,
   case when status = 'alarm' then
     format(
       'Ask the owner of topic %s who replays it%s. Until then bound the client with kafka-configs --alter --add-config'
-      || ' consumer_byte_rate=%s --entity-type clients --entity-name <client id>; give replays a cluster of their own.',
-      top_topic,
+      || ' consumer_byte_rate=%s --entity-type clients --entity-name %s (so much of each broker); give replays a cluster of'
+      || ' their own.',
+      top_topics,
       coalesce(' (members without commits are ' || (unaccounted_topics -> 0 ->> 'clients_without_commits') || ')', ''),
-      cast(round((:floor_bytes_per_second / 2)::numeric) as bigint)
+      cast(round((:floor_bytes_per_second / brokers)::numeric) as bigint), coalesce(top_client, '<client id>')
     )
   end as advice,
   jsonb_build_array(format('cluster:%s', cluster))
@@ -464,9 +686,10 @@ select
   unaccounted_bytes / counted_seconds as unaccounted_bytes_per_second,
   100 * unaccounted_bytes / nullif(excess_bytes, 0) as unaccounted_percent_of_excess,
   unaccounted_topics,
+  fetching_clients,
   explained_bytes,
   cold_group_bytes,
-  restore_bytes,
+  restore_bytes as restored_bytes,
   catching_up_bytes as replica_catching_up_bytes,
   under_replicated_partitions,
   groups_reading_cold,
