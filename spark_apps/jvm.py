@@ -15,6 +15,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from streamwarden.errors import StreamwardenError
+
 _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
 _TRAINING = """
@@ -35,6 +37,19 @@ for name in APPS:
         frame.collect()
 spark.stop()
 """
+
+
+def java() -> str:
+    """The Java launcher in force: JAVA_HOME's, else the one on PATH.
+
+    Raises:
+        StreamwardenError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not found or not Path(found).exists():
+        raise StreamwardenError(f"No Java at {found or 'PATH'}: install a JDK 17 or newer, or mend JAVA_HOME.")
+    return found
 
 
 def archive_path() -> Path:

@@ -33,6 +33,7 @@ from streamwarden.hours import HOUR, start_of_hour
 from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
 from demo.feed import Feed
+from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath, ensure_all
 from demo.load import CLICKSTREAM_PARTITIONS
 from demo.process import Jvm, Process, claim_port, end_leftover
@@ -46,7 +47,6 @@ from demo.world import (
     ORDERS_VOLUME_ID,
     demo_world,
 )
-from spark_apps.jars import ensure
 
 CLUSTER, APP = "demo", "orders"
 DRIFTING_TOPIC = "orders-customer-latest-changelog"

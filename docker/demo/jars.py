@@ -1,6 +1,6 @@
 """The jars of the demo fleet, with their versions: the broker's, the Streams application's, and the Jolokia agent.
 
-`python -m demo.jars` fetches them (and Spark's) and shows progress; `--lock` resolves anew and rewrites the lock files.
+`python -m demo.jars` fetches them and shows progress; `--lock` resolves anew and rewrites the lock file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from streamwarden.errors import StreamwardenError
 
-from spark_apps.jars import SPARK_KAFKA, JarSet, ensure, write_locks
+from demo.jar_set import JarSet, ensure, write_locks
 
 KAFKA = "4.3.1"
 LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
@@ -23,7 +23,7 @@ LOCK = Path(__file__).with_name("jars.lock")
 BROKER = JarSet("broker", (f"org.apache.kafka:kafka_2.13:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 STREAMS = JarSet("streams", (f"org.apache.kafka:kafka-streams:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), transitive=False, lock=LOCK)
-ALL = (BROKER, STREAMS, JOLOKIA, SPARK_KAFKA)
+ALL = (BROKER, STREAMS, JOLOKIA)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:

@@ -15,7 +15,7 @@ from typing import Self
 import psutil
 from streamwarden.errors import StreamwardenError
 
-from spark_apps.jars import java
+from spark_apps.jvm import java
 
 # Cheap JVMs: one compiler, one collector thread, nothing mapped twice.
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xshare:auto", "-Dlog4j2.level=WARN")

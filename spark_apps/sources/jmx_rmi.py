@@ -19,7 +19,7 @@ import httpx
 from pyspark.find_spark_home import _find_spark_home
 from streamwarden.errors import StreamwardenError
 
-from spark_apps.jars import java
+from spark_apps.jvm import java
 from spark_apps.sources.jvm_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE, Refused
 
 SCHEME = "rmi"

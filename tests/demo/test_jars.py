@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from demo.jar_set import SETTINGS_ENV, JarSet, ensure, write_locks
+from demo.jars import ALL
 from demo.process import free_port
 from streamwarden.errors import StreamwardenError
 
-from spark_apps.jars import SETTINGS_ENV, SPARK_KAFKA, JarSet, ensure, java, write_locks
+from spark_apps.jvm import java
 
 SETTINGS = """<ivysettings><settings defaultResolver="mirror"/><resolvers>
 <ibiblio name="mirror" m2compatible="true" root="{}/"/></resolvers></ivysettings>"""
@@ -69,8 +71,9 @@ def test_a_wrong_java_home_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         java()
 
 
-def test_the_lock_names_every_module_of_the_spark_set() -> None:
-    names = SPARK_KAFKA.locked().keys()
-    for module in SPARK_KAFKA.modules:
-        _, artifact, version = module.split(":")
-        assert f"{artifact}-{version}.jar" in names
+@pytest.mark.parametrize("jars", ALL, ids=lambda jars: jars.name)
+def test_the_lock_names_every_module(jars: JarSet) -> None:
+    names = jars.locked().keys()
+    for module in jars.modules:
+        _, artifact, version, *_ = module.split(":")
+        assert any(name.startswith(f"{artifact}-{version}") for name in names)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from demo.jar_set import ensure
 from demo.jars import JOLOKIA
 from demo.process import free_port
 
-from spark_apps.jars import ensure, java
+from spark_apps.jvm import java
 from tests.docker.documented import block
 
 pytestmark = pytest.mark.slow

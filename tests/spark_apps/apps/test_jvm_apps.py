@@ -15,12 +15,12 @@ import sqlalchemy as sa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
+from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 from streamwarden.config import Config
 from streamwarden.hours import start_of_hour
 
-from spark_apps.jars import ensure
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from demo.jar_set import JarSet, ensure, write_locks
 from demo.process import free_port
-
-from spark_apps.jars import JarSet, ensure, write_locks
 
 AGENT = JarSet(
     "jmx-exporter",

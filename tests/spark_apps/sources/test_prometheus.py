@@ -16,13 +16,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
+from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 from pydantic import ValidationError
 from streamwarden.config import CONFIG_ENV, JmxEndpoint
 from streamwarden.hours import start_of_hour
 
-from spark_apps.jars import ensure
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.jmx_catalogue import METRICS
 from spark_apps.sources.jmx_series import names_of, readings_of

@@ -2,7 +2,6 @@
 
 A set is a list of modules plus a lock file (sha256 of every jar, transitive ones too). Jars lie in
 `$XDG_CACHE_HOME/streamwarden/jars/<set>/` and are only ever put there whole and verified, so a warm call just looks.
-Here stands the set that Spark itself needs; the demo fleet has its own (docker/demo/jars.py).
 A mirror is named by an Ivy settings file in `$STREAMWARDEN_IVY_SETTINGS`.
 """
 
@@ -21,6 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from streamwarden.errors import StreamwardenError
+
+from spark_apps.jvm import java
 
 SETTINGS_ENV = "STREAMWARDEN_IVY_SETTINGS"
 
@@ -43,20 +44,6 @@ class JarSet:
         """File name → sha256, as the lock has it."""
         lines = [line.split() for line in self.lock.read_text().splitlines()]
         return {path.removeprefix(f"{self.name}/"): sha for sha, path in lines if path.startswith(f"{self.name}/")}
-
-
-# spark.jars.packages can't resolve the token provider (4.1.x was never published): modules one by one.
-SPARK_KAFKA = JarSet(
-    name="spark-kafka",
-    modules=(
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
-        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-        "org.apache.kafka:kafka-clients:3.9.1",
-        "org.apache.commons:commons-pool2:2.12.1",
-    ),
-    transitive=False,
-    lock=Path(__file__).with_name("jars.lock"),
-)
 
 
 def ensure(jars: JarSet) -> list[Path]:
@@ -82,15 +69,6 @@ def write_locks(*sets: JarSet) -> None:
                 resolved = _resolve(jars, Path(work))
                 lines += [f"{_sha256(path)}  {jars.name}/{path.name}" for path in sorted(resolved)]
         lock.write_text("\n".join(lines) + "\n")
-
-
-def java() -> str:
-    """The Java launcher in force: JAVA_HOME's, else the one on PATH."""
-    home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if not found or not Path(found).exists():
-        raise StreamwardenError(f"No Java at {found or 'PATH'}: install a JDK 17 or newer, or mend JAVA_HOME.")
-    return found
 
 
 def _is_there(folder: Path, locked: dict[str, str]) -> bool:
@@ -162,7 +140,7 @@ def _ivy_file(jars: JarSet) -> str:
 def _ivy_jar() -> str:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise StreamwardenError("pyspark isn't installed here: run `make install`.")
+        raise StreamwardenError("pyspark isn't installed here: run `make setup`.")
     return str(next(Path(spec.submodule_search_locations[0], "jars").glob("ivy-*.jar")))
 
 
