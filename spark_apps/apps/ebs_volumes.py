@@ -99,6 +99,9 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
         instances = _as_seen_then(instances, "inventory.instance_hourly", INSTANCE, hour)
         volumes = _as_seen_then(volumes, "inventory.volume_hourly", VOLUME, hour)
+        sources["inventory_of_then"] = _unseen_then("instances", instances, hour).unionByName(
+            _unseen_then("volumes", volumes, hour)
+        )
     until = {"known_until": f.lit(end)}
     sources |= {"instances": instances.withColumns(until), "volumes": volumes.withColumns(until)}
     asked = _with_nitro(volumes, instances)
@@ -155,14 +158,18 @@ def _tag(name: str) -> Column:
     return f.col("tags").getItem(name)
 
 
+def _existed(since: str, end: datetime) -> Column:
+    return f.coalesce(f.col(since) < f.lit(end), f.lit(True))
+
+
 def _volumes(ec2: DataFrame, end: datetime) -> DataFrame:
     # A Multi-Attach volume counts for the instance that has had it longest.
-    attached = f.filter("attachments", lambda a: a.state.isin("attached", "attaching", "busy"))
+    attached = f.filter("attachments", lambda a: ~f.coalesce(a.state, f.lit("")).isin("detaching", "detached"))
     first = f.get(
         f.array_sort(f.transform(attached, lambda a: f.struct(a.attached_at, a.instance_id, a.device))), f.lit(0)
     )
     return (
-        ec2.filter(f.col("volume_id").isNotNull() & (f.col("created_at") < f.lit(end)))
+        ec2.filter(f.col("volume_id").isNotNull() & _existed("created_at", end))
         .withColumn("attachment", first)
         .select(
             *VOLUME,
@@ -186,7 +193,7 @@ def _volumes(ec2: DataFrame, end: datetime) -> DataFrame:
 
 
 def _instances(ec2: DataFrame, end: datetime) -> DataFrame:
-    return ec2.filter(f.col("instance_id").isNotNull() & (f.col("launched_at") < f.lit(end))).select(
+    return ec2.filter(f.col("instance_id").isNotNull() & _existed("launched_at", end)).select(
         *INSTANCE,
         "instance_type",
         "state",
@@ -214,6 +221,22 @@ def _as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: dat
     query = f"select {columns} from {table} where hour = '{hour.isoformat()}'"  # noqa: S608 our own names
     known = read_query(seen_now.sparkSession, query, seen_now.schema)
     return known.unionByName(seen_now.join(known.select(*key), list(key), "left_anti"))
+
+
+def _unseen_then(what: str, resources: DataFrame, hour: datetime) -> DataFrame:
+    """A gap for each place where the present stands for the hour: it doesn't tell what there was, and how it was."""
+    gap = (
+        f"missing: %d {what} were not seen in that hour and are taken as of %s UTC; what was deleted since isn't known."
+    )
+    return (
+        resources.filter(f.col("observed_at") >= f.lit(hour + HOUR + INVENTORY_IS_PRESENT_FOR))
+        .groupBy("account", "region")
+        .agg(f.count("*").alias("count"), f.date_format(f.max("observed_at"), "yyyy-MM-dd HH:mm").alias("seen"))
+        .select(
+            f.format_string(f"%s/%s {what}", "account", "region").alias("resource"),
+            f.format_string(gap, "count", "seen").alias("gap"),
+        )
+    )
 
 
 def _with_nitro(volumes: DataFrame, instances: DataFrame) -> DataFrame:

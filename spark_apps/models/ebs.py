@@ -1,7 +1,7 @@
 """EBS: limits by type and size, and the credit bucket (field.md §2, after the EBS user guide), as column expressions.
 
 SSD I/O counts in pieces of 256 KiB. A gp2 bucket holds 5,400,000 credits of one I/O each; st1 and sc1 have bytes:
-1 TiB for each TiB of size. A limit that AWS doesn't state (type `standard`) is null.
+1 TiB for each TiB of size. A limit that AWS doesn't state (type `standard`), or that needs what isn't known, is null.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ def limits() -> dict[str, Column]:
 def _by_type(**of: Column) -> Column:
     chosen = f.lit(None).cast("double")
     for volume_type, value in of.items():
-        chosen = f.when(f.col("volume_type") == volume_type, value.cast("double")).otherwise(chosen)
+        # Asked for here, as least and greatest skip nulls. A gp3 has what is included where AWS doesn't say.
+        needed = {"gp3": "volume_type", "io1": "provisioned_iops", "io2": "provisioned_iops"}.get(
+            volume_type, "size_gib"
+        )
+        is_known = (f.col("volume_type") == volume_type) & f.col(needed).isNotNull()
+        chosen = f.when(is_known, value.cast("double")).otherwise(chosen)
     return chosen
 
 

@@ -83,21 +83,30 @@ class _InstanceTypes:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.known: dict[str, Row] = {}
-        self.asked = False
-        self.gap: str | None = None
+        self.asked: set[str] = set()
+        self.refusal: str | None = None
+
+    @property
+    def gap(self) -> str | None:
+        unknown = sorted(self.asked - self.known.keys())
+        if self.refusal or not unknown:
+            return self.refusal
+        return (
+            f"missing: {self.connection.place}: EC2 doesn't describe {', '.join(unknown)}: memory, EBS limits unknown."
+        )
 
     def learn(self, names: set[str]) -> None:
         missing = sorted(names - self.known.keys())
         # A filter, as one unknown name among InstanceTypes would refuse them all; it takes 200 values.
         for wanted in (missing[i : i + 200] for i in range(0, len(missing), 200)):
-            self.asked = True
+            self.asked |= {*wanted}
             paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
             try:
                 for page in paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}]):
                     kinds = listed(page, "InstanceTypes")
                     self.known |= {kind.get("InstanceType", ""): _limits(kind) for kind in kinds}
             except Failure as error:
-                self.gap = self.connection.gap(error)
+                self.refusal = self.connection.gap(error)
 
 
 def _pages(connection: Connection, operation: str) -> Iterator[dict[str, Any]]:

@@ -40,6 +40,29 @@ def test_what_volumes_cost_by_the_table_in_the_repository(warehouse: sa.Engine) 
         assert cost(warehouse, *volume) is None
 
 
+def test_the_least_volume_that_sustains_what_is_wanted(warehouse: sa.Engine) -> None:
+    wanted: dict[tuple[str, int, int, int], tuple[float | None, ...]] = {
+        ("gp3", 100, 20, 10): (10, 3000, 125, True),
+        ("gp3", 16000, 125, 10): (32, 16000, 125, True),
+        ("gp3", 100, 1000, 10): (10, 4000, 1000, True),
+        ("gp3", 90000, 2500, 10): (160, 80000, 2000, False),
+        ("gp2", 1000, 100, 10): (334, None, None, True),
+        ("gp2", 300, 200, 10): (334, None, None, True),
+        ("gp2", 17000, 100, 10): (5667, None, None, False),
+        ("io1", 64000, 125, 10): (1280, 64000, None, True),
+        ("io2", 300000, 125, 10): (256, 256000, None, False),
+        ("st1", 5000, 100, 125): (2560, None, None, True),
+        ("sc1", 10, 200, 125): (17067, None, None, False),
+    }
+    with warehouse.connect() as connection:
+        for given, expected in wanted.items():
+            values = dict(zip(("type", "iops", "mib_s", "gib"), given, strict=True))
+            query = sa.text("select * from inventory.ebs_volume_with(:type, :iops, :mib_s, :gib)")
+            assert connection.execute(query, values).one() == expected, given
+        nothing = sa.text("select count(*) from inventory.ebs_volume_with('standard', 1, 1, 1)")
+        assert connection.execute(nothing).scalar() == 0
+
+
 def test_a_table_of_ones_own_replaces_it(warehouse: sa.Engine, tmp_path: Path) -> None:
     load_prices(warehouse, Config())
     own = tmp_path / "own.csv"

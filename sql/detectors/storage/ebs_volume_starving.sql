@@ -30,7 +30,8 @@ blind_spots: |
   Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells. A bucket that empties
   within the hour after a sudden load is seen when it is empty. The forecast takes the last 15 minutes as the load to come;
   a batch that is new alarms until it has become a habit, and a habit that overruns is told once it leaves its hours.
-  Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse.
+  Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse; how
+  they would have been is known of what has no bucket (gp3, io1, io2). A volume that was changed isn't judged for that hour.
 */
 -- Until when each instance can burst, by its balances of the last minutes: AWS doesn't tell the size of these buckets.
 with burst as (
@@ -63,72 +64,11 @@ with burst as (
 
 volume as (
   select
-    v.account,
-    v.region,
-    v.volume_id,
-    v.name,
-    v.application,
-    v.volume_type,
-    v.size_gib,
-    v.state,
-    v.instance_id,
-    v.provisioned_iops,
-    i.instance_type,
-    i.ebs_baseline_iops as instance_baseline_iops,
-    i.ebs_baseline_bytes_per_second as instance_baseline_bytes_per_second,
-    b.instance_burst_percent,
-    b.instance_burst_hours,
-    m.known_until,
-    m.minutes_expected,
-    m.minutes_present,
-    m.minutes_balance,
-    m.iops_mean,
-    m.iops_now,
-    m.iops_p99,
-    m.busy_iops_p95,
-    m.bytes_per_second_mean,
-    m.bytes_per_second_now,
-    m.bytes_per_second_p99,
-    m.queue_length_mean,
-    m.read_latency_ms,
-    m.write_latency_ms,
-    m.baseline_iops,
-    m.burst_iops,
-    m.baseline_bytes_per_second,
-    m.burst_bytes_per_second,
-    m.bucket_credits,
-    m.burst_balance_min_percent,
-    m.burst_balance_last_percent,
-    m.modelled_balance_last_percent,
-    m.credits_per_hour,
-    m.hours_to_exhaustion,
-    m.hours_to_exhaustion_low,
-    m.hours_to_exhaustion_high,
-    m.minutes_empty,
-    m.minutes_at_iops_limit,
-    m.minutes_at_throughput_limit,
-    m.minutes_at_instance_limit,
-    m.minutes_stalled,
-    m.minutes_throttled,
-    m.throttled_since,
-    m.demand_iops_p95,
-    m.demand_iops_p99,
-    m.demand_bytes_per_second_p95,
-    m.demand_bytes_per_second_p99,
-    m.demand_hours,
-    v.volume_type in ('st1', 'sc1') as is_hdd
-  from inventory.volume_hourly as v
-  left join metrics.volume_hourly as m
-    on v.hour = m.hour and v.account = m.account and v.region = m.region and v.volume_id = m.volume_id
-  left join inventory.instance_hourly as i
-    on v.hour = i.hour and v.account = i.account and v.region = i.region and v.instance_id = i.instance_id
-  left join burst as b on v.account = b.account and v.region = b.region and v.instance_id = b.instance_id
-  where v.hour = cast(:hour as timestamptz)
-),
-
-loaded as (
-  select
     *,
+    volume_type in ('st1', 'sc1') as is_hdd,
+    -- Where the baseline reaches the burst no credits are spent, and there is no BurstBalance.
+    bucket_credits is not null
+    and (baseline_iops < burst_iops or baseline_bytes_per_second < burst_bytes_per_second) as has_bucket,
     coalesce(
       instance_burst_hours <= :warn_hours
       and greatest(
@@ -137,7 +77,33 @@ loaded as (
       ) >= :part_percent / 100.0,
       false
     ) as instance_drains
-  from volume
+  from inventory.volume_hourly
+  left join metrics.volume_hourly using (hour, account, region, volume_id)
+  left join (
+    select
+      hour,
+      account,
+      region,
+      instance_id,
+      instance_type,
+      ebs_baseline_iops as instance_baseline_iops,
+      ebs_baseline_bytes_per_second as instance_baseline_bytes_per_second
+    from inventory.instance_hourly
+  ) as instance using (hour, account, region, instance_id)
+  left join burst using (account, region, instance_id)
+  left join (
+    select
+      account,
+      region,
+      volume_id,
+      volume_type as was_type,
+      size_gib as was_size_gib,
+      provisioned_iops as was_iops,
+      provisioned_throughput_mib_s as was_mib_s
+    from inventory.volume_hourly
+    where hour = cast(:hour as timestamptz) - interval '1 hour'
+  ) as an_hour_before using (account, region, volume_id)
+  where hour = cast(:hour as timestamptz)
 ),
 
 measured as (
@@ -167,7 +133,7 @@ measured as (
       as demand_over_baseline_ratio,
     ceil(:headroom_ratio * demand_iops_p99 / 100) * 100 as iops_to_buy,
     ceil(:headroom_ratio * demand_bytes_per_second_p99 / 1048576 / 5) * 5 as mib_s_to_buy
-  from loaded
+  from volume
 ),
 
 judged as (
@@ -177,10 +143,18 @@ judged as (
       when state <> 'in-use' or instance_id is null then 'It is not attached to an instance.'
       when minutes_present is null then 'CloudWatch did not answer for it.'
       when minutes_expected = 0 then 'It was attached too late in the hour to be judged.'
-      when baseline_iops is null then format('AWS states no limits for type %s.', volume_type)
+      when baseline_iops is null and volume_type = 'standard' then 'AWS states no limits for type standard.'
+      when baseline_iops is null then 'Its limits are not known: EC2 does not say its type, size or IOPS.'
+      when
+        (was_type, was_size_gib, was_iops, was_mib_s)
+        <> (volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s)
+        then format(
+          'It was changed in this hour (before: %s); from the next on it is judged by what it is now.',
+          concat_ws(', ', was_type, was_size_gib || ' GiB', was_iops || ' IOPS', was_mib_s || ' MiB/s')
+        )
       when minutes_present < minutes_expected * :known_percent / 100.0
         then format('CloudWatch has only %s of the %s minutes.', minutes_present, minutes_expected)
-      when bucket_credits is not null and coalesce(minutes_balance, 0) = 0
+      when has_bucket and coalesce(minutes_balance, 0) = 0
         then format('It is burstable (%s), but CloudWatch has no BurstBalance of it.', volume_type)
     end as unknown_because,
     coalesce(throttled_minutes >= :lasting_minutes, false) as is_throttled,
@@ -263,7 +237,7 @@ worded as (
   from accustomed
 ),
 
--- What to change it to, by the 99th percentile of demand with headroom, before the type's own limits.
+-- What to change it to, by the 99th percentile of demand with headroom; and what of it one volume of that type gives.
 wanted as (
   select
     *,
@@ -286,30 +260,17 @@ wanted as (
   from worded
 ),
 
--- gp3 gives 0.25 MiB/s for each IOPS; beyond the 3,000 that are included, IOPS take a GiB for 500 (io1 50, io2 1,000).
-limited as (
-  select
-    *,
-    case when advised_volume_type = 'gp3' then least(2000, wanted_mib_s) end as advised_throughput_mib_s,
-    case advised_volume_type
-      when 'gp3' then least(80000, greatest(wanted_iops, 4 * least(2000, wanted_mib_s)))
-      when 'io1' then least(64000, wanted_iops)
-      when 'io2' then least(256000, wanted_iops)
-    end as advised_iops
-  from wanted
-),
-
 advised as (
   select
-    *,
-    case advised_volume_type
-      when 'gp3' then greatest(size_gib, ceil(nullif(advised_iops, 3000) / 500))
-      when 'io1' then greatest(size_gib, ceil(advised_iops / 50))
-      when 'io2' then greatest(size_gib, ceil(advised_iops / 1000))
-    end as advised_size_gib,
-    advised_volume_type = volume_type and advised_iops <= base_iops
-    and coalesce(advised_throughput_mib_s <= base_mib_s, true) as is_at_its_end
-  from limited
+    w.*,
+    a.size_gib as advised_size_gib,
+    a.iops as advised_iops,
+    a.mib_s as advised_throughput_mib_s,
+    a.suffices,
+    w.advised_volume_type = w.volume_type and a.iops <= w.base_iops and coalesce(a.mib_s <= w.base_mib_s, true)
+      as is_at_its_end
+  from wanted as w
+  left join lateral inventory.ebs_volume_with(w.advised_volume_type, w.wanted_iops, w.wanted_mib_s, w.size_gib) as a on true
 ),
 
 priced as (
@@ -337,45 +298,23 @@ priced as (
     select
       json_agg(
         json_build_object(
-          'change_to', concat(o.volume_type, ' with ' || o.iops || ' IOPS and ' || o.mib_s || ' MiB/s'),
+          'change_to', concat(kind.volume_type, ' with ' || o.iops || ' IOPS and ' || o.mib_s || ' MiB/s'),
           'covers', need.covers, 'size_gib', o.size_gib,
-          'price_usd_per_month', inventory.ebs_usd_per_month(a.region, o.volume_type, o.size_gib, o.iops, o.mib_s)
+          'price_usd_per_month', inventory.ebs_usd_per_month(a.region, kind.volume_type, o.size_gib, o.iops, o.mib_s)
         )
-        order by need.covers asc, o.volume_type desc
+        order by need.covers asc, kind.volume_type desc
       ) as options
-    from (
-      select
-        d.covers,
-        ceil(:headroom_ratio * d.iops / 100) * 100 as iops,
-        ceil(:headroom_ratio * d.bytes_per_second / 1048576 / 5) * 5 as mib_s
-      from (values
-        ('p95 of demand', a.demand_iops_p95, a.demand_bytes_per_second_p95),
-        ('p99 of demand', a.demand_iops_p99, a.demand_bytes_per_second_p99)
-      ) as d (covers, iops, bytes_per_second)
-      where a.advised_volume_type = 'gp3'
-    ) as need
-    cross join lateral (
-      select
-        'gp3' as volume_type,
-        greatest(a.size_gib, ceil(nullif(greatest(3000, need.iops, 4 * need.mib_s), 3000) / 500)) as size_gib,
-        greatest(3000, need.iops, 4 * need.mib_s) as iops,
-        greatest(125, need.mib_s) as mib_s
-      where need.iops <= 80000 and need.mib_s <= 2000
-      union all
-      select
-        'gp2' as volume_type,
-        greatest(a.size_gib, ceil(need.iops / 3), case when need.mib_s > 128 then 334 end) as size_gib,
-        null as iops,
-        null as mib_s
-      where a.volume_type = 'gp2' and need.iops <= 16000 and need.mib_s <= 250
-      union all
-      select
-        a.volume_type,
-        greatest(a.size_gib, ceil(1024 * need.mib_s / case a.volume_type when 'st1' then 40 else 12 end)) as size_gib,
-        null as iops,
-        null as mib_s
-      where a.is_hdd and need.mib_s <= case a.volume_type when 'st1' then 500 else 192 end
+    from (values
+      ('p95 of demand', a.demand_iops_p95, a.demand_bytes_per_second_p95),
+      ('p99 of demand', a.demand_iops_p99, a.demand_bytes_per_second_p99)
+    ) as need (covers, iops, bytes_per_second)
+    cross join (values ('gp3'), (case when a.volume_type in ('gp2', 'st1', 'sc1') then a.volume_type end))
+      as kind (volume_type)
+    cross join lateral inventory.ebs_volume_with(
+      kind.volume_type, ceil(:headroom_ratio * need.iops / 100) * 100,
+      ceil(:headroom_ratio * need.bytes_per_second / 1048576 / 5) * 5, a.size_gib
     ) as o
+    where a.advised_volume_type = 'gp3' and o.suffices
   ) as option on true
 ),
 
@@ -397,7 +336,7 @@ advice_words as (
       )
     end as change_words,
     case
-      when advised_iops < wanted_iops or advised_throughput_mib_s < wanted_mib_s
+      when not suffices
         then ' That is all that one volume gives and less than it asks for: spread its load over several.'
       else ''
     end as limit_words,
@@ -491,7 +430,7 @@ select
         round(hours_to_exhaustion_low::numeric, 1), round(hours_to_exhaustion_high::numeric, 1),
         now_words, baseline_words
       )
-    when bucket_credits is null
+    when not has_bucket
       then format(
         'It keeps within its limits: %s of %s IOPS, %s of %s MiB/s, held back for %s min.',
         now_iops, base_iops, now_mib_s, base_mib_s, coalesce(minutes, 0)

@@ -218,6 +218,11 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
         300
     }
+    gaps = rows(warehouse, "select resource, status, reason from detect.coverage where status <> 'answered' order by 1")
+    assert [(gap["resource"], gap["status"]) for gap in gaps] == [
+        (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instances", "volumes")
+    ]
+    assert gaps[1]["reason"].startswith("5 volumes were not seen in that hour and are taken as of 20")
 
 
 def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:

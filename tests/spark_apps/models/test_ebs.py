@@ -46,6 +46,13 @@ TABLE: list[tuple[Any, ...]] = [
     ("sc1", 1024, None, None, 250, 250, 12, 80, TIB),
     ("sc1", 16384, None, None, 250, 250, 192, 250, 16 * TIB),
     ("standard", 100, None, None, None, None, None, None, None),
+    # What isn't known has no limits, nor has what they depend on.
+    (None, 100, None, None, None, None, None, None, None),
+    ("gp2", None, None, None, None, None, None, None, None),
+    ("gp3", None, None, None, 3000, 3000, 125, 125, None),
+    ("io1", 100, None, None, None, None, None, None, None),
+    ("io2", 100, None, None, None, None, None, None, None),
+    ("st1", None, None, None, None, None, None, None, None),
 ]
 
 
@@ -56,6 +63,43 @@ def test_limits_are_those_of_the_published_table(spark: SparkSession) -> None:
     for kind, size, iops, _, base, burst, base_mib_s, burst_mib_s, bucket in TABLE:
         rates = [None if mib_s is None else mib_s * MIB for mib_s in (base_mib_s, burst_mib_s)]
         assert got[kind, size, iops] == [base, burst, *rates, bucket], (kind, size)
+
+
+# gp2: GiB → seconds that a full bucket lasts at 3,000 IOPS, seconds that an empty one takes to fill.
+GP2_SECONDS = {
+    1: (1862, 54_000), 33: (1862, 54_000), 100: (2000, 18_000), 250: (2400, 7200),
+    334: (2703, 5389), 500: (3600, 3600), 750: (7200, 2400), 1000: (None, None), 5334: (None, None),
+}  # fmt: skip
+# TiB → baseline and burst MiB/s as AWS rounds them.
+ST1_MIB_S = {
+    0.125: (5, 31), 0.5: (20, 125), 1: (40, 250), 2: (80, 500), 3: (120, 500), 6: (240, 500), 12: (480, 500),
+    12.5: (500, 500), 13: (500, 500), 16: (500, 500),
+}  # fmt: skip
+SC1_MIB_S = {
+    0.125: (1.5, 10), 0.5: (6, 40), 1: (12, 80), 2: (24, 160), 3: (36, 240), 4: (48, 250), 10: (120, 250),
+    15: (180, 250), 16: (192, 250),
+}  # fmt: skip
+
+
+def test_how_long_buckets_last_and_take_to_fill_as_aws_publishes_it(spark: SparkSession) -> None:
+    disks = [("st1", int(tib * 1024)) for tib in ST1_MIB_S] + [("sc1", int(tib * 1024)) for tib in SC1_MIB_S]
+    frame = spark.createDataFrame(
+        [*(("gp2", size) for size in GP2_SECONDS), *disks], "volume_type string, size_gib int"
+    )
+    unset = {name: f.lit(None).cast("int") for name in ("provisioned_iops", "provisioned_throughput_mib_s")}
+    got = {(r.volume_type, r.size_gib): r for r in frame.withColumns(unset).withColumns(ebs.limits()).collect()}
+    for size, (lasts, fills) in GP2_SECONDS.items():
+        row = got["gp2", size]
+        if lasts is None:
+            assert row.bucket_credits is None and row.baseline_iops == row.burst_iops
+        else:
+            assert round(row.bucket_credits / (row.burst_iops - row.baseline_iops)) == lasts, size
+            assert round(row.bucket_credits / row.baseline_iops) == fills, size
+    for kind, published in (("st1", ST1_MIB_S), ("sc1", SC1_MIB_S)):
+        for tib, rates in published.items():
+            row = got[kind, int(tib * 1024)]
+            mib_s = (row.baseline_bytes_per_second / MIB, row.burst_bytes_per_second / MIB)
+            assert mib_s == pytest.approx(rates, abs=0.5), (kind, tib)
 
 
 def _plain(balance: float, spent: list[float], earned: float, credits: float) -> float:
