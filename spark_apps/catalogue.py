@@ -66,6 +66,7 @@ APPS: dict[str, SparkApp] = {
                 "kafka_commits",
                 "kafka_record_times",
                 "schema_registry",
+                "inventory.consumer_group_hourly",
             ),
             writes=(
                 "inventory.topic_hourly",
@@ -81,7 +82,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "state_stores",
             "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
-            reads=("changelog_values",),
+            reads=("changelog_values", "schema_registry", "inventory.registered_schema"),
             writes=(
                 "metrics.state_store_hourly",
                 "metrics.state_store_path_hourly",

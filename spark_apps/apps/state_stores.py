@@ -4,12 +4,14 @@ The log is read anew each hour, evenly sampled within bounds (see `spark_apps.so
 itself can say what compaction has left of older versions, and so an hour comes out the same whenever it is run. Spark
 types values exactly (`schema_of_variant`; its own inference would merge conflicts away), one of each that look alike,
 and counts equal shapes per stretch of the log; `spark_apps.models.schema_versions` finds versions and changes in those
-counts, per changelog.
+counts, per changelog. Values that a Schema Registry framed are counted by the id of their schema, and the schemas are
+compared (`spark_apps.models.registered_schemas`): a registry has few, so that is plain Python.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import pandas as pd
@@ -19,10 +21,14 @@ from pyspark.storagelevel import StorageLevel
 from streamwarden.config import Config
 
 from spark_apps.models.json_look_alikes import count_look_alikes
+from spark_apps.models.json_shapes import FRAMED
+from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
 from spark_apps.models.schema_report import Exemplar, Report
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.schema_registry import SchemaRegistry
+from spark_apps.warehouse_io import read_query
 
 _WINDOWED_SHARE = 0.9
 _PATHS = (
@@ -35,19 +41,43 @@ _CHANGES = (
     " new_type: string, old_presence: double, new_presence: double, old_count: bigint, new_count: bigint,"
     " breaks_backward: boolean, breaks_forward: boolean, strict_only: boolean, old_last_position: bigint,"
     " new_first_position: bigint, old_last_offset: string, new_first_offset: string, old_example: string,"
-    " new_example: string>>"
+    " new_example: string, old_schema_id: int, new_schema_id: int>>"
+)
+_SCHEMAS = (
+    "array<struct<schema_id: int, registered_as: string, format: string, values: bigint, first_offset: string,"
+    " last_offset: string>>"
 )
 _LOOK_ALIKES = "resource string, bucket int, value binary, count bigint, first bigint, last bigint"
-_REPORT = f"resource string, format string, readable bigint, versions int, paths {_PATHS}, changes {_CHANGES}"
+_REPORT = (
+    "resource string, format string, readable bigint, versions int, uncompared string,"
+    f" schemas {_SCHEMAS}, paths {_PATHS}, changes {_CHANGES}"
+)
+_REGISTERED = (
+    "cluster string, subject string, version int, schema_id int, schema_type string, definition string,"
+    " schema_references string"
+)
+_REFERENCES = "array<struct<name: string, subject: string, version: int>>"
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
     """All changelogs of all clusters, up to the end of the hour."""
     clusters = [cluster.name for cluster in config.kafka]
     sample = config.gathering.changelog_sample_values
-    return {
-        "changelog_values": read_clusters(spark, ChangelogValues, clusters, hour=hour.isoformat(), sample_values=sample)
+    sources = {
+        "changelog_values": read_clusters(
+            spark, ChangelogValues, clusters, hour=hour.isoformat(), sample_values=sample
+        ),
+        # What a registry has forgotten, or can't tell just now, still frames values.
+        "known_schemas": read_query(
+            spark,
+            "select cluster, null, null, schema_id, schema_type, definition, schema_references::text"
+            " from inventory.registered_schema",
+            _REGISTERED,
+        ),
     }
+    if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
+        sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries, levels="no")
+    return sources
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
@@ -58,7 +88,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     refused = topics.where("gap is not null").select("resource")
     values = rows.where("value is not null").join(f.broadcast(refused), "resource", "left_anti")
     # Small, and three tables are made from it.
-    report = schema_report(values, show_values=config.gathering.show_example_values).persist(
+    report = schema_report(values, _registered(sources), show_values=config.gathering.show_example_values).persist(
         StorageLevel.MEMORY_AND_DISK
     )
     named = topics.select("resource", "cluster", "topic")
@@ -103,13 +133,25 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
             _written_at("new_first_position").alias("new_first_at"),
             "old_example",
             "new_example",
+            "old_schema_id",
+            "new_schema_id",
         ),
     }
 
 
-def schema_report(values: DataFrame, *, show_values: bool) -> DataFrame:
+def _registered(sources: dict[str, DataFrame]) -> DataFrame | None:
+    """Versions of schemas that are registered, and schemas that once were; none: nobody looked."""
+    told = [sources[name] for name in ("schema_registry", "known_schemas") if name in sources]
+    columns = [column.split()[0] for column in _REGISTERED.split(", ")]
+    rows = [frame.select(*columns).where("schema_id is not null and definition is not null") for frame in told]
+    return reduce(DataFrame.unionByName, rows) if rows else None
+
+
+def schema_report(values: DataFrame, registered: DataFrame | None, *, show_values: bool) -> DataFrame:
     """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
-    shapes = shapes_of(values).persist(StorageLevel.MEMORY_AND_DISK)  # read twice: what to look at, then the report
+    # Read again and again: which schemas, what to look at, then the report.
+    shapes = shapes_of(values, registered).persist(StorageLevel.MEMORY_AND_DISK)
+    schemas = _schemas_of(shapes, registered) if registered is not None else {}
     wanted = shapes.groupBy("resource").applyInPandas(_wanted, "resource string, position bigint")
     # A name of its own: both sides of the cogroup come from the same frame.
     exemplars = values.join(f.broadcast(wanted), ["resource", "position"]).select(
@@ -118,27 +160,54 @@ def schema_report(values: DataFrame, *, show_values: bool) -> DataFrame:
         "partition",
         "offset",
         f.expr("try_validate_utf8(cast(value as string))").alias("text"),
+        f.when(f.expr("startswith(value, X'00')"), f.col("value")).alias("raw"),
     )
 
     def report(shapes: pd.DataFrame, exemplars: pd.DataFrame) -> pd.DataFrame:
-        return _report(shapes, exemplars, show_values=show_values)
+        return _report(shapes, exemplars, schemas, show_values=show_values)
 
     return (
         shapes.groupBy("resource").cogroup(exemplars.groupBy("exemplar_of")).applyInPandas(report, _REPORT)  # type: ignore[arg-type]
     )
 
 
-def shapes_of(values: DataFrame) -> DataFrame:
+def _schemas_of(shapes: DataFrame, registered: DataFrame) -> dict[str, dict[int, Registered]]:
+    """The schemas that frame values, by cluster and id, with what they and others refer to."""
+    seen = (
+        shapes.where(f.startswith("shape", f.lit(FRAMED)))
+        .select(_cluster().alias("cluster"), f.substring("shape", len(FRAMED) + 1, 10).cast("int").alias("schema_id"))
+        .distinct()
+    )
+    referred = (
+        registered.select("cluster", f.explode(f.from_json("schema_references", _REFERENCES)).alias("r"))
+        .select("cluster", "r.subject", "r.version")
+        .distinct()
+    )
+    needed = registered.join(f.broadcast(seen), ["cluster", "schema_id"], "left_semi").unionByName(
+        registered.join(f.broadcast(referred), ["cluster", "subject", "version"], "left_semi")
+    )
+    with_references = needed.withColumn("references", f.from_json("schema_references", _REFERENCES))
+    return registered_schemas([row.asDict(recursive=True) for row in with_references.distinct().collect()])
+
+
+def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFrame:
     """How many values of each shape stand in each bucket of a log, and the first and last of them."""
     edges = values.groupBy("resource").agg(
         f.percentile_approx("position", [i / BUCKETS for i in range(1, BUCKETS)], 1000).alias("edges")
     )
-    return (
+    look_alikes = (
         values.join(f.broadcast(edges), "resource")
         .select("resource", _bucket().alias("bucket"), "position", "value")
         .mapInArrow(count_look_alikes, _LOOK_ALIKES)  # type: ignore[arg-type]
-        .groupBy("resource", "bucket", _shape().alias("shape"))
-        .agg(f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last"))
+    )
+    is_registered = f.lit(False)
+    if registered is not None:
+        ids = registered.select("cluster", "schema_id").distinct().withColumn("is_registered", f.lit(True))
+        is_its = (_cluster() == f.col("cluster")) & (_frame() == f.col("schema_id"))
+        look_alikes = look_alikes.join(f.broadcast(ids), is_its, "left")
+        is_registered = f.coalesce("is_registered", is_registered)
+    return look_alikes.groupBy("resource", "bucket", _shape(is_registered).alias("shape")).agg(
+        f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last")
     )
 
 
@@ -151,19 +220,29 @@ def _bucket() -> Column:
     return below
 
 
-def _shape() -> Column:
+def _shape(is_registered: Column) -> Column:
     """The exact type of a JSON value, with precision left out of fractions; else what its bytes look like."""
     exact = f.expr("schema_of_variant(try_parse_json(cast(value as string)))")
     fractions = f.regexp_replace(exact, r"DECIMAL\([0-9]+,[1-9][0-9]*\)", "DOUBLE")
-    size = f.length("value")
+    # A serialised long begins with zeros as a frame does, but is always 8 bytes long.
+    may_be_long = (f.length("value") == 8) & ~is_registered
     return f.coalesce(
         fractions,
-        # A serialised long begins with zeros as a frame does, but is always 8 bytes long.
-        f.when((size == 8) & f.expr("substring(value, 1, 1) in (X'00', X'FF')"), "LONG")
-        .when((size > 5) & f.expr("substring(value, 1, 1) = X'00'"), "FRAMED")
+        f.when(may_be_long & f.expr("substring(value, 1, 1) in (X'00', X'FF')"), "LONG")
+        .when(_frame().isNotNull(), f.concat(f.lit(FRAMED), _frame()))
         .when(f.expr("is_valid_utf8(cast(value as string))") & ~f.contains(f.col("value"), f.lit(b"\x00")), "TEXT")
         .otherwise("BINARY"),
     )
+
+
+def _cluster() -> Column:
+    return f.regexp_extract("resource", "(.*)/", 1)
+
+
+def _frame() -> Column:
+    """The schema id in a Schema Registry's frame, where the value begins as one."""
+    schema_id = f.conv(f.hex(f.expr("substring(value, 2, 4)")), 16, 10).cast("bigint")
+    return f.when((f.length("value") >= 5) & f.expr("startswith(value, X'00')"), schema_id)
 
 
 def _topics(rows: DataFrame) -> DataFrame:
@@ -215,6 +294,8 @@ def _stores(topics: DataFrame, rows: DataFrame, report: DataFrame) -> DataFrame:
             known("values_profiled", 0),
             known("values_total", 0),
             known("versions"),
+            known("uncompared"),
+            f.to_json("schemas").alias("schemas"),
             known("bytes", 0),
             known("first_at"),
             known("last_at"),
@@ -247,19 +328,31 @@ def _wanted(shapes: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"resource": shapes["resource"].iloc[0], "position": positions})
 
 
-def _report(shapes: pd.DataFrame, exemplars: pd.DataFrame, *, show_values: bool) -> pd.DataFrame:
-    profile = _profile(shapes)
-    known = {row.position: Exemplar(row.partition, row.offset, row.text) for row in exemplars.itertuples(index=False)}
+def _report(
+    shapes: pd.DataFrame,
+    exemplars: pd.DataFrame,
+    schemas: dict[str, dict[int, Registered]],
+    *,
+    show_values: bool,
+) -> pd.DataFrame:
+    profile, resource = _profile(shapes), shapes["resource"].iloc[0]
+    known = {
+        row.position: Exemplar(row.partition, row.offset, row.text, row.raw)
+        for row in exemplars.itertuples(index=False)
+    }
     report = Report(profile, known, show_values=show_values)
+    registered = RegisteredReport(profile, known, schemas.get(resource.rpartition("/")[0], {}))
     return pd.DataFrame(
         [
             {
-                "resource": shapes["resource"].iloc[0],
+                "resource": resource,
                 "format": profile.format,
                 "readable": profile.readable_values,
-                "versions": profile.newest_version,
-                "paths": report.path_rows(),
-                "changes": report.change_rows(),
+                "versions": profile.newest_version + registered.versions,
+                "uncompared": registered.uncompared,
+                "schemas": registered.schema_rows() or None,
+                "paths": report.path_rows() + registered.path_rows(),
+                "changes": report.change_rows() + registered.change_rows(),
             }
         ]
     )

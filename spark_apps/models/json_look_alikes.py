@@ -38,6 +38,12 @@ _BROKEN = "|".join(
 )
 
 
+def _is_framed(value: pa.Array) -> pa.Array:
+    """Whether a Schema Registry's frame is all that matters of it; what is as long as a serialised long may be one."""
+    size = pc.binary_length(value)
+    return pc.and_(pc.starts_with(value, b"\0"), pc.and_(pc.greater_equal(size, 5), pc.not_equal(size, 8)))
+
+
 def count_look_alikes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For `mapInArrow`: (resource, bucket, position, value) → (resource, bucket, value, count, first, last).
 
@@ -48,6 +54,7 @@ def count_look_alikes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
         value = batch.column("value")
         pattern = pc.replace_substring_regex(value, _CONTENTS, _KEPT)
         pattern = pc.if_else(pc.match_substring_regex(value, _BROKEN), value, pattern)
+        pattern = pc.if_else(_is_framed(value), pc.binary_slice(value, 0, 5), pattern)
         keys = [batch.column("resource"), batch.column("bucket"), pattern]
         rows = pa.array(range(batch.num_rows), pa.int32())
         counted = (

@@ -18,8 +18,10 @@ Path = tuple[str, ...]
 
 ELEMENT = "[]"
 MAP_KEY = "*"
-FORMATS = {"FRAMED": "framed", "LONG": "long", "BINARY": "binary", "TEXT": "string"}
-"""Shapes that aren't JSON, as `state_stores` names them, with the type they have here."""
+FRAMED = "FRAMED "
+"""How the shape of a value begins that a Schema Registry framed; its schema id follows."""
+FORMATS = {"LONG": "long", "BINARY": "binary", "TEXT": "string"}
+"""Other shapes that aren't JSON, as `state_stores` names them, with the type they have here."""
 
 _TOKEN = re.compile(
     r"(?P<object>OBJECT<)|(?P<array>ARRAY<)|(?P<end>>)|(?P<comma>, ?)|(?P<scalar>[A-Z]+(?:\(\d+,\d+\))?)"
@@ -45,8 +47,8 @@ _MAP_PRESENCE = 0.2
 @lru_cache(maxsize=20_000)
 def paths_of(shape: str) -> tuple[tuple[Path, str], ...]:
     """Path and type of every node of a shape; a scalar at the root is text that happens to be JSON: `string`."""
-    if shape in FORMATS:
-        return (((), FORMATS[shape]),)
+    if shape in FORMATS or shape.startswith(FRAMED):
+        return (((), FORMATS.get(shape, "framed")),)
     if not shape.startswith(("OBJECT<", "ARRAY<")):
         return (((), "string"),)
     found: list[tuple[Path, str]] = []

@@ -25,6 +25,8 @@ class Exemplar(NamedTuple):
     partition: int
     offset: int
     text: str | None
+    raw: bytes | None = None
+    """The value as it is, where a Schema Registry framed it."""
 
     @property
     def place(self) -> str:
@@ -109,6 +111,8 @@ class Report:
                     "new_first_offset": self._place(new.kind.first),
                     "old_example": self._example(change.path, old.type, old.kind.last),
                     "new_example": self._example(change.path, new.type, new.kind.first),
+                    "old_schema_id": None,
+                    "new_schema_id": None,
                 }
             )
         return rows

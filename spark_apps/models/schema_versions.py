@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Maps, Path
+from spark_apps.models.json_shapes import ELEMENT, FRAMED, MAP_KEY, Maps, Path
 
 BUCKETS = 64
 SURPRISE = 14.0
@@ -28,6 +28,7 @@ MIN_VALUES = 20
 ABSENT = "absent"
 NUMBERS = ("integer", "number")
 _MAX_EXEMPLARS = 6000
+_LATEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,16 @@ class Profile:
         return found
 
     @cached_property
+    def framed(self) -> dict[int, Kind]:
+        """Values that a Schema Registry framed, by the id of their schema."""
+        found: dict[int, Kind] = {}
+        for row in self.shapes:
+            if row.shape.startswith(FRAMED):
+                schema_id, kind = int(row.shape.removeprefix(FRAMED)), _kind_of(row)
+                found[schema_id] = found[schema_id] + kind if schema_id in found else kind
+        return found
+
+    @cached_property
     def format(self) -> str:
         """What the newest values are."""
         exposure = self.exposure(())
@@ -237,10 +248,19 @@ class Profile:
 
     def wanted_positions(self) -> list[int]:
         """Records that are worth looking at: first and last of each kind, and a bounded number in between."""
-        ends = {position for kind in self.kinds.values() for position in (kind.first, kind.last)}
+        kinds = (*self.kinds.values(), *self.framed.values())
+        ends = {position for kind in kinds for position in (kind.first, kind.last)}
+        if self.format == "framed":  # their schemas tell what they hold
+            return sorted(ends)
         between = sorted({p for row in self.shapes for p in (row.first, row.last)} - ends)
         step = max(1, len(between) // _MAX_EXEMPLARS + 1)
         return sorted(ends)[: 4 * _MAX_EXEMPLARS] + between[::step]
+
+
+def _kind_of(row: ShapeCount) -> Kind:
+    counts, firsts, lasts = np.zeros(BUCKETS, np.int64), np.full(BUCKETS, _LATEST), np.full(BUCKETS, -1, np.int64)
+    counts[row.bucket], firsts[row.bucket], lasts[row.bucket] = row.count, row.first, row.last
+    return Kind(counts, firsts, lasts)
 
 
 def _tabulate(shapes: Sequence[ShapeCount], paths: Mapping[str, set[tuple[Path, str]]]) -> dict[tuple[Path, str], Kind]:
@@ -270,7 +290,7 @@ def _tabulate(shapes: Sequence[ShapeCount], paths: Mapping[str, set[tuple[Path, 
     )
     size = (len(ids), BUCKETS)
     counts = np.zeros(size, dtype=np.int64)
-    firsts = np.full(size, np.iinfo(np.int64).max)
+    firsts = np.full(size, _LATEST)
     lasts = np.full(size, -1, dtype=np.int64)
     np.add.at(counts, (kind, bucket), count)
     np.minimum.at(firsts, (kind, bucket), first)

@@ -1,5 +1,7 @@
 """Schema Registries over REST, as Confluent's and Karapace speak it: one row per version of a subject.
 
+Option `levels`: `no` leaves the compatibility levels out, and with them all calls but one for a page of schemas.
+
 Reads: `GET /schemas` page by page, `GET /config` and `GET /config/{subject}` (8 at once). Needs: the right to read the
 subjects and their compatibility. A registry that wants to be spared (429, 5xx) is asked again a little later, twice.
 Where one subject isn't answered its compatibility is null and a gap row says why; a registry that falls silent is one
@@ -153,12 +155,13 @@ class SchemaRegistryReader(ClusterReader):
         yield from self.batches([answered])  # also by a registry without a subject
         levels: dict[str, tuple[str | None, str | None]] = {}
         gaps: dict[str, str] = {}
+        has_levels = self.options.get("levels") != "no"
         try:
-            common = registry.compatibility()
+            common = registry.compatibility() if has_levels else None
         except Refused as error:
             common, gaps[resource] = None, f"refused: {error}."
         for page in registry.schemas():
-            new = sorted({schema["subject"] for schema in page} - levels.keys())
+            new = sorted({schema["subject"] for schema in page} - levels.keys()) if has_levels else []
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 for subject, own in zip(new, pool.map(lambda s: _own_level(registry, s), new), strict=True):
                     if isinstance(own, Refused):
@@ -166,7 +169,9 @@ class SchemaRegistryReader(ClusterReader):
                         gaps[f"{resource} subject {subject}"] = f"refused: {own}."
                     else:
                         levels[subject] = (own, "subject") if own else (common, "global" if common else None)
-            yield from self.batches(answered | _row(schema, *levels[schema["subject"]]) for schema in page)
+            yield from self.batches(
+                answered | _row(schema, *levels.get(schema["subject"], (None, None))) for schema in page
+            )
         if len(gaps) > AT_ONCE:  # it went silent: that is one reason, not one for each subject
             gaps = {resource: next(reversed(gaps.values()))}
         yield from self.batches(self.gap_row(cluster, where, gap) for where, gap in gaps.items())

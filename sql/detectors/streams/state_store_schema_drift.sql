@@ -6,13 +6,13 @@ maturity: stable
 reads: [metrics.state_store_hourly, metrics.state_store_change_hourly]
 identity: [cluster, topic]
 params:
-  min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance"}
-  min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required"}
+  min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance; of registered schemas one is enough"}
+  min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required; a registered schema says it"}
   strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields, or fractions in an integer field; most JSON readers don't"}
 clear_after_hours: 2
 runbook: |
-  1. Read which path changed, from which offset on, and compare the two examples with what the application's current
-     and previous release expect.
+  1. Read which path changed, from which offset on, and compare the two examples (or the two registered schemas) with
+     what the application's current and previous release expect.
   2. Critical: the release that writes the new values can't restore the old ones. Before any restart or rebalance, give
      it a reader that accepts both (a default for a missing field, a union for a changed type), or rewrite the old values:
      read them, upgrade them, and put them back through the application.
@@ -22,17 +22,19 @@ runbook: |
   5. The ticket closes once the log holds no old values any more: compaction took them, or they were rewritten.
 blind_spots: |
   The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
-  Strings are strings: a new constant of an enumeration isn't judged. Inside arrays a value counts, not each element.
-  Values framed by a Schema Registry are recognised but not compared. In a large log the values are a sample; a version
-  of fewer than 0.1 % of them may be missed. In a compacted log old records are final states: a field that only young
-  records lack looks like one that was removed, if it is gone at a stroke.
+  Strings in JSON are strings: a new constant of an enumeration is judged only where a schema is registered. Inside
+  arrays a value counts, not each element. Values framed by a Schema Registry are judged by their registered schemas, not
+  by what they hold; a schema id that no registry knows can't be judged. A long counter and a frame of 8 bytes look alike
+  where the id isn't known. In a large log the values are a sample; a version of fewer than 0.1 % of them may be missed.
+  In a compacted log old records are final states: a field that only young records lack looks like one that was removed,
+  if it is gone at a stroke. Who asks the store through the application (interactive queries) isn't seen.
 */
 with changes as (
   select
     c.*,
     case
       when c.strict_only and :strict_readers = 0 then 'info'
-      when least(c.old_count, c.new_count) < :min_values then 'info'
+      when c.old_schema_id is null and least(c.old_count, c.new_count) < :min_values then 'info'
       when c.breaks_backward then 'critical'
       when c.breaks_forward then 'warning'
       else 'info'
@@ -49,6 +51,7 @@ described as (
       order by array_position(array['critical', 'warning', 'info'], weight), old_version, path
     ) as rank,
     case
+      when change = 'field_made_required' then format('%s (%s) must always be there now', path, new_type)
       when old_type is null then format('%s (%s) was added', path, new_type)
       when change = 'field_made_optional' then format('%s (%s) is no longer always there', path, old_type)
       when new_type is null then format('%s (%s) was removed', path, old_type)
@@ -83,6 +86,7 @@ by_store as (
         'old_type', old_type, 'new_type', new_type,
         'breaks_backward', breaks_backward, 'breaks_forward', breaks_forward,
         'old_version', old_version, 'new_version', new_version,
+        'old_schema_id', old_schema_id, 'new_schema_id', new_schema_id,
         'old_values', old_count, 'new_values', new_count,
         'old_last_offset', old_last_offset, 'new_first_offset', new_first_offset,
         'old_last_at', old_last_at, 'new_first_at', new_first_at,
@@ -93,9 +97,44 @@ by_store as (
   group by cluster, topic
 ),
 
+-- Who reads it is told, not judged: it comes from the newest hour known, and to know nothing of groups blocks nothing.
+groups_known as (
+  select
+    cluster,
+    max(hour) as hour
+  from inventory.consumer_group_hourly
+  where hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+  group by cluster
+),
+
+readers as (
+  select
+    s.cluster,
+    s.topic,
+    jsonb_agg(
+      jsonb_build_object('group', g.group_id, 'state', lower(g.state), 'members', g.members)
+      order by g.group_id = s.application_id desc, g.group_id asc
+    ) as read_by
+  from metrics.state_store_hourly as s
+  inner join groups_known as k on s.cluster = k.cluster
+  inner join inventory.consumer_group_hourly as g on k.cluster = g.cluster and k.hour = g.hour
+  where
+    s.hour = cast(:hour as timestamptz)
+    and (
+      g.group_id = s.application_id
+      or exists (
+        select 1
+        from metrics.consumer_partition_hourly as p
+        where p.hour = g.hour and p.cluster = g.cluster and p.group_id = g.group_id and p.topic = s.topic
+      )
+    )
+  group by s.cluster, s.topic
+),
+
 judged as (
   select
     s.*,
+    coalesce(r.read_by, jsonb_build_array(jsonb_build_object('group', s.application_id))) as read_by,
     b.breaking,
     b.harmless,
     b.what_broke,
@@ -113,14 +152,17 @@ judged as (
       when s.records is null then 'it couldn''t be read; see the hour''s coverage'
       when s.values_profiled = 0 then 'its log holds no values'
       when coalesce(b.worst, 'info') <> 'info' then null
-      when s.values_profiled < :min_profiled then format('%s values are too few to judge', s.values_profiled)
-      when s.format = 'framed' then 'its values are framed by a Schema Registry, and no registry is read'
+      when s.uncompared is not null then s.uncompared
+      when s.format = 'framed' and s.schemas is null then 'its values are framed by a Schema Registry'
+      when s.values_profiled < :min_profiled and s.format <> 'framed'
+        then format('%s values are too few to judge', s.values_profiled)
       when s.format in ('string', 'binary') then format('its values are %s, not JSON', s.format)
       when s.unreadable_values * 2 > s.values_profiled
         then format('%s of %s values aren''t %s', s.unreadable_values, s.values_profiled, s.format)
     end as why_not
   from metrics.state_store_hourly as s
   left join by_store as b on s.cluster = b.cluster and s.topic = b.topic
+  left join readers as r on s.cluster = r.cluster and s.topic = r.topic
   where s.hour = cast(:hour as timestamptz)
 )
 
@@ -144,6 +186,8 @@ select
   new_first_offset,
   changed_at,
   changes,
+  coalesce(schemas, '[]') as registered_schemas,
+  read_by,
   format('%s/%s', cluster, topic) as resource,
   case when why_not is not null then 'skip' when worst = 'info' then 'ok' else 'alarm' end as status,
   case worst when 'warning' then 'warning' else 'critical' end as severity,

@@ -25,6 +25,7 @@ from spark_apps.models.json_shapes import paths_of
 from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
 from tests.spark_apps.models.test_schema_versions import shape
+from tests.spark_apps.sources.registry import registry
 
 pytestmark = pytest.mark.slow
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -195,6 +196,100 @@ def test_values_that_arent_json_are_named_and_windows_are_seen(
     assert {t: (s["format"], s["windowed"], found[t]["status"]) for t, s in stores.items()} == topics
     slips = stores[list(topics)[-1]]
     assert (slips["unreadable_values"], slips["tombstones"], slips["values_profiled"]) == (10, 10, 200)
+
+
+def framed(schema_id: int, payload: bytes = b"\x06abc\x02") -> bytes:
+    return b"\x00" + struct.pack(">i", schema_id) + payload
+
+
+def avro(*fields: tuple[str, Any]) -> str:
+    return json.dumps(
+        {"type": "record", "name": "Order", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+    )
+
+
+def registered(schema_id: int, subject: str, version: int, kind: str, schema: str, *imports: str) -> dict[str, Any]:
+    row = {"subject": subject, "version": version, "id": schema_id, "schemaType": kind, "schema": schema}
+    references = [{"name": f"{name}.proto", "subject": name, "version": 1} for name in imports]
+    return row | ({"references": references} if references else {})
+
+
+MONEY = 'syntax = "proto3"; message Money { int64 units = 1; }'
+BILL = 'syntax = "proto3"; import "money.proto"; message Other {} message Bill { Money sum = 1; %s }'
+SCHEMAS = [
+    registered(101, "orders-value", 1, "AVRO", avro(("id", "int"), ("name", "string"))),
+    registered(102, "orders-value", 2, "AVRO", avro(("id", "long"), ("name", "string"))),
+    registered(103, "orders-value", 3, "AVRO", avro(("id", "long"), ("name", "string"), ("tier", "string"))),
+    registered(104, "money", 1, "PROTOBUF", MONEY),
+    registered(105, "bills-value", 1, "PROTOBUF", BILL % "string who = 2;", "money"),
+    registered(106, "bills-value", 2, "PROTOBUF", BILL % "string who = 2; int32 line = 3;", "money"),
+    registered(107, "carts-value", 1, "JSON", '{"type": "object", "properties": {"a": {"type": "string"}}}'),
+    registered(108, "carts-value", 2, "JSON", '{"type": "object", "properties": {"a": {"type": ["string", "null"]}}}'),
+    registered(109, "bills-value", 3, "PROTOBUF", 'import "nowhere.proto";'),
+]
+
+
+@pytest.fixture
+def schema_registry(cluster: Config, tmp_path: Path) -> Iterable[Config]:
+    """The config with a Schema Registry that knows SCHEMAS."""
+    with registry(SCHEMAS) as (url, _):
+        told = cluster.model_dump(mode="json", include={"kafka", "gathering"})
+        told["kafka"][0]["schema_registry"] = {"url": f"{url}/good"}
+        (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(told))
+        yield load_config(tmp_path / "streamwarden.yaml")
+
+
+def test_framed_values_are_judged_by_their_registered_schemas(
+    changelog: Any, run_hour: Any, schema_registry: Config, warehouse: sa.Engine
+) -> None:
+    bill = b"\x02\x02\x0a\x02\x08\x05"  # the file's second message
+    topics = {
+        "widened": changelog([framed(101)] * 60 + [framed(102)] * 60),
+        "grown": changelog([framed(101)] * 60 + [framed(102)] * 60 + [framed(103)] * 60),
+        "back": changelog([framed(102)] * 60 + [framed(103)] * 30 + [framed(102)] * 90),
+        "added": changelog([framed(105, bill)] * 60 + [framed(106, bill)] * 60),
+        "nullable": changelog([framed(107, b'{"a":"x"}')] * 60 + [framed(108, b'{"a":null}')] * 6),
+        "one": changelog([framed(101)] * 10),
+        "short": changelog([framed(101, b"\x02\x02a")] * 60),  # as long as a serialised long
+        "unknown": changelog([framed(101)] * 60 + [framed(77)] * 60),
+        "broken": changelog([framed(105, bill)] * 60 + [framed(109, bill)] * 60),
+        "moved": changelog([order(i) for i in range(60)] + [framed(101)] * 60),
+    }
+    rows = run_hour(config=schema_registry)
+    found = {name: (rows[topic]["status"], rows[topic]["severity"]) for name, topic in topics.items()}
+    alarms = {"widened": "warning", "grown": "critical", "back": "warning", "nullable": "warning", "moved": "critical"}
+    assert {name: severity for name, (status, severity) in found.items() if status == "alarm"} == alarms
+    assert {name for name, (status, _) in found.items() if status == "ok"} == {"added", "one", "short"}
+    assert "schema 77 isn't known to any registry" in rows[topics["unknown"]]["reason"]
+    assert "schema 109 (bills-value v3) doesn't compile" in rows[topics["broken"]]["reason"]
+    assert "$.tier (string) was added" in rows[topics["grown"]]["reason"]
+    query = "select * from metrics.state_store_change_hourly where topic = :topic order by old_version, path"
+    grown = select(warehouse, query, topic=topics["grown"])
+    assert [(c["old_schema_id"], c["path"], c["change"], c["breaks_backward"], c["breaks_forward"]) for c in grown] == [
+        (101, "$.id", "type_widened", False, True),
+        (101, "$.tier", "field_added", True, False),
+        (102, "$.tier", "field_added", True, False),
+    ]
+    assert {(c["new_schema_id"], c["old_count"], c["new_count"], c["new_first_offset"]) for c in grown} == {
+        (103, 60, 60, "0:60")
+    }
+    back = select(warehouse, query, topic=topics["back"])
+    assert [(c["path"], c["change"], c["old_schema_id"], c["new_schema_id"]) for c in back] == [
+        ("$.tier", "field_removed", 103, 102)
+    ]
+
+
+def test_a_registry_that_is_silent_now_has_said_it_before(
+    changelog: Any, run_hour: Any, schema_registry: Config, cluster: Config, warehouse: sa.Engine
+) -> None:
+    with warehouse.begin() as connection:
+        connection.execute(
+            sa.text("insert into inventory.registered_schema values ('shop', :id, 'AVRO', :schema, null)"),
+            [{"id": row["id"], "schema": row["schema"]} for row in SCHEMAS[:3]],
+        )
+    topic = changelog([framed(102)] * 60 + [framed(103)] * 60)
+    found = run_hour(config=cluster)[topic]
+    assert (found["status"], found["severity"]) == ("alarm", "critical")
 
 
 def test_a_large_log_is_sampled_and_a_rare_old_version_found(

@@ -111,7 +111,7 @@ def test_an_object_that_goes_isnt_told_again_for_each_of_its_fields() -> None:
 
 
 def test_a_format_that_changes_breaks_both_ways() -> None:
-    found = profile([{"a": 1}] * 300 + ["FRAMED"] * 300)
+    found = profile([{"a": 1}] * 300 + ["FRAMED 7"] * 300)
     assert [(render(c.path), c.change, c.old.type, c.new.type) for c in found.changes] == [
         ("$", "type_changed", "object", "framed")
     ]

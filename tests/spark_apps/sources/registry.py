@@ -50,7 +50,7 @@ class _Registry(BaseHTTPRequestHandler):
     def good(self, what: str, rest: list[str], told: dict[str, str]) -> None:
         if what == "schemas" and not rest and set(told) <= {"offset", "limit"}:
             first = int(told.get("offset", 0))
-            self._send(200, SCHEMAS[first : first + min(int(told.get("limit", MOST)), MOST)])
+            self._send(200, self.server.schemas[first : first + min(int(told.get("limit", MOST)), MOST)])
         elif what == "config" and not rest and not told:
             self._send(200, {"compatibilityLevel": "BACKWARD"})
         elif what == "config" and len(rest) == 1 and not told:
@@ -64,7 +64,7 @@ class _Registry(BaseHTTPRequestHandler):
     def all_at_once(self, what: str, rest: list[str], told: dict[str, str]) -> None:
         """An older one, that knows no pages."""
         if what == "schemas":
-            self._send(200, SCHEMAS)
+            self._send(200, self.server.schemas)
         else:
             self.good(what, rest, told)
 
@@ -142,15 +142,16 @@ class _Registry(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    schemas: list[dict[str, Any]]
     asked: Counter[tuple[str, str]]
     over: threading.Event
 
 
 @contextmanager
-def registry() -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
+def registry(schemas: list[dict[str, Any]] = SCHEMAS) -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
     """Its address, to which a behaviour is added as path, and how often what was asked."""
     server = _Server(("127.0.0.1", 0), _Registry)
-    server.asked, server.over = Counter(), threading.Event()
+    server.schemas, server.asked, server.over = schemas, Counter(), threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", server.asked

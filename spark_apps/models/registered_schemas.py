@@ -1,0 +1,232 @@
+"""Versions of a log whose values are framed by a Schema Registry: one for each schema id (magic byte 0, then the id).
+
+Each schema is compared with the one that is written now, as rows like those of inferred schemas. What can't be compared
+(an id that no registry knows, a schema that doesn't compile) is said, and never passes for unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from spark_apps.models.avro_schema import AvroSchema
+from spark_apps.models.json_schema import JsonSchema
+from spark_apps.models.json_shapes import render
+from spark_apps.models.protobuf_schema import ProtobufSchema
+from spark_apps.models.schema_changes import NotComparable, Schema, changes
+from spark_apps.models.schema_report import Exemplar
+from spark_apps.models.schema_versions import SURPRISE, Kind, Profile
+
+HEAD = 5
+"""Bytes of magic byte and schema id."""
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A schema of a registry."""
+
+    schema_id: int
+    type: str
+    definition: str
+    imports: Mapping[str, str]
+    """Schemas that it builds on, theirs too, by the names that it calls them."""
+    versions: tuple[tuple[str, int], ...]
+    """Subjects and their versions that it is registered as."""
+
+    @property
+    def name(self) -> str:
+        told = ", ".join(f"{subject} v{version}" for subject, version in self.versions)
+        return f"schema {self.schema_id} ({told})" if told else f"schema {self.schema_id}"
+
+    def of_values_like(self, raw: bytes) -> Schema:
+        """The schema of values like this one: of Protobuf, of the message that it names."""
+        match self.type:
+            case "AVRO":
+                return AvroSchema(self.definition, self.imports)
+            case "JSON":
+                return JsonSchema(self.definition, self.imports)
+            case "PROTOBUF":
+                return ProtobufSchema(self.definition, self.imports, message_indexes(raw))
+        raise NotComparable(f"is of type {self.type}, which isn't known here")
+
+
+def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Registered]]:
+    """Schemas by cluster and id. Rows: cluster, subject, version, schema_id, schema_type, definition, references."""
+    by_version = {(row["cluster"], row["subject"], row["version"]): row for row in rows}
+    versions: dict[tuple[str, int], set[tuple[str, int]]] = {}
+    for row in rows:
+        told = {(row["subject"], row["version"])} if row["subject"] is not None else set()
+        versions.setdefault((row["cluster"], row["schema_id"]), set()).update(told)
+    found: dict[str, dict[int, Registered]] = {}
+    for row in rows:
+        cluster, schema_id = row["cluster"], row["schema_id"]
+        imports = dict(_imports(row, by_version, frozenset()))
+        found.setdefault(cluster, {})[schema_id] = Registered(
+            schema_id, row["schema_type"], row["definition"], imports, tuple(sorted(versions[cluster, schema_id]))
+        )
+    return found
+
+
+def _imports(
+    row: Mapping[str, Any], by_version: Mapping[Any, Any], within: frozenset[Any]
+) -> Iterator[tuple[str, str]]:
+    """References that nobody knows are left out: whoever needs one says so."""
+    for reference in row["references"] or ():
+        key = (row["cluster"], reference["subject"], reference["version"])
+        if key in by_version and key not in within:
+            yield reference["name"], by_version[key]["definition"]
+            yield from _imports(by_version[key], by_version, within | {key})
+
+
+def message_indexes(raw: bytes) -> list[int]:
+    """Which message of a Protobuf file a value is of: zigzag varints behind the id, their number first; 0 is [0]."""
+    numbers = _varints(raw[HEAD:])
+    count = next(numbers, 0)
+    return list(islice(numbers, count)) if count > 0 else [0]
+
+
+def _varints(raw: bytes) -> Iterator[int]:
+    value = shift = 0
+    for byte in raw:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            yield (value >> 1) ^ -(value & 1)
+            value = shift = 0
+
+
+class RegisteredReport:
+    """Rows for the warehouse: the schemas that frame a log's values, oldest first, and what changed since each."""
+
+    def __init__(self, profile: Profile, exemplars: Mapping[int, Exemplar], known: Mapping[int, Registered]) -> None:
+        self.framed = profile.framed if profile.format == "framed" else {}
+        self.exemplars = exemplars
+        self.known = known
+        self.exposure = sum((kind.counts for kind in self.framed.values()), np.zeros(1, dtype=np.int64))
+        self.ids = sorted(self.framed, key=lambda schema_id: self.framed[schema_id].first)
+        self._first_version = profile.newest_version
+        self._schemas: dict[int, Schema] = {}
+        self._troubles: dict[int, str] = {}
+        for schema_id in self.ids:
+            try:
+                self._schemas[schema_id] = self._schema(schema_id)
+            except NotComparable as trouble:
+                name = known[schema_id].name if schema_id in known else f"schema {schema_id}"
+                self._troubles[schema_id] = f"{name} {trouble}"
+
+    def _schema(self, schema_id: int) -> Schema:
+        if schema_id not in self.known:
+            raise NotComparable("isn't known to any registry that is read")
+        exemplar = self.exemplars.get(self.framed[schema_id].last)
+        return self.known[schema_id].of_values_like(exemplar.raw if exemplar and exemplar.raw else b"")
+
+    @property
+    def versions(self) -> int:
+        """How many there are beyond the first."""
+        return max(len(self.ids) - 1, 0)
+
+    @property
+    def uncompared(self) -> str | None:
+        """Why not all could be compared."""
+        told = list(self._troubles.values())
+        more = f"; and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        return "; ".join(told[:_MOST_TOLD]) + more if told else None
+
+    @cached_property
+    def current(self) -> int:
+        """The schema that is written now: of those that haven't ended the one that came last."""
+        lasting = [schema_id for schema_id in self.ids if not self._has_ended(self.framed[schema_id])]
+        return (lasting or self.ids)[-1]
+
+    def _has_ended(self, kind: Kind) -> bool:
+        """Whether so many values without it would be a surprise if it were still written as often as it was."""
+        first, last = kind.span
+        share = kind.total / int(self.exposure[first : last + 1].sum())
+        return bool(share * self.exposure[last + 1 :].sum() >= SURPRISE)
+
+    def _is_another_kind(self, schema_id: int) -> bool:
+        """Whether a topic holds values of two subjects side by side: those are no versions of each other."""
+        mine, current = ({subject for subject, _ in self.known[each].versions} for each in (schema_id, self.current))
+        return bool(mine and current) and not mine & current and not self._has_ended(self.framed[schema_id])
+
+    def schema_rows(self) -> list[dict[str, Any]]:
+        """One entry for each schema, as evidence."""
+        return [
+            {
+                "schema_id": schema_id,
+                "registered_as": self.known[schema_id].name if schema_id in self.known else None,
+                "format": self.known[schema_id].type if schema_id in self.known else None,
+                "values": self.framed[schema_id].total,
+                "first_offset": self._place(self.framed[schema_id].first),
+                "last_offset": self._place(self.framed[schema_id].last),
+            }
+            for schema_id in self.ids
+        ]
+
+    def path_rows(self) -> list[dict[str, Any]]:
+        """One row per version and path."""
+        return [
+            {
+                "version": self._version(schema_id),
+                "path": render(place.path),
+                "type": place.type,
+                "count": self.framed[schema_id].total,
+                "parents": self.framed[schema_id].total,
+                "enum_values": None,
+                "first_position": self.framed[schema_id].first,
+                "last_position": self.framed[schema_id].last,
+                "first_offset": self._place(self.framed[schema_id].first),
+                "last_offset": self._place(self.framed[schema_id].last),
+                "example": None,
+            }
+            for schema_id, schema in self._schemas.items()
+            for place in schema.places().values()
+        ]
+
+    def change_rows(self) -> list[dict[str, Any]]:
+        """One row per change between a schema of the log and the one that is written now."""
+        if not self.ids or self.current not in self._schemas:
+            return []
+        new, rows = self.framed[self.current], {}
+        for schema_id, schema in self._schemas.items():
+            if schema_id == self.current or self._is_another_kind(schema_id):
+                continue
+            old, version = self.framed[schema_id], self._version(schema_id)
+            for change in changes(schema, self._schemas[self.current]):
+                rows[version, change.path, change.change] = {
+                    "path": render(change.path),
+                    "change": change.change,
+                    "old_version": version,
+                    "new_version": self._version(self.current),
+                    "old_type": change.old_type,
+                    "new_type": change.new_type,
+                    "old_presence": None,
+                    "new_presence": None,
+                    "old_count": old.total,
+                    "new_count": new.total,
+                    "breaks_backward": change.breaks.backward,
+                    "breaks_forward": change.breaks.forward,
+                    "strict_only": change.breaks.strict_only,
+                    "old_last_position": old.last,
+                    "new_first_position": new.first,
+                    "old_last_offset": self._place(old.last),
+                    "new_first_offset": self._place(new.first),
+                    "old_example": None,
+                    "new_example": None,
+                    "old_schema_id": schema_id,
+                    "new_schema_id": self.current,
+                }
+        return list(rows.values())
+
+    def _version(self, schema_id: int) -> int:
+        return self._first_version + self.ids.index(schema_id)
+
+    def _place(self, position: int) -> str | None:
+        exemplar = self.exemplars.get(position)
+        return exemplar.place if exemplar else None
