@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,6 +85,7 @@ def run(
         out.print(f"  {seconds:5.0f} s  {mark}  {step:<40} {escape(what)}", highlight=False, soft_wrap=True)
 
     result = run_hour(_config(), start, list(apps or []), progress)
+    _print_gaps(result.gaps)
     if not result.ok:
         raise StreamwardenError(
             "the hour is incomplete: see the lines marked `fail`; run it again when they are mended."
@@ -295,6 +296,22 @@ def stop() -> None:
     from streamwarden.warehouse import stop_embedded
 
     out.print("stopped" if stop_embedded(_config_if_any()) else "The embedded server isn't running.")
+
+
+def _print_gaps(gaps: Sequence[sa.RowMapping]) -> None:
+    """What an hour lacks, in the words of what was asked for it; sources that lack the same share a line."""
+    if not gaps:
+        return
+    sources: dict[tuple[str, str], list[str]] = {}
+    for gap in gaps:
+        more = gap["resources"] - len(gap["examples"])
+        which = ", ".join(gap["examples"]) + (f" and {more:,} more" if more else "")
+        sources.setdefault((which, gap["reason"]), []).append(gap["source"])
+    out.print("What couldn't be had of this hour:")
+    for (which, reason), names in sources.items():
+        out.print(f"  {', '.join(names)}: {escape(which)}: {escape(reason)}", highlight=False, soft_wrap=True)
+    if left := gaps[0]["total"] - len(gaps):
+        out.print(f"  and {left:,} more, in the view coverage_gaps (`streamwarden warehouse psql`).")
 
 
 def _config() -> Config:

@@ -6,11 +6,14 @@ The `hourly` DAG runs the same steps as tasks; what can run at all is decided in
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import sqlalchemy as sa
+
 from spark_apps.catalogue import APPS
+from streamwarden import PROJECT_ROOT
 from streamwarden.config import Config
 from streamwarden.detectors import Judgement, evaluate, load_detectors
 from streamwarden.migrate import migrate
@@ -18,6 +21,7 @@ from streamwarden.prices import load_prices
 from streamwarden.tickets import reconcile_and_deliver
 from streamwarden.warehouse import open_warehouse
 
+MOST_GAPS, MOST_EXAMPLES = 20, 3
 Progress = Callable[[str, str, bool], None]
 """Called after each step: its name, what came of it, whether it went well."""
 
@@ -30,6 +34,8 @@ class HourRun:
     rows: dict[str, dict[str, int]] = field(default_factory=dict)
     failed_apps: dict[str, str] = field(default_factory=dict)
     judgements: list[Judgement] = field(default_factory=list)
+    gaps: Sequence[sa.RowMapping] = ()
+    """What couldn't be had: app, reason, resources, examples; the most frequent first."""
 
     @property
     def ok(self) -> bool:
@@ -45,6 +51,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
     detectors = load_detectors(config=config)  # a slip in a header is told before Spark starts
     run = HourRun(hour)
     _gather(config, hour, apps, run, progress)
+    run.gaps = _gaps(warehouse, hour)
     for detector in detectors.values():
         judgement = evaluate(warehouse, detector, hour, config)
         run.judgements.append(judgement)
@@ -69,3 +76,13 @@ def _gather(config: Config, hour: datetime, apps: list[str], run: HourRun, progr
                 progress(f"gather {name}", run.failed_apps[name], False)
     finally:
         spark.stop()
+
+
+def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[sa.RowMapping]:
+    query = (PROJECT_ROOT / "sql" / "pages" / "hour_gaps.sql").read_text()
+    with warehouse.connect() as connection:
+        return (
+            connection.execute(sa.text(query), {"hour": hour, "most": MOST_GAPS, "examples": MOST_EXAMPLES})
+            .mappings()
+            .all()
+        )

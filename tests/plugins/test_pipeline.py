@@ -1,0 +1,43 @@
+"""The hour in one process, as far as it is told to whoever runs it; the apps themselves have their own tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from streamwarden import pipeline
+from streamwarden.cli import app
+from streamwarden.config import CONFIG_ENV
+from typer.testing import CliRunner
+
+HOUR = datetime(2026, 11, 19, 8, tzinfo=UTC)
+GAPS = [
+    ("kafka_topics", "demo", "no broker answers."),
+    ("kafka_groups", "demo", "no broker answers."),
+    *(("jmx", f"app {n}", "a JVM only knows the present.") for n in range(5)),
+    *(("prometheus", f"vol-{n}", f"reason {n}.") for n in range(pipeline.MOST_GAPS)),
+]
+
+
+def test_a_run_ends_with_what_could_not_be_had(
+    warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
+    monkeypatch.setattr(pipeline, "_gather", lambda *_: None)
+    with warehouse.begin() as connection:
+        for source, resource, reason in GAPS:
+            connection.execute(
+                sa.text(
+                    "insert into detect.coverage (hour, app, source, resource, status, reason, asked_at)"
+                    " values (:hour, 'an app', :source, :resource, 'missing', :reason, :hour)"
+                ),
+                {"hour": HOUR, "source": source, "resource": resource, "reason": reason},
+            )
+    said = CliRunner().invoke(app, ["run", "--hour", f"{HOUR:%Y-%m-%dT%H:%M}"]).output.splitlines()
+    said = said[said.index("What couldn't be had of this hour:") :]
+    assert said[1] == "  jmx: app 0, app 1, app 2 and 2 more: a JVM only knows the present."
+    assert "  kafka_groups, kafka_topics: demo: no broker answers." in said
+    assert said[-1] == "  and 3 more, in the view coverage_gaps (`streamwarden warehouse psql`)."
