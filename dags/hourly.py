@@ -32,6 +32,7 @@ from spark_apps.catalogue import APPS, WRITER_OF, SparkApp
 from spark_apps.jvm import driver_java_options
 
 HOUR = "{{ hour(dag_run) }}"
+WRITERS = {**WRITER_OF, "inventory.ebs_price": "prices"}
 # spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow others.
 SPARK_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
 
@@ -52,6 +53,17 @@ def gather(app: SparkApp) -> SparkSubmitOperator:
         weight_rule="absolute",
         execution_timeout=timedelta(minutes=25),
     )
+
+
+@task
+def prices() -> str:
+    """Reads the table of EBS prices, so that a new one takes effect with the next hour."""
+    from streamwarden.config import load_config
+    from streamwarden.prices import load_prices
+    from streamwarden.warehouse import open_warehouse
+
+    config = load_config()
+    return f"{len(load_prices(open_warehouse(config), config))} regions"
 
 
 @task(trigger_rule="all_done")
@@ -114,7 +126,7 @@ with DAG(
 ) as dag:
     settled = SettledHour(task_id="settled", doc_md=SettledHour.__doc__, execution_timeout=None)
     with TaskGroup("gather"):
-        gathered: dict[str, Any] = {name: gather(app) for name, app in APPS.items()}
+        gathered: dict[str, Any] = {name: gather(app) for name, app in APPS.items()} | {"prices": prices()}
     settled >> list(gathered.values())
 
     filed = tickets()
@@ -126,9 +138,7 @@ with DAG(
                 for detector in (d for d in detectors.values() if d.subject == subject):
                     about = f"**{detector.title}**\n\n{detector.runbook}"
                     verdict = judge.override(task_id=detector.id, doc_md=about)(detector.id, HOUR)
-                    [
-                        gathered[app] for app in sorted({WRITER_OF[t] for t in detector.reads if t in WRITER_OF})
-                    ] >> verdict
+                    [gathered[name] for name in sorted({WRITERS[t] for t in detector.reads if t in WRITERS})] >> verdict
                     judged.append(verdict)
     list(gathered.values()) >> filed
     judged >> filed

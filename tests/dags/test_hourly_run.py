@@ -89,6 +89,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
     assert place.states() == {
         **{f"gather.{app}": "failed" if app == FAILING else "success" for app in APPS},
         **{f"judge.{d.subject}.{d.id}": "skipped" if d.id in blocked else "success" for d in detectors},
+        "gather.prices": "success",
         "settled": "success",
         "tickets": "success",
         "incomplete": "failed",
