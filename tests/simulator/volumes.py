@@ -367,12 +367,11 @@ def _label(fleet: Fleet) -> None:
             if minutes <= HARMLESS:
                 continue
             if minutes < HURTS or cause in told:  # the same load again, the next day
-                fleet.truth.unclear.append((volume.volume_id, cause, end + 2 * HOUR))
+                fleet.truth.unclear.append((volume.volume_id, cause, end))
                 continue
             due = start_of_hour(start + HURTS * MINUTE)
             fleet.truth.faults.append(Fault(volume.volume_id, kind, cause, due, end, start))
             told.add(cause)
-            fleet.truth.unclear.append((volume.volume_id, end, end + 2 * HOUR))
 
 
 def _held_back(fleet: Fleet, volume: Volume) -> np.ndarray:
