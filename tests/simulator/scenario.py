@@ -73,6 +73,8 @@ class Fault:
     ends: datetime
     outage: datetime | None = None
     """When it hurts, where that is later than it begins."""
+    verdicts: tuple[str, ...] = ()
+    """How it may rightly be judged in the hour it is due; none: that it is told is enough."""
 
 
 @dataclass
@@ -94,9 +96,11 @@ class Verdict:
     hour: datetime
     status: str
     reason: str
+    verdict: str = ""
+    """What it took the fault for, where that is scored."""
 
     @classmethod
-    def of(cls, name: str, row: Mapping[str, Any]) -> Verdict:
+    def of(cls, name: str, row: Mapping[str, Any], verdict: str = "") -> Verdict:
         """From a detector's row about the case of this name."""
         case = Case.of(name)
-        return cls(case.resource, case.hour, row["status"], row["reason"])
+        return cls(case.resource, case.hour, row["status"], row["reason"], verdict)

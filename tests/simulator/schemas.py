@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -32,9 +32,24 @@ CLUSTER, PARTITIONS = "shop", 4
 ENOUGH, GONE = 150, 5
 """Values of the new kind from which on it must be told; values of the old kind below which nothing is left to tell."""
 CONTROL_HOURS = 3
+LARGE, RARE = 20_000, 30
+"""Values of a large log, and how many of them are of a version that is hardly there any more."""
 ABSENT: Any = object()
 _WORDS = ("order", "total", "customer", "price", "status", "note", "amount", "created", "address", "city", "count",
           "source", "flag", "channel", "tax", "items", "state", "code", "rate", "limit", "owner", "kind")  # fmt: skip
+_BREAKS_ALL, _RESTORE, _ROLLBACK = "critical: restore and rollback", "critical: restore", "warning: rollback"
+VERDICTS = {
+    "type changed": (_BREAKS_ALL,),
+    "object became text": (_BREAKS_ALL,),
+    "rare old version": (_BREAKS_ALL,),
+    "required field removed": (_ROLLBACK,),
+    "required field added": (_RESTORE,),
+    "nullability gained": (_ROLLBACK,),
+    "nullability lost": (_RESTORE,),
+    "made optional": (_ROLLBACK,),
+    "type narrowed": (_RESTORE,),
+    "rolled back": (_BREAKS_ALL, _RESTORE),  # before it is, and after
+}
 _LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
 
 
@@ -237,7 +252,7 @@ class _Builder:
         if due is None:
             self.fleet.truth.unclear.append((store.topic, start, ends))
             return
-        self.fleet.truth.faults.append(Fault(store.topic, kind, start, due, ends))
+        self.fleet.truth.faults.append(Fault(store.topic, kind, start, due, ends, verdicts=VERDICTS[kind]))
         self.near(store.topic, start, int((due - start_of_hour(start)) / HOUR) + 4)
 
     def _course(self, store: Store, start: datetime, *, rolled_back: bool) -> tuple[datetime | None, datetime]:
@@ -262,12 +277,13 @@ class _Builder:
         first = start_of_hour(start) - HOUR
         self.fleet.hours[topic] |= {first + n * HOUR for n in range(hours)}
 
-    def decoy(self, kind: str, old: Node, new: Node | None = None) -> Store:
+    def decoy(self, kind: str, old: Node, new: Node | None = None, lasts: timedelta | None = None) -> Store:
         """A release that only looks scary, or none."""
         start = self.at()
-        store = self.store([(START, timedelta(0), old), *([(start, self.lasting(), new)] if new else [])])
+        lasting = self.lasting() if lasts is None else lasts
+        store = self.store([(START, timedelta(0), old), *([(start, lasting, new)] if new else [])])
         self.fleet.truth.decoys[store.topic] = kind
-        self.near(store.topic, start, 5)
+        self.near(store.topic, start, 5 + int(lasting / HOUR))
         self.fleet.hours[store.topic].add(start_of_hour(start) + 12 * HOUR)
         return store
 
@@ -323,6 +339,24 @@ class _Builder:
         new = self.edit(old, path, lambda node: replace(node, kind="id"))
         self.fault("rolled back", old, new, old)
 
+    def rare_version(self) -> None:
+        """All but a few keys of a large store are written anew by the next release."""
+        new, path = self.leaf(self.schema(), "integer")
+        old = self.edit(new, path, lambda node: replace(node, kind="id"))
+        start = start_of_hour(self.at())
+        store = self.store([(START, timedelta(0), old), (start, timedelta(0), new)])
+        minute = (start - START) / timedelta(minutes=1)
+        keys = np.random.default_rng([self.fleet.scenario.seed, len(self.fleet.stores)]).permutation(LARGE)[RARE:]
+        store.keys = LARGE
+        store.times = np.concatenate([np.linspace(0, 59, LARGE), np.linspace(minute, minute + 59, len(keys))])
+        store.written = np.concatenate([np.arange(LARGE), keys])
+        store.release = np.repeat([0, 1], [LARGE, len(keys)])
+        due, kind = start + 2 * HOUR, "rare old version"
+        self.fleet.truth.decoys[store.topic] = kind
+        fault = Fault(store.topic, kind, start, due, self.fleet.scenario.end, verdicts=VERDICTS[kind])
+        self.fleet.truth.faults.append(fault)
+        self.fleet.hours[store.topic] |= {start - HOUR, due}
+
     # Decoys
 
     def nothing(self) -> None:
@@ -332,6 +366,14 @@ class _Builder:
         old = self.schema()
         extra = Node("extra", self.chance.choice(_LEAVES), self.chance.choice([0.1, 0.5, 0.8]), options=("a", "b"))
         self.decoy("optional field added", old, replace(old, children=(*old.children, extra)))
+
+    def long_deploy(self) -> None:
+        """Releases of two versions side by side for hours: another optional field, other constants."""
+        base, path = self.leaf(self.schema(), "enum")
+        extra = Node("extra", self.chance.choice(_LEAVES), 0.6, options=("a", "b"))
+        new = self.edit(base, path, lambda node: replace(node, options=(*node.options, "refunded")))
+        new = replace(new, children=(*new.children, extra))
+        self.decoy("rolling deploy of hours", base, new, lasts=6 * HOUR)
 
     def comes_and_goes(self) -> None:
         """A field that campaigns set, some hours at a time."""
@@ -398,6 +440,7 @@ FAULTS = (
     _Builder.narrowed,
     _Builder.rolled_back,
     _Builder.object_to_text,
+    _Builder.rare_version,
 )
 DECOYS = (
     _Builder.nothing,
@@ -409,6 +452,7 @@ DECOYS = (
     _Builder.array_empty,
     _Builder.slips,
     _Builder.not_json,
+    _Builder.long_deploy,
 )
 
 
@@ -439,8 +483,16 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         values = bench.spark.read.parquet(str(file)).withColumn("gap", f.lit(None).cast("string"))
         bench.load("state_stores", app.transform({"changelog_values": values}, JUDGED, Config()))
     name = "state_store_schema_drift"
-    verdicts = [Verdict.of(row["topic"], row) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row["topic"], row, _verdict(row)) for row in bench.judge(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """Severity, and which way it says that the change breaks."""
+    breaking = [change for change in row["changes"] or () if change["weight"] != "info"]
+    ways = {"restore": "breaks_backward", "rollback": "breaks_forward"}
+    broken = [way for way, column in ways.items() if any(change[column] for change in breaking)]
+    return f"{row['severity']}: {' and '.join(broken)}"
 
 
 _SCHEMA = pa.schema(

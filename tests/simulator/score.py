@@ -19,7 +19,7 @@ from tests.simulator.scenario import Fault, Truth, Verdict
 
 SETTLE = timedelta(minutes=10)
 """An hour is judged so long after its end."""
-RECALL, PRECISION, WARNED, FORECAST_ERROR = 0.98, 0.98, 0.95, 0.15
+RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR = 0.98, 0.98, 0.98, 0.95, 0.15
 AHEAD, LOAD_AHEAD = 2 * HOUR, 3 * HOUR
 
 
@@ -37,6 +37,10 @@ class Score:
     """Tickets that were right by what was known, and that what came then refuted; they count neither way."""
     false_alarms: list[tuple[Verdict, str]] = field(default_factory=list)
     """With the decoy it fell for."""
+    judged: int = 0
+    """Faults that were told in the hour they were due, and of which it is known how they must be judged."""
+    misjudged: list[tuple[Fault, Verdict]] = field(default_factory=list)
+    """Of these, those that were taken for something else."""
     warnings: list[tuple[Fault, timedelta]] = field(default_factory=list)
     """How long before its outage each fault was told, of those whose cause was there LOAD_AHEAD of it."""
     errors: list[float] = field(default_factory=list)
@@ -66,12 +70,19 @@ class Score:
         return median(self.errors) if self.errors else None
 
     @property
+    def well_judged(self) -> float:
+        return 1 - len(self.misjudged) / self.judged if self.judged else 1.0
+
+    @property
     def goals(self) -> list[tuple[str, float, float, bool]]:
         """Name, figure, limit, met."""
         rows = [
             ("recall", self.recall, RECALL, self.recall >= RECALL),
             ("precision", self.precision, PRECISION, self.precision >= PRECISION),
         ]
+        if self.judged:
+            name = f"severity and direction right, of {self.judged}"
+            rows.append((name, self.well_judged, WELL_JUDGED, self.well_judged >= WELL_JUDGED))
         if self.warned is not None:
             name = f"warned ≥ {AHEAD // HOUR} h ahead, of {len(self.warnings)}"
             rows.append((name, self.warned, WARNED, self.warned >= WARNED))
@@ -93,6 +104,11 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
         told = [v.hour for v in by_resource[fault.resource] if v.status == "alarm" and _during(v.hour, fault)]
         if not told or told[0] > fault.due:
             result.missed.append(fault)
+        for verdict in by_resource[fault.resource]:
+            if fault.verdicts and verdict.hour == fault.due and verdict.status == "alarm":
+                result.judged += 1
+                if verdict.verdict not in fault.verdicts:
+                    result.misjudged.append((fault, verdict))
         if fault.outage and fault.outage - fault.begins >= LOAD_AHEAD:
             lead = fault.outage - (told[0] + HOUR + SETTLE) if told else timedelta(0)
             cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
@@ -148,6 +164,11 @@ def show(console: Console, scores: Sequence[Score]) -> bool:
         for fault in each.missed:
             console.print(
                 f"[red]missed[/] {each.analysis}: {fault.resource} ({fault.kind}), due {fault.due:%Y-%m-%d %H:%M}"
+            )
+        for fault, verdict in each.misjudged:
+            console.print(
+                f"[red]misjudged[/] {each.analysis}: {fault.resource} ({fault.kind}) at {fault.due:%Y-%m-%d %H:%M}:"
+                f" {verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.reason}"
             )
         for verdict, decoy in each.false_alarms:
             console.print(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from demo.world import Day
 from streamwarden.hours import HOUR
 
-from tests.simulator import volumes
+from tests.simulator import schemas, volumes
 from tests.simulator.scenario import SMALL, START, Case
 
 
@@ -40,3 +42,13 @@ def _days(fleet: volumes.Fleet, resource: str) -> list[Day]:
     volume = fleet.world.volumes[resource]
     unit, first = fleet.world._unit_of(volume), int(START.timestamp() // 86_400)
     return [unit.day(day)[0][unit.volumes.index(volume)] for day in range(first, first + fleet.scenario.days)]
+
+
+def test_stores_hold_every_fault_and_decoy_and_a_version_of_a_thousandth_and_a_half() -> None:
+    fleet = schemas.build(replace(SMALL, days=4, stores=len(schemas.FAULTS) + len(schemas.DECOYS)))
+    kinds = set(fleet.truth.decoys.values())
+    assert set(schemas.VERDICTS) <= kinds and len(kinds - set(schemas.VERDICTS)) == len(schemas.DECOYS)
+    fault = next(fault for fault in fleet.truth.faults if fault.kind == "rare old version")
+    store = fleet.stores[fault.resource]
+    release = store.release[store.survivors((fault.due + HOUR - START).total_seconds() / 60)]
+    assert (len(release), int((release == 0).sum())) == (schemas.LARGE, schemas.RARE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -58,6 +59,15 @@ def test_what_nobody_could_know_counts_neither_way() -> None:
     assert (result.refuted, result.tickets) == (1, 0)
     result = scored("ooooa", truth)
     assert [decoy for _, decoy in result.false_alarms] == ["recovers"] and result.precision == 0
+
+
+def test_a_fault_told_for_something_else_is_named() -> None:
+    fault = replace(FAULT, outage=None, verdicts=("critical: restore",))
+    said = [Verdict("disk", fault.due, "alarm", "…", verdict) for verdict in ("critical: restore", "warning: rollback")]
+    right, wrong = (score("disks", DETECTOR, [each], Truth([fault])) for each in said)
+    assert (right.judged, right.misjudged, right.well_judged) == (1, [], 1.0)
+    assert (wrong.judged, wrong.misjudged, wrong.missed) == (1, [(fault, said[1])], [])
+    assert [name for name, _, _, met in wrong.goals if not met] == ["severity and direction right, of 1"]
 
 
 def test_a_case_s_name_gives_the_case_back() -> None:
