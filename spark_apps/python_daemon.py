@@ -20,5 +20,6 @@ import spark_apps.sources.planned  # noqa: E402
 import spark_apps.warehouse_io  # noqa: E402, F401
 
 if __name__ == "__main__":
-    gc.freeze()  # workers collect garbage after each task: what is imported need not be looked at
+    gc.freeze()  # workers collect garbage after each task: what is imported need not be looked at,
+    gc.set_threshold(100_000)  # and within a task most of what is made is needed
     daemon.manager()

@@ -33,7 +33,7 @@ from streamwarden.jvms import Jvms, jvms_of
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.jmx_catalogue import METRICS, Role
-from spark_apps.sources.jmx_rmi import SCHEME, JmxRmi
+from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.jvm_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.planned import read_source
 
@@ -161,23 +161,24 @@ class _Reader(DataSourceReader):
         yield from asyncio.run(self._ask_all(endpoints, partition.start_at))
 
     async def _ask_all(self, endpoints: list[Endpoint], start_at: float) -> list[pa.RecordBatch]:
-        limits = httpx.Limits(max_connections=None)
-        # No proxy of the environment: agents are reached directly, as brokers are.
-        by_rmi = any(endpoint.protocol == "jmx_rmi" for endpoint in endpoints)
-        async with httpx.AsyncClient(
-            timeout=None,  # noqa: S113 see request()
-            limits=limits,
-            trust_env=False,
-            mounts={f"{SCHEME}://": JmxRmi()} if by_rmi else None,
-        ) as client:
-            servers: dict[str, _Server] = defaultdict(_Server)
-            asked = [
-                self._hour_of(client, endpoint, servers[endpoint.url])
-                if endpoint.protocol in ARCHIVES
-                else self._sample(client, endpoint, start_at)
-                for endpoint in endpoints
-            ]
-            return [batch for batches in await asyncio.gather(*asked) for batch in batches]
+        servers: dict[str, _Server] = defaultdict(_Server)
+        tls = httpx.create_ssl_context()
+        async with jmx_rmi(needed=any(endpoint.protocol == "jmx_rmi" for endpoint in endpoints)) as rmi:
+
+            async def asked(endpoint: Endpoint) -> list[pa.RecordBatch]:
+                # A client each: one looks through all its connections for every request. No proxy of the environment:
+                # agents are reached directly, as brokers are.
+                async with httpx.AsyncClient(
+                    timeout=None,  # noqa: S113 see request()
+                    trust_env=False,
+                    verify=tls,
+                    mounts=rmi,
+                ) as client:
+                    if endpoint.protocol in ARCHIVES:
+                        return await self._hour_of(client, endpoint, servers[endpoint.url])
+                    return await self._sample(client, endpoint, start_at)
+
+            return [batch for batches in await asyncio.gather(*map(asked, endpoints)) for batch in batches]
 
     async def _hour_of(self, client: httpx.AsyncClient, endpoint: Endpoint, server: _Server) -> list[pa.RecordBatch]:
         """The hour of one endpoint, of what a server has kept. One that hangs isn't asked for the other JVMs again."""
@@ -243,5 +244,5 @@ class _Reader(DataSourceReader):
         for column in to_arrow_schema(self.schema):
             value = columns.get(column.name)
             many = isinstance(value, list | tuple)
-            arrays.append(pa.array(value if many else [value] * length, column.type))
+            arrays.append(pa.array(value, column.type) if many else pa.repeat(pa.scalar(value, column.type), length))
         return pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(self.schema))

@@ -11,9 +11,10 @@ import asyncio
 import json
 from asyncio.subprocess import PIPE, Process
 from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Self
 
 import httpx
 from pyspark.find_spark_home import _find_spark_home
@@ -22,7 +23,7 @@ from streamwarden.errors import StreamwardenError
 from spark_apps.jvm import java
 from spark_apps.sources.jvm_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE, Refused
 
-SCHEME = "rmi"
+_SCHEME = "rmi://"
 _HELPER = Path(__file__).with_name("JmxRmi.java")
 _JARS = ("janino-*", "commons-compiler-*", "jackson-core-*", "jackson-databind-*", "jackson-annotations-*")
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -33,36 +34,55 @@ _REASONS = {
 }
 
 
-class JmxRmi(httpx.AsyncBaseTransport):
+@asynccontextmanager
+async def jmx_rmi(*, needed: bool) -> AsyncIterator[dict[str, httpx.AsyncBaseTransport]]:
+    """Transports for httpx' clients, by scheme; works until the end of the block."""
+    if not needed:
+        yield {}
+        return
+    jars = Path(_find_spark_home()) / "jars"
+    classpath = ":".join(str(jar) for pattern in _JARS for jar in jars.glob(f"{pattern}.jar"))
+    compiled = ("org.codehaus.janino.SimpleCompiler", str(_HELPER), "JmxRmi")
+    try:
+        jvm = await asyncio.create_subprocess_exec(
+            java(), *_OPTIONS, "-cp", classpath, *compiled, stdin=PIPE, stdout=PIPE
+        )
+    except (OSError, StreamwardenError):
+        yield {_SCHEME: _NoJava()}
+        return
+    transport = _JmxRmi(jvm)
+    listening = asyncio.create_task(transport.listen())
+    try:
+        yield {_SCHEME: transport}
+    finally:
+        listening.cancel()
+        with suppress(ProcessLookupError):
+            jvm.kill()
+        await jvm.wait()
+
+
+class _NoJava(httpx.AsyncBaseTransport):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise Refused("JMX-RMI needs Java where Spark's tasks run")
+
+
+class _JmxRmi(httpx.AsyncBaseTransport):
     """The way of requests to `rmi://host:port/jmxrmi`."""
 
-    def __init__(self) -> None:
-        self._jvm: Process | None = None
-        self._listening: asyncio.Task[None] | None = None
+    def __init__(self, jvm: Process) -> None:
+        self._jvm = jvm
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[tuple[str, bytes]]] = {}
 
-    async def __aenter__(self) -> Self:
-        jars = Path(_find_spark_home()) / "jars"
-        classpath = ":".join(str(jar) for pattern in _JARS for jar in jars.glob(f"{pattern}.jar"))
-        compiled = ("org.codehaus.janino.SimpleCompiler", str(_HELPER), "JmxRmi")
-        try:
-            self._jvm = await asyncio.create_subprocess_exec(
-                java(), *_OPTIONS, "-cp", classpath, *compiled, stdin=PIPE, stdout=PIPE
-            )
-        except (OSError, StreamwardenError):
-            return self
-        self._listening = asyncio.create_task(self._listen(self._jvm))
-        return self
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self._jvm is None or self._jvm.stdin is None or self._jvm.returncode is not None:
-            raise Refused("JMX-RMI needs Java where Spark's tasks run")
+        if self._jvm.returncode is not None:
+            raise Refused("JMX-RMI: the JVM that speaks it has ended; its reason is in the Spark task's log")
         number, (user, password) = next(self._numbers), _credentials(request)
         question = {"id": number, "url": f"service:jmx:rmi:///jndi/{request.url}", "user": user, "password": password}
         question["reads"] = json.loads(request.content)
         waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
+            assert self._jvm.stdin is not None  # noqa: S101 it is a pipe
             self._jvm.stdin.write(json.dumps(question).encode() + b"\n")
             status, reply = await waiting
         finally:
@@ -71,24 +91,19 @@ class JmxRmi(httpx.AsyncBaseTransport):
             raise Refused(_REASONS.get(status) or f"JMX-RMI: {reply.decode(errors='replace')}")
         return httpx.Response(200, content=reply)
 
-    async def _listen(self, jvm: Process) -> None:
-        assert jvm.stdout is not None  # noqa: S101 it is a pipe
-        while line := await jvm.stdout.readline():
+    async def listen(self) -> None:
+        """Hands out the answers."""
+        answers = self._jvm.stdout
+        assert answers is not None  # noqa: S101 it is a pipe
+        while line := await answers.readline():
             number, status, length = line.split()
-            reply = await jvm.stdout.readexactly(int(length))
+            reply = await answers.readexactly(int(length))
             waiting = self._waiting.get(int(number))
             if waiting and not waiting.done():  # else its time was out
                 waiting.set_result((status.decode(), reply))
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(httpx.ReadError("the helper is gone"))
-
-    async def aclose(self) -> None:
-        if self._jvm is not None and self._listening is not None:
-            self._listening.cancel()
-            if self._jvm.returncode is None:
-                self._jvm.kill()
-            await self._jvm.wait()
+                waiting.set_exception(httpx.ReadError("the JVM that speaks JMX-RMI has ended"))
 
 
 def _credentials(request: httpx.Request) -> tuple[str | None, str | None]:

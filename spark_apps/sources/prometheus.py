@@ -21,6 +21,7 @@ from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_
 from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
+_LARGE_BYTES = 2**18
 _PARSER = ThreadPoolExecutor(1)
 """One: more would fight for the interpreter, and hold a page each."""
 _SKEW = timedelta(seconds=2)
@@ -40,8 +41,10 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
     """All metrics of one sample."""
     response = await request(client, endpoint, "GET", headers=ACCEPT)
     at = datetime.now(UTC)
-    # In a thread: the other endpoints' answers mustn't wait, nor their time-outs pass, while a large page is read.
     names = names_of(endpoint.role, sample, samples)
+    if len(response.content) < _LARGE_BYTES:
+        return _answer(response, at, names)
+    # In a thread: the other endpoints' answers mustn't wait, nor their time-outs pass, while a large page is read.
     return await asyncio.get_running_loop().run_in_executor(_PARSER, _answer, response, at, names)
 
 
