@@ -126,29 +126,38 @@ def _several(unit: Column) -> Column:
 
 
 def _caches(instances: DataFrame) -> DataFrame:
-    """One row per block cache that is really there: usage, capacity at full growth."""
+    """One row per block cache that is really there: usage, capacity at full growth, the same if it were an own one."""
     shared = (
         instances.where(f.col("cache") == "shared")
         .groupBy(*APP, "block_cache_capacity_bytes")
         .agg(f.max("block_cache_usage_bytes").alias("usage"), f.max("capacity_of_one").alias("capacity"))
-        .select(*APP, "usage", "capacity")
+        .select(*APP, "usage", "capacity", f.col("capacity").alias("capacity_max"), f.col("capacity").alias("shared"))
     )
+    grown = f.col("capacity_of_one") * f.col("segments")
     own = instances.where(f.col("cache").isNull() | (f.col("cache") == "own")).select(
         *APP,
         f.col("block_cache_usage_bytes").alias("usage"),
-        f.when(f.col("cache") == "own", f.col("capacity_of_one") * f.col("segments")).alias("capacity"),
+        f.when(f.col("cache") == "own", grown).alias("capacity"),
+        grown.alias("capacity_max"),
+        f.lit(0.0).alias("shared"),
     )
     return shared.unionByName(own)
 
 
 def by_process(instances: DataFrame) -> DataFrame:
-    """Per process: store_instances, rocksdb_measured_bytes, rocksdb_expected_bytes, rocksdb_shared_cache."""
+    """Per process: store_instances, and the columns of metrics.jvm_app_hourly that begin with rocksdb_."""
+
+    def sum_unless_unknown(column: str) -> Column:
+        return f.when(f.count("*") == f.count(column), f.sum(column)).alias(column)
+
     caches = (
         _caches(instances)
         .groupBy(*APP)
         .agg(
-            f.sum("usage").alias("cache_usage"),
-            f.when(f.count("*") == f.count("capacity"), f.sum("capacity")).alias("cache_capacity"),
+            f.sum("usage").alias("usage"),
+            sum_unless_unknown("capacity"),
+            sum_unless_unknown("capacity_max"),
+            f.sum("shared").alias("shared_capacity"),
         )
     )
     # A write buffer manager that charges the cache: its memtables are in the cache's figures already.
@@ -163,8 +172,10 @@ def by_process(instances: DataFrame) -> DataFrame:
     return rest.join(caches, [*APP], "left").select(
         *APP,
         "store_instances",
-        (f.col("memtables") + f.col("cache_usage") + f.col("table_readers")).alias("rocksdb_measured_bytes"),
-        (f.col("cache_capacity") + f.col("write_buffers")).alias("rocksdb_expected_bytes"),
+        (f.col("memtables") + f.col("usage") + f.col("table_readers")).alias("rocksdb_measured_bytes"),
+        (f.col("capacity") + f.col("write_buffers")).alias("rocksdb_expected_bytes"),
+        (f.col("capacity_max") + f.col("write_buffers")).alias("rocksdb_expected_max_bytes"),
+        f.col("shared_capacity").alias("rocksdb_shared_bytes"),
         f.col("shared").alias("rocksdb_shared_cache"),
     )
 

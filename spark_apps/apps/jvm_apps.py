@@ -20,6 +20,8 @@ from spark_apps.sources.jvm_endpoint import name_of
 
 THREAD_STACK_BYTES = 2**20
 """-Xss as it is by default on 64-bit Linux; JMX doesn't tell another one."""
+CONCURRENT_COLLECTORS = "(?i)concurrent|cycles"
+"""G1 Concurrent GC, ConcurrentMarkSweep, ZGC Cycles, Shenandoah Cycles: the application runs on while they do."""
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
@@ -38,25 +40,29 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     columns = ("metric", "labels", "at", "kind", "value", "process_started_at")
     return {
         "metrics.jvm_app_sample": samples.select(*APP, *columns),
-        "metrics.jvm_app_hourly": _jvm_app_hourly(configured, samples, gained, by_process(instances)),
+        "metrics.jvm_app_hourly": _jvm_app_hourly(configured, samples, gained, instances),
         "metrics.state_store_memory_hourly": by_store(instances),
         "metrics.node_sample": of_nodes.select(*NODE, *columns),
         "metrics.node_hourly": node_hours(nodes, of_nodes, gained),
     }
 
 
-def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame, rocksdb: DataFrame) -> DataFrame:
+def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame, instances: DataFrame) -> DataFrame:
     """One row per configured process, also of those that are silent."""
+    is_concurrent = f.coalesce(label("collector").rlike(CONCURRENT_COLLECTORS), f.lit(False))
+    is_pause = (f.col("metric") == "gc_seconds_total") & ~is_concurrent
     rates = gained.groupBy("cluster", "endpoint").agg(
         f.max(f.when(labels_are(), f.col("covered_seconds"))).alias("covered_seconds"),
-        f.sum(f.when(f.col("metric") == "gc_seconds_total", f.col("counted"))).alias("gc_seconds"),
+        f.sum(f.when(is_pause, f.col("counted"))).alias("gc_seconds"),
         counted("cpu_seconds_total").alias("cpu_seconds"),
     )
+    gauges = _gauges(samples)
     joined = (
-        configured.join(_gauges(samples), [*APP], "left")
+        configured.join(gauges, [*APP], "left")
         .join(rates, ["cluster", "endpoint"], "left")
         .join(_used_after_gc(samples), [*APP], "left")
-        .join(rocksdb, [*APP], "left")
+        .join(by_process(instances), [*APP], "left")
+        .join(_application_stores(instances, gauges), ["cluster", "application_id"], "left")
     )
     return joined.select(
         *APP,
@@ -68,6 +74,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "heap_max_bytes",
         "heap_used_bytes",
         "heap_used_after_gc_bytes",
+        "heap_survived_bytes",
         "non_heap_used_bytes",
         "direct_bytes",
         "threads",
@@ -80,9 +87,20 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "stream_threads_alive",
         "stream_threads_failed",
         "store_instances",
+        "application_stores",
         "rocksdb_measured_bytes",
         "rocksdb_expected_bytes",
+        "rocksdb_expected_max_bytes",
+        "rocksdb_shared_bytes",
         "rocksdb_shared_cache",
+    )
+
+
+def _application_stores(instances: DataFrame, gauges: DataFrame) -> DataFrame:
+    """How many stores × tasks a Streams application has over all its processes, standbys not counted twice."""
+    of_application = instances.join(gauges.select(*APP, "application_id"), [*APP])
+    return of_application.groupBy("cluster", "application_id").agg(
+        f.count_distinct("store", "kind", "task").cast("int").alias("application_stores")
     )
 
 
@@ -106,11 +124,11 @@ def _gauges(samples: DataFrame) -> DataFrame:
 
 
 def _used_after_gc(samples: DataFrame) -> DataFrame:
-    """What the heap pools held after their last collection, summed.
+    """What the heap pools held after their last collection, summed: as it was then, and as far as that says of now.
 
-    The old generation may not have been collected for days, or never. What its last collection left counts only while
-    that is at least half of what it holds now; else all that it holds does: an upper bound, so that advice built on it
-    leaves enough heap.
+    The old generation may not have been collected for days, or never. What its last collection left says of now only
+    while that is at least half of what it holds; else all that it holds does: an upper bound, so that advice built on
+    it leaves enough heap.
     """
     pools = (
         samples.where(f.col("metric").isin("memory_pool_used_bytes", "memory_pool_used_after_gc_bytes"))
@@ -124,7 +142,8 @@ def _used_after_gc(samples: DataFrame) -> DataFrame:
     young = f.col("pool").rlike("(?i)eden|survivor")
     out_of_date = ~young & (f.col("kept") < f.col("used") / 2)
     return pools.groupBy(*APP).agg(
-        f.sum(f.when(out_of_date, f.col("used")).otherwise(f.col("kept"))).alias("heap_used_after_gc_bytes")
+        f.sum(f.when(out_of_date, f.col("used")).otherwise(f.col("kept"))).alias("heap_used_after_gc_bytes"),
+        f.sum("kept").alias("heap_survived_bytes"),
     )
 
 

@@ -47,6 +47,7 @@ class Store(NamedTuple):
     cache_bytes: float
     """Block cache of one RocksDB instance; of all stores together where it is shared."""
     shared: bool = False
+    first_task: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ class Process:
     silent: tuple[datetime, datetime] | None = None
     leak_from: datetime | None = None
     leak_per_hour: float = 0.0
+    application: str = ""
+    """Of several instances; the process alone otherwise."""
 
     def at(self, moment: datetime) -> tuple[datetime, Shape]:
         return max((each for each in self.shapes if each[0] <= moment), key=lambda each: each[0])
@@ -274,7 +277,133 @@ class _Builder:
     def _mean(self, host: str, hour: datetime) -> float:
         return sum(self.fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)) / 12
 
+    def heap_fills(self) -> None:
+        """A release keeps nearly all of its heap alive: the collector runs and frees nothing."""
+        host = self.machine()
+        process = self.process(host, self.fitting(host, 0.6))
+        begins, old = self.at(), process.shapes[0][1]
+        process.shapes.append((begins, replace(old, live=old.xmx * self.chance.uniform(0.88, 0.95))))
+        self.fault(process, "heap fills", begins)
+
+    def caches_of_its_own_size(self) -> None:
+        """A config setter gives each store a cache, larger than the default, and many of them."""
+        host = self.machine()
+        process = self.process(host, self.fitting(host, 0.4))
+        begins, old = self.at(), process.shapes[0][1]
+        room = self.fleet.memory(host) * self.chance.uniform(1.0, 1.4) - old.may_take
+        stores = [Store(f"wide-{n}", "key_value", 4, 160 * MIB) for n in range(math.ceil(room / (4 * 208 * MIB)))]
+        # All caches of one capacity are told apart by what they hold.
+        process.shapes.append((begins, replace(old, stores=tuple(s._replace(cache_bytes=160 * MIB) for s in stores),
+                                               xmx=old.xmx + old.caches + old.buffers)))  # fmt: skip
+        self.fault(process, "caches of its own size", begins)
+
+    def buffers_beside_shared_cache(self) -> None:
+        """The cache is shared, but nobody bounds the write buffers of its many stores."""
+        host = self.machine("m5.xlarge", "r5.xlarge", "m5.large")
+        memory = self.fleet.memory(host)
+        cache = 256 * MIB
+        few = tuple(Store(f"store-{n}", "key_value", 2, cache, shared=True) for n in range(4))
+        process = self.process(host, Shape(memory * 0.25, memory * 0.12, few))
+        begins, old = self.at(), process.shapes[0][1]
+        missing = memory * self.chance.uniform(1.0, 1.3) - old.may_take
+        more = math.ceil(missing / (8 * 48 * MIB))
+        many = tuple(Store(f"more-{n}", "key_value", 8, cache, shared=True) for n in range(more))
+        process.shapes.append((begins, replace(old, stores=(*few, *many))))
+        self.fault(process, "write buffers beside a shared cache", begins)
+
+    def containers_together(self) -> None:
+        """Each container fits its limit; their limits are more than the machine."""
+        processes = self.containers(3)
+        begins = self.at()
+        for late in self.containers(2, processes[0].host):
+            late.shapes = [(begins, late.shapes[0][1])]
+        self.fault(processes[0], "containers together", begins)
+
+    def containers(self, count: int, host: str = "") -> list[Process]:
+        host = host or self.machine("m5.2xlarge")
+        limit = self.fleet.memory(host) / 4
+        shape = self.fitting(host, self.chance.uniform(0.195, 0.205))
+        return [self.process(host, shape, container_bytes=int(limit)) for _ in range(count)]
+
+    def death_of_one(self) -> None:
+        """Each instance fits; with the stores of a dead one it doesn't. A release brings the stores."""
+        count = self.chance.choice([2, 3])
+        processes = self.instances(count, {2: 0.46, 3: 0.52}[count])
+        begins = self.at()
+        for process in processes:
+            shape = process.shapes[0][1]
+            process.shapes = [(START, replace(shape, stores=())), (begins, shape)]
+            self.one_more_than_fits(process, "death of one", begins)
+
+    def death_of_two(self) -> None:
+        """Four instances of which two lie on one machine: the others would take their stores."""
+        first, second, third = self.instances(3, 0.24)
+        wide = first.shapes[0][1]
+        memory = self.fleet.memory(first.host)
+        begins = self.at()
+        small = replace(wide, xmx=memory * 0.12, live=memory * 0.06)
+        fourth = self.process(first.host, small, application=first.application)
+        fourth.shapes[0] = (START, replace(small, stores=self.tasks(wide.stores, 3)))
+        first.shapes[0] = (START, small)
+        for process in (second, third):
+            shape = replace(process.shapes[0][1], xmx=memory * 0.55)
+            process.shapes = [(START, replace(shape, stores=())), (begins, shape)]
+            self.one_more_than_fits(process, "death of two at once", begins)
+        for process in (first, fourth):
+            shape = process.shapes[0][1]
+            process.shapes = [(START, replace(shape, stores=())), (begins, shape)]
+
+    def one_more_than_fits(self, process: Process, kind: str, begins: datetime) -> None:
+        due = start_of_hour(begins)
+        self.fleet.truth.faults.append(Fault(process.name, kind, begins, due, self.fleet.scenario.end))
+        self.near(process.host, begins)
+
+    def instances(self, count: int, share: float, *, standby: bool = False, shared: bool = False) -> list[Process]:
+        """An application with its stores on so many machines of one type, each filled by them to this share."""
+        kind = self.chance.choice(["m5.large", "m5.xlarge", "r5.xlarge"])
+        name = f"group-{len(self.fleet.machines)}"
+        hours: set[datetime] = set()  # judged together
+        made = []
+        for n in range(count):
+            host = self.machine(kind)
+            self.fleet.hours[host] = hours
+            memory = self.fleet.memory(host)
+            cache = memory * 0.2 if shared else 50 * MIB
+            tasks = round(share * memory / (2 * ((0 if shared else 50) + 48) * MIB))
+            stores = tuple(Store(f"store-{s}", "key_value", tasks, cache, shared) for s in range(2))
+            shape = Shape(memory * 0.22, memory * 0.1, self.tasks(stores, 0 if standby else n),
+                          buffers_in_cache=shared)  # fmt: skip
+            made.append(self.process(host, shape, application=name))
+        return made
+
+    @staticmethod
+    def tasks(stores: tuple[Store, ...], part: int) -> tuple[Store, ...]:
+        """The tasks that instance number `part` has."""
+        return tuple(store._replace(first_task=part * store.partitions) for store in stores)
+
     # Decoys
+
+    def room_for_the_dead(self) -> None:
+        """When one of them dies the others hold its stores."""
+        count = self.chance.choice([2, 3, 4])
+        self.group_decoy(self.instances(count, {2: 0.25, 3: 0.35, 4: 0.4}[count]), "room for the dead")
+
+    def standbys(self) -> None:
+        """Both have everything: one as the task, the other as its standby."""
+        self.group_decoy(self.instances(2, 0.5, standby=True), "standbys")
+
+    def shared_cache_of_many(self) -> None:
+        """More stores share the same cache."""
+        self.group_decoy(self.instances(3, 0.5, shared=True), "shared cache of many instances")
+
+    def group_decoy(self, processes: list[Process], kind: str) -> None:
+        moment = self.at()
+        for process in processes:
+            self.decoy(process, kind, moment)
+
+    def containers_that_fit(self) -> None:
+        for process in self.containers(4):
+            self.decoy(process, "containers that fit together")
 
     def decoy(self, process: Process, kind: str, moment: datetime | None = None) -> None:
         self.fleet.truth.decoys[process.name] = kind
@@ -338,6 +467,12 @@ FAULTS = (
     _Builder.neighbour_arrives,
     _Builder.container_too_small,
     _Builder.leaks,
+    _Builder.heap_fills,
+    _Builder.caches_of_its_own_size,
+    _Builder.buffers_beside_shared_cache,
+    _Builder.containers_together,
+    _Builder.death_of_one,
+    _Builder.death_of_two,
 )
 DECOYS = (
     _Builder.large_heap,
@@ -346,6 +481,10 @@ DECOYS = (
     _Builder.cold_caches,
     _Builder.busy_machine,
     _Builder.container_fits,
+    _Builder.room_for_the_dead,
+    _Builder.standbys,
+    _Builder.shared_cache_of_many,
+    _Builder.containers_that_fit,
 )
 
 
@@ -472,7 +611,7 @@ def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
         yield "memory_pool_used_after_gc_bytes", {"pool": pool}, kept
     if shape.stores:
         # An id for each hour: the hours of one process aren't instances of one application.
-        yield "streams_info", {"application_id": f"{process.name}@{at:%d%H}"}, 1.0
+        yield "streams_info", {"application_id": f"{process.application or process.name}@{at:%d%H}"}, 1.0
         yield from _rocksdb(shape, age, chance)
 
 
@@ -496,7 +635,7 @@ def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Re
             else:
                 capacity, pinned = store.cache_bytes * segments, 88.0
                 usage = max(capacity * filled * chance.uniform(0.85, 1.0), 88.0)
-            labels = {"kind": store.kind, "store": store.name, "task": f"0_{partition}"}
+            labels = {"kind": store.kind, "store": store.name, "task": f"0_{store.first_task + partition}"}
             figures = {
                 "memtable_bytes": memtables,
                 "memtable_unflushed_bytes": memtables * 0.8,

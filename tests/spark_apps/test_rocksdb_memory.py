@@ -108,6 +108,11 @@ def test_by_process_and_by_store(spark: Any) -> None:
         row = got[name]
         columns = ("store_instances", "rocksdb_measured_bytes", "rocksdb_expected_bytes", "rocksdb_shared_cache")
         assert tuple(row[c] for c in columns) == expected, name
+        if row["rocksdb_expected_bytes"] is not None:
+            assert row["rocksdb_expected_max_bytes"] == row["rocksdb_expected_bytes"], name
+    untold = got["caches of a size of their own, still empty: not to be told"]
+    assert (untold["rocksdb_expected_max_bytes"], untold["rocksdb_shared_bytes"]) == (2 * (64 * MIB + BUFFERS), 0)
+    assert got["one shared cache, write buffers outside"]["rocksdb_shared_bytes"] == 64 * MIB
     stores = {(row["endpoint"], row["store"]): row for row in by_store(instances).collect()}
     assert len(stores) == sum(len({b["store"] for b in moments[0]}) for moments, _ in PROCESSES.values())
     windowed = stores["a windowed store of which two segments are open", "w"]
