@@ -8,11 +8,12 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import hour, jmx, kafka, load, schemas
+from tests.bench import aws, hour, jmx, kafka, load, schemas
 from tests.bench.figure import Figure
 
 PARTS = {
     "load": load.measure,
+    "aws": aws.measure,
     "jmx": jmx.measure,
     "kafka": kafka.measure,
     "schemas": schemas.measure,
