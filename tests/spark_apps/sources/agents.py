@@ -1,6 +1,6 @@
 """Stand-ins for agents and exporters that misbehave, one per path of one local HTTP server.
 
-A POST is answered as Jolokia does, a GET as a page of metrics; answers are of the real form.
+A POST is answered as Jolokia does (or a Prometheus server), a GET as a page of metrics; answers are of the real form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
+QUERY = "/api/v1/query_range"
 VALUES: dict[str, dict[str, dict[str, Any]]] = {
     "java.lang:type=Memory": {
         "java.lang:type=Memory": {"HeapMemoryUsage": {"used": 10, "max": -1}, "NonHeapMemoryUsage": {"used": 3}}
@@ -89,17 +91,22 @@ class _Agent(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        self.server.asked.append(self.path)
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        getattr(self, self.path.split("?")[0].rpartition("/")[2])(request)
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self._answer(parse_qs(body) if self.path.endswith(QUERY) else json.loads(body))
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        getattr(self, self.path.split("?")[0].rpartition("/")[2])([])
+        self._answer([])
 
-    def good(self, request: list[dict[str, Any]]) -> None:
-        # json writes NaN, as some agents do
-        self._send(PAGE if self.command == "GET" else json.dumps(reply_to(request)))
+    def _answer(self, request: Any) -> None:
+        self.server.asked.append(self.path)
+        getattr(self, self.path.split("?")[0].removesuffix(QUERY).rpartition("/")[2])(request)
+
+    def good(self, request: Any) -> None:
+        if self.path.endswith(QUERY):
+            series = {"metric": {"__name__": "process_open_fds"}, "values": [[float(request["start"][0]), "7"]]}
+            self._send(json.dumps({"status": "success", "data": {"result": [series]}}))
+        else:  # json writes NaN, as some agents do
+            self._send(PAGE if self.command == "GET" else json.dumps(reply_to(request)))
 
     def denies(self, request: list[dict[str, Any]]) -> None:
         reply = reply_to(request)
@@ -127,6 +134,18 @@ class _Agent(BaseHTTPRequestHandler):
             self.good(request)
         else:
             self._send("<html>who are you?</html>", 401)
+
+    def forbidden(self, _request: list[dict[str, Any]]) -> None:
+        self._send("no", 403)
+
+    def fails(self, _request: list[dict[str, Any]]) -> None:
+        self._send("out of memory", 500)
+
+    def noise(self, _request: list[dict[str, Any]]) -> None:
+        self._send(bytes(range(256)) * 8)
+
+    def empty(self, _request: list[dict[str, Any]]) -> None:
+        self._send("")
 
     def servlet(self, _request: list[dict[str, Any]]) -> None:
         self._send(json.dumps(SERVLET))

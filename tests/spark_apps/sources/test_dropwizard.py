@@ -67,22 +67,6 @@ def test_what_only_looks_alike_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("hangs", "no answer within 0.7 s"),
-        ("broken", "the answer isn't the JSON of a Dropwizard metrics servlet"),
-        ("good", "the answer isn't the JSON of a Dropwizard metrics servlet"),
-        ("resets", "the connection broke off"),
-    ],
-)
-def test_a_bad_servlet_is_a_gap_and_the_others_stay(agents: Agents, path: str, reason: str) -> None:
-    rows = ask(agents.url(path), agents.url("servlet"))
-    (gap,) = (row for row in rows if row["gap"])
-    assert gap["endpoint"] == agents.url(path) and gap["gap"].startswith(f"refused: {reason}")
-    assert len(rows) == 1 + 2 * 9
-
-
-@pytest.mark.parametrize(
     ("page", "reason"),
     [
         ("[]", "the answer isn't the JSON"),

@@ -1,0 +1,73 @@
+"""Every way a JVM's agent may fail, by every protocol over HTTP: a gap each, one plain sentence, others' rows whole."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from streamwarden.config import CONFIG_ENV
+from streamwarden.hours import start_of_hour
+
+from spark_apps.sources.jmx import ARCHIVES, PROTOCOLS, Jmx
+from tests.spark_apps.sources.agents import Agents, running_agents
+
+FAILURES = {
+    "hangs": "no answer within 0.7 s",
+    "trickles": "no answer within 0.7 s",
+    "resets": "the connection broke off before the answer was complete",
+    "locked": "HTTP 401: `user` or `password` of the endpoint is missing or not accepted",
+    "forbidden": "HTTP 403: `user` or `password` of the endpoint is missing or not accepted",
+    "fails": "HTTP 500",
+    "noise": "the answer isn't ",
+    "broken": "the answer isn't ",
+    "empty": "the answer isn't ",
+}
+CLOSED = "http://127.0.0.1:1/closed"
+
+
+@pytest.fixture
+def agents() -> Iterator[Agents]:
+    with running_agents() as running:
+        yield running
+
+
+@pytest.mark.parametrize("protocol", sorted({*PROTOCOLS, *ARCHIVES} - {"jmx_rmi"}))
+def test_each_failure_is_a_gap_and_the_others_stay(
+    agents: Agents, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = "app" if protocol == "dropwizard" else "broker"
+    good = agents.url("servlet" if protocol == "dropwizard" else "good")
+    expected = {agents.url(kind): reason for kind, reason in FAILURES.items()}
+    expected |= {CLOSED: "nothing accepts connections there", "ftp://a/b": "the address isn't one for its protocol"}
+    jvm = {"cluster": "c", "role": role, "app": "a", "protocol": protocol, "url": good}
+    jvm |= {"match": 'job="a"'} if protocol in ARCHIVES else {}
+    name = '{job="a"}' if protocol in ARCHIVES else ""
+    config = {"kafka": [{"name": "c", "bootstrap_servers": "b"}]}
+    config["jmx"] = [{**jvm, "url": agents.url("locked"), "user": "reader", "password": "wrong"}]
+    (tmp_path / "streamwarden.yaml").write_text(json.dumps(config))
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "streamwarden.yaml"))
+    endpoints = [
+        {"cluster": "c", "role": role, "app": None, "protocol": protocol, "address": url + name}
+        | {"match": jvm.get("match"), "has_credentials": url.endswith("locked")}
+        | {"timeout_seconds": 0.7 if url.endswith(("hangs", "trickles")) else 20}
+        for url in [*expected, good]
+    ]
+    options = {"samples": "2", "sample_seconds": "0.1", "partitions": "1", "endpoints": json.dumps(endpoints)}
+    source = Jmx(options | {"hour": start_of_hour(datetime.now(UTC)).isoformat()})
+    reader = source.reader(source.schema())
+    started = time.monotonic()
+    rows = pa.Table.from_batches([b for part in reader.partitions() for b in reader.read(part)]).to_pylist()
+    assert time.monotonic() - started < 10
+    gaps = {row["endpoint"].removesuffix(name): row["gap"] for row in rows if row["gap"]}
+    assert gaps.keys() == expected.keys()
+    for url, reason in expected.items():
+        assert gaps[url].startswith(f"refused: {reason}"), url
+        assert sum(row["endpoint"] == url + name for row in rows) == 1
+    assert any(row["endpoint"] == good + name and row["metric"] for row in rows)
+    assert "wrong" not in str(rows) and "out of memory" not in str(rows)
+    assert len([path for path in agents.asked if path.startswith("/hangs")]) == 1  # isn't asked again
