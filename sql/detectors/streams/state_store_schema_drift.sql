@@ -23,7 +23,7 @@ runbook: |
 blind_spots: |
   The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
   Strings in JSON are strings: a new constant of an enumeration is judged only where a schema is registered. Inside
-  arrays a value counts, not each element. Values framed by a Schema Registry are judged by their registered schemas, not
+  arrays a value counts, not each element, and nulls aren't seen. Values framed by a Schema Registry are judged by their registered schemas, not
   by what they hold; a schema id that no registry knows can't be judged. A long counter and a frame of 8 bytes look alike
   where the id isn't known. In a large log the values are a sample; a version of fewer than 0.1 % of them may be missed.
   In a compacted log old records are final states: a field that only young records lack looks like one that was removed,

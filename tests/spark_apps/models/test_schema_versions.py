@@ -57,6 +57,61 @@ def breaking(values: Iterable[Any]) -> list[tuple[str, str]]:
     ]
 
 
+# The published rules: what a reader of the new values can't restore, what one of the old values can't read.
+
+
+def always(value: Any) -> Callable[[int], Any]:
+    return lambda i: {"id": i, "a": value}
+
+
+def every(n: int, value: Any, otherwise: Callable[[int], Any]) -> Callable[[int], Any]:
+    return lambda i: {"id": i, "a": value} if i % n == 0 else otherwise(i)
+
+
+def never(i: int) -> Any:
+    return {"id": i}
+
+
+RESTORE, ROLLBACK, BOTH, NOTHING = (True, False), (False, True), (True, True), (False, False)
+"""What breaks: new code restoring old state (BACKWARD), old code reading new state (FORWARD)."""
+OF_ONE_TYPE = ["x", 1, True, {"b": 1}, [1]]
+RULES = {
+    "nothing": (always("x"), always("y"), NOTHING, NOTHING),
+    "required field added": (never, always("x"), RESTORE, RESTORE),
+    "optional field added": (never, every(2, "x", never), NOTHING, ROLLBACK),
+    "required field removed": (always("x"), never, ROLLBACK, ROLLBACK),
+    "optional field removed": (every(2, "x", never), never, NOTHING, RESTORE),
+    "made optional": (always("x"), every(2, "x", never), ROLLBACK, ROLLBACK),
+    "made required": (every(2, "x", never), always("x"), NOTHING, RESTORE),
+    **{f"{type(old).__name__} to {type(new).__name__}": (always(old), always(new), BOTH, BOTH)
+       for old in OF_ONE_TYPE for new in OF_ONE_TYPE if old is not new},
+    "integer widened to number": (always(1), always(1.5), NOTHING, ROLLBACK),
+    "number narrowed to integer": (always(1.5), always(1), RESTORE, RESTORE),
+    "widened to a union": (always("x"), every(2, 1, always("x")), ROLLBACK, ROLLBACK),
+    "narrowed from a union": (every(2, 1, always("x")), always("x"), RESTORE, RESTORE),
+    "nullability gained": (always("x"), every(3, None, always("x")), ROLLBACK, ROLLBACK),
+    "nullability lost": (every(3, None, always("x")), always("x"), RESTORE, RESTORE),
+    "null only": (always("x"), always(None), ROLLBACK, ROLLBACK),
+    "nested field added": (always({"b": 1}), always({"b": 1, "c": 1}), RESTORE, RESTORE),
+    "nested field removed": (always({"b": 1, "c": 1}), always({"b": 1}), ROLLBACK, ROLLBACK),
+    "elements changed": (always([1]), always(["x"]), BOTH, BOTH),
+    "empty arrays filled": (always([]), always([1]), NOTHING, NOTHING),
+    "values of a map changed": (
+        lambda i: {"a": {f"k{i}": 1}}, lambda i: {"a": {f"k{i}": "x"}}, BOTH, BOTH
+    ),
+    "new keys of a map": (lambda i: {"a": {f"k{i}": 1}}, lambda i: {"a": {f"k{i + 5000}": 1}}, NOTHING, NOTHING),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_published_rules(rule: tuple[Any, Any, tuple[bool, bool], tuple[bool, bool]]) -> None:
+    old, new, lenient, strict = rule
+    found = profile([*map(old, range(600)), *map(new, range(600, 1200))]).changes
+    for readers, broken in ((False, lenient), (True, strict)):
+        breaks = [change.breaks for change in found if readers or not change.breaks.strict_only]
+        assert (any(each.backward for each in breaks), any(each.forward for each in breaks)) == broken
+
+
 # What breaks.
 
 
