@@ -7,8 +7,10 @@ long as the history was read up to now. A figure that can't be known is null, ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 from streamwarden.config import Config
@@ -22,11 +24,16 @@ from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.sources.schema_registry import SchemaRegistry
+from spark_apps.streams_topics import StreamsTopics
+from spark_apps.warehouse_io import read_query
 
 LOOK_BACK = timedelta(minutes=15)
 """Commits before the hour that are read too: the offsets that the hour began with."""
 READ_TO_NOW = timedelta(hours=2)
 """Up to this age of its end an hour's history is read on to the present, so that present offsets can stand in."""
+REMEMBERED = timedelta(hours=24)
+"""A group that nobody lists is looked for as long as this."""
+CLOCKS_DIFFER = timedelta(minutes=1)
 
 PARTITION = ["cluster", "topic", "partition"]
 GROUP = ["cluster", "group_id"]
@@ -34,7 +41,8 @@ PLACE = ["cluster", "group_id", "topic", "partition"]
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Asks all clusters of the config. `positions` is derived: the ages of what lags are asked by it."""
+    """Asks all clusters of the config. Two are derived: `unlisted_groups`, gaps that no single answer shows, and
+    `positions`, by which the ages of what lags are asked."""
     clusters = [cluster.name for cluster in config.kafka]
     end = hour + HOUR
     history_end = end + READ_TO_NOW if _is_recent(hour) else end
@@ -49,6 +57,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     }
     if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
+    sources["known_groups"] = _known_groups(spark, hour)
+    sources["unlisted_groups"] = _unlisted_groups(sources, hour)
     sources["positions"] = _positions(sources, hour)
     behind = sources["positions"].filter("committed_offset < recent_offset")
     sources["kafka_record_times"] = record_times(behind.withColumn("offset", f.col("committed_offset")))
@@ -112,27 +122,75 @@ def _topics(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def _application_ids(sources: dict[str, DataFrame]) -> DataFrame:
-    """Application id by changelog and repartition topic.
+    """Application id by changelog and repartition topic."""
+    internal = sources["kafka_topics"].filter("topic rlike '-(changelog|repartition)$'")
+    topics = internal.groupBy("cluster").agg(f.collect_list("topic").alias("topics"))
+    groups = sources["kafka_groups"].groupBy("cluster").agg(f.collect_set("group_id").alias("groups"))
+    return topics.join(groups, "cluster").mapInArrow(_split, "cluster string, topic string, application_id string")
 
-    The longest group id that its name begins with, as Streams uses its application id as group id; without such a
-    group, what stands before a generated store name or before the last part of the name.
+
+def _split(clusters: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for cluster in (row for batch in clusters for row in batch.to_pylist()):
+        names = StreamsTopics(cluster["groups"], cluster["topics"])
+        owned = [(topic, split[0]) for topic in cluster["topics"] if (split := names.split(topic))]
+        columns = {
+            "cluster": [cluster["cluster"]] * len(owned),
+            "topic": [topic for topic, _ in owned],
+            "application_id": [application_id for _, application_id in owned],
+        }
+        yield pa.RecordBatch.from_pydict(columns, pa.schema(dict.fromkeys(columns, pa.string())))
+
+
+def _known_groups(spark: SparkSession, hour: datetime) -> DataFrame:
+    """Groups of the hour before, and when they last were there."""
+    query = f"""
+        select cluster, group_id, observed_at from inventory.consumer_group_hourly
+        where hour = '{(hour - HOUR).isoformat()}' and observed_at >= '{(hour - REMEMBERED).isoformat()}'"""  # noqa: S608
+    return read_query(spark, query, "cluster string, group_id string, observed_at timestamp")
+
+
+def _unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Groups that must be there and that no coordinator lists: known an hour ago or written since, and not removed.
+
+    A coordinator that couldn't load its part of `__consumer_offsets` leaves its groups out without a word. Of long past
+    hours nothing is missed: groups are listed as of now.
     """
-    topics = sources["kafka_topics"].select("cluster", "topic").filter("topic rlike '-(changelog|repartition)$'")
-    groups = sources["kafka_groups"].select("cluster", "group_id").filter("group_id is not null").distinct()
-    by_group = (
-        topics.join(groups, "cluster")
-        .filter(f.col("topic").startswith(f.concat("group_id", f.lit("-"))))
-        .groupBy("cluster", "topic")
-        .agg(f.max_by("group_id", f.length("group_id")).alias("known"))
+    listed = sources["kafka_groups"]
+    asked = listed.filter("gap is null").groupBy("cluster").agg(f.max("observed_at").alias("asked_at"))
+    last = (
+        _readable(sources["kafka_commits"])
+        .join(f.broadcast(asked), "cluster")
+        .filter(f.col("written_at") < f.col("asked_at") - f.lit(CLOCKS_DIFFER))
+        .groupBy(*PLACE)
+        .agg(f.max_by("kind", "log_offset").alias("kind"), f.max("written_at").alias("observed_at"))
     )
-    guess = f.regexp_extract("topic", r"^(.+?)-(?:KSTREAM-.*|KTABLE-.*|[^-]+)-(?:changelog|repartition)$", 1)
-    return topics.join(by_group, ["cluster", "topic"], "left").select(
-        "cluster", "topic", f.coalesce("known", f.nullif(guess, f.lit(""))).alias("application_id")
+    written = last.groupBy(*GROUP).agg(
+        f.bool_or(f.col("kind").isin("commit", "group")).alias("is_there"),
+        f.bool_or(f.col("kind") == "group_tombstone").alias("is_removed"),
+        f.max("observed_at").alias("written_at"),
+    )
+    is_there = f.coalesce("is_there", f.lit(True)) & ~f.coalesce("is_removed", f.lit(False))
+    return (
+        sources["known_groups"]
+        .join(written, GROUP, "full")
+        .filter(is_there & f.lit(_is_recent(hour)))
+        .join(f.broadcast(asked), "cluster")
+        .join(listed.select(*GROUP), GROUP, "left_anti")
+        .select(
+            *GROUP,
+            f.coalesce("written_at", "observed_at").alias("observed_at"),
+            f.format_string("%s group %s", *GROUP).alias("resource"),
+            f.format_string(
+                "missing: no coordinator lists group '%s', which nobody removed: its coordinator couldn't load its part"
+                " of __consumer_offsets, or Describe on the group isn't granted.",
+                "group_id",
+            ).alias("gap"),
+        )
     )
 
 
 def _groups(sources: dict[str, DataFrame]) -> DataFrame:
-    return (
+    listed = (
         sources["kafka_groups"]
         .filter("group_id is not null")
         .select(
@@ -144,6 +202,7 @@ def _groups(sources: dict[str, DataFrame]) -> DataFrame:
             "observed_at",
         )
     )
+    return listed.unionByName(sources["unlisted_groups"].drop("resource", "gap"), allowMissingColumns=True)
 
 
 def _members(sources: dict[str, DataFrame]) -> DataFrame:
@@ -226,9 +285,9 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
 
 
 def _readable(commits: DataFrame) -> DataFrame:
-    """Without what was read of log partitions that broke off: a part of an hour's commits is worse than none."""
-    broken = commits.filter("gap is not null").select("cluster", "log_partition")
-    return commits.filter("gap is null").join(broken, ["cluster", "log_partition"], "left_anti")
+    """Of log partitions that were read to their end: a part of an hour's commits is worse than none."""
+    whole = commits.filter("kind = 'read'").select("cluster", "log_partition")
+    return commits.filter("kind <> 'read'").join(whole, ["cluster", "log_partition"], "left_semi")
 
 
 def _unread_clusters(sources: dict[str, DataFrame]) -> DataFrame:
@@ -389,20 +448,23 @@ def _consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, hour:
         f.max_by("partition", badness).alias("worst_partition"),
     )
     described = _groups(sources).select(*GROUP, "state", "members")
+    # Without a commit that is known: 0 where its commits were answered, else unknown.
+    none = f.when(f.col("answered"), 0)
     return (
         described.join(places, GROUP, "full")
+        .join(_answered_groups(sources), GROUP, "left")
         .join(_rebalances(sources, hour), GROUP, "left")
         .join(_unread_clusters(sources), "cluster", "left")
         .select(
             *GROUP,
             "state",
             "members",
-            f.coalesce("topics", f.lit(0)).alias("topics"),
-            f.coalesce("partitions", f.lit(0)).alias("partitions"),
+            f.coalesce("topics", none).alias("topics"),
+            f.coalesce("partitions", none).alias("partitions"),
             "lag_records",
             "lag_records_max",
             "lag_seconds_max",
-            f.coalesce("lag_unknown_partitions", f.lit(0)).alias("lag_unknown_partitions"),
+            f.coalesce("lag_unknown_partitions", none).alias("lag_unknown_partitions"),
             "commits",
             "records_consumed",
             f.when(f.col("unread").isNull(), f.coalesce("rebalances", f.lit(0))).alias("rebalances"),
@@ -411,6 +473,16 @@ def _consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, hour:
             "worst_partition",
         )
     )
+
+
+def _answered_groups(sources: dict[str, DataFrame]) -> DataFrame:
+    """Groups whose present commits are known, be it that there are none."""
+    asked = sources["kafka_offsets"].filter("kind = 'committed'")
+    clusters = asked.filter("gap is null").select("cluster").distinct()
+    refused = asked.filter("gap is not null").select(*GROUP)
+    listed = sources["kafka_groups"].filter("group_id is not null").select(*GROUP)
+    answered = listed.join(f.broadcast(clusters), "cluster", "left_semi").join(refused, GROUP, "left_anti")
+    return answered.withColumn("answered", f.lit(True))
 
 
 def _unless_any_is_null(column: str) -> Column:

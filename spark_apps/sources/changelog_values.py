@@ -14,7 +14,6 @@ see: values that compaction has taken; the hour of records whose producers' cloc
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -41,13 +40,12 @@ from spark_apps.sources.kafka_client import (
     cluster_named,
     list_offsets,
 )
+from spark_apps.streams_topics import CHANGELOG, StreamsTopics
 
 CHUNK_VALUES = 25
 BATCH_VALUES = 2000
 SLICES_PER_TOPIC = 4
 STALLED_SECONDS = 10
-SUFFIX = "-changelog"
-_GENERATED_STORE = re.compile(r"-(K(?:STREAM|TABLE)-.+-STORE-\d{10})$")
 _POSITION_BITS = 20
 _HARMLESS = (
     KafkaError._TRANSPORT,  # a lost connection is made anew
@@ -136,13 +134,14 @@ class ChangelogReader(ClusterReader):
         topics = {
             name: sorted(topic.partitions)
             for name, topic in metadata.topics.items()
-            if name.endswith(SUFFIX) and topic.error is None
+            if name.endswith(CHANGELOG) and topic.error is None
         }
         logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
-        groups = _group_ids(connection)
+        names = StreamsTopics(_group_ids(connection), metadata.topics)
         plan: list[TopicSlice] = [] if topics else [TopicSlice(cluster)]
         for topic, partitions in topics.items():
-            application_id, store = split_changelog(topic, groups, set(metadata.topics))
+            stem = topic.removesuffix(CHANGELOG)
+            application_id, store = names.split(topic) or (stem, stem)
             found = [logs[topic, partition] for partition in partitions]
             refused = next((log for log in found if isinstance(log, BaseException)), None)
             whole = TopicSlice(cluster, topic=topic, application_id=application_id, store=store)
@@ -200,25 +199,6 @@ class ChangelogValues(ClusterSource):
             " partition int, log_start_offset bigint, hour_start_offset bigint, log_end_offset bigint,"
             " offset bigint, at timestamp, position bigint, key binary, value binary"
         )
-
-
-def split_changelog(topic: str, groups: set[str], topics: set[str]) -> tuple[str, str]:
-    """Application id and store of `<application.id>-<store>-changelog`; both may contain dashes.
-
-    A group of that name decides (a Streams application's group is its id), then a store name that Streams generated,
-    then what the topic shares with sibling internal topics, and at last the first dash.
-    """
-    stem = topic.removesuffix(SUFFIX)
-    if owners := [group for group in groups if stem.startswith(f"{group}-")]:
-        application_id = max(owners, key=len)
-    elif generated := _GENERATED_STORE.search(stem):
-        application_id = stem[: generated.start()]
-    else:
-        heads = [stem[: match.start()] for match in re.finditer("-", stem)]
-        siblings = [t for t in topics if t != topic and t.endswith((SUFFIX, "-repartition"))]
-        shared = [head for head in heads if any(t.startswith(f"{head}-") for t in siblings)]
-        application_id = max(shared, key=len) if shared else stem.partition("-")[0]
-    return application_id, stem[len(application_id) + 1 :] or stem
 
 
 def plan_chunks(logs: list[Log], sample_values: int) -> list[Chunk]:

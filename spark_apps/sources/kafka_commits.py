@@ -1,8 +1,9 @@
 """The commit history: `__consumer_offsets` decoded for a span of time, by task over slices of its partitions.
 
 Reads: every record of the topic that was written in [from, to). Needs: Describe and Read on `__consumer_offsets`.
-Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (group metadata: its generation), and one
-`read` per log partition that counts what was read and what was skipped because its layout isn't one of those below.
+Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (its metadata: the generation), `group_tombstone`
+(it was removed), and one `read` per log partition that was read to its end: it counts what was read and what was
+skipped because its layout isn't one of those below.
 Can't see: commits that compaction has dropped (closed segments only), groups that commit elsewhere.
 
 Keys: version 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol (its epoch is its generation).
@@ -38,8 +39,8 @@ from spark_apps.sources.kafka_client import (
     Connection,
     list_offsets,
 )
+from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
 
-TOPIC = "__consumer_offsets"
 _RECORDS_PER_BATCH = 20_000
 _SILENCE_SECONDS = 15  # a dead leader is replaced within 9 s by default
 _KEYS_KEPT = 1_000_000
@@ -66,7 +67,7 @@ class CommitsReader(ClusterReader):
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
-        topic = connection.metadata(TOPIC).topics[TOPIC]
+        topic = connection.metadata(OFFSETS_TOPIC).topics[OFFSETS_TOPIC]
         if topic.error is not None:
             if topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(topic.error)
@@ -84,7 +85,7 @@ class CommitsReader(ClusterReader):
 
     def _spans(self, connection: Connection, log_partitions: list[int]) -> dict[int, tuple[int, int] | BaseException]:
         """First offset to read and the end (exclusive), by log partition."""
-        keys = [(TOPIC, p) for p in log_partitions]
+        keys = [(OFFSETS_TOPIC, p) for p in log_partitions]
         first = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.for_timestamp(int(self.options["from"]))))
         behind = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.for_timestamp(int(self.options["to"]))))
         last = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.latest()))
@@ -106,7 +107,7 @@ class CommitsReader(ClusterReader):
         known = KnownKeys()
         consumer = Consumer({**connection.properties, **_READ_FAST}, logger=SILENT)
         try:
-            consumer.assign([TopicPartition(TOPIC, p, spans[p][0]) for p in ends])
+            consumer.assign([TopicPartition(OFFSETS_TOPIC, p, spans[p][0]) for p in ends])
             deadline = time.monotonic() + _SILENCE_SECONDS
             while ends and time.monotonic() < deadline:
                 messages = consumer.consume(_RECORDS_PER_BATCH, 0.1)
@@ -118,7 +119,7 @@ class CommitsReader(ClusterReader):
                     skipped.update(records.partition[pc.is_null(table["kind"]).to_numpy()].tolist())
                     yield from self._fit(table.filter(pc.is_valid(table["kind"])))
                 if done:
-                    consumer.incremental_unassign([TopicPartition(TOPIC, p) for p in done])
+                    consumer.incremental_unassign([TopicPartition(OFFSETS_TOPIC, p) for p in done])
         finally:
             consumer.close()
         for log_partition in ends:
@@ -169,7 +170,9 @@ class CommitsReader(ClusterReader):
         }
 
     def _gap(self, cluster: str, log_partition: int, gap: str) -> dict[str, Any]:
-        return self.gap_row(cluster, cluster, f"{gap} ({TOPIC}-{log_partition})") | {"log_partition": log_partition}
+        return self.gap_row(cluster, cluster, f"{gap} ({OFFSETS_TOPIC}-{log_partition})") | {
+            "log_partition": log_partition
+        }
 
 
 class KafkaCommits(ClusterSource):
@@ -266,7 +269,12 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
     is_commit = np.isin(version, _COMMIT_KEYS)
     offset, committed_ms, commit_fits = _commit_values(data, start, length, is_commit & (length > 0))
     generation, group_fits = _group_values(data, start, length, version)
-    kind = np.select([is_commit & (length < 0), is_commit & commit_fits, group_fits], [_TOMBSTONE, _COMMIT, _GROUP], -1)
+    is_group, is_removed = np.isin(version, (_GROUP_KEY, _NEW_GROUP_KEY)), length < 0
+    kind = np.select(
+        [is_commit & is_removed, is_commit & commit_fits, group_fits, is_group & is_removed],
+        [_TOMBSTONE, _COMMIT, _GROUP, _GROUP_TOMBSTONE],
+        -1,
+    )
     return pa.table(
         {
             "kind": _KINDS.take(pa.array(kind, mask=kind < 0)),
@@ -280,8 +288,8 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
     )
 
 
-_TOMBSTONE, _COMMIT, _GROUP = range(3)
-_KINDS = pa.array(["tombstone", "commit", "group"])
+_TOMBSTONE, _COMMIT, _GROUP, _GROUP_TOMBSTONE = range(4)
+_KINDS = pa.array(["tombstone", "commit", "group", "group_tombstone"])
 _KEY = pa.schema(
     [("version", pa.int32()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
 )

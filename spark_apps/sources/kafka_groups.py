@@ -6,12 +6,13 @@ consumers that assign partitions themselves and commit nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import ConsumerGroupDescription
 
 from spark_apps.sources.kafka_client import (
@@ -21,8 +22,7 @@ from spark_apps.sources.kafka_client import (
     ClusterSource,
     Connection,
 )
-
-_GROUPS_PER_REQUEST = 200
+from spark_apps.sources.kafka_coordinators import PATIENCE_SECONDS, ask_groups, list_groups
 
 
 class GroupsReader(ClusterReader):
@@ -30,21 +30,16 @@ class GroupsReader(ClusterReader):
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
-        now = datetime.now(UTC)
-        connection.metadata()  # fails early where the cluster is down
-        listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
-        rows = [self.gap_row(name, name, connection.gap(error)) for error in listing.errors]
-        types = {group.group_id: group.type for group in listing.valid}
-        for chunk in _chunks(list(types), _GROUPS_PER_REQUEST):
-            futures = connection.admin.describe_consumer_groups(chunk, request_timeout=ANSWER_SECONDS)
-            for group_id, future in futures.items():
-                row = {"cluster": name, "group_id": group_id, "observed_at": now, "resource": name}
-                row["protocol"] = types[group_id].name.lower()
-                try:
-                    rows.append(row | _described(future.result()))
-                except KafkaException as error:
-                    rows.append(row | {"resource": f"{name} group {group_id}", "gap": connection.gap(error)})
-        yield from self.batches(rows or [{"cluster": name, "observed_at": now, "resource": name}])
+        known = {"cluster": name, "observed_at": datetime.now(UTC), "resource": name}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        listed = list_groups(connection, deadline)
+        described, refused = ask_groups(name, list(listed.protocols), _describe, _described, deadline)
+        rows = [self.gap_row(name, f"{name} groups", gap) for gap in listed.gaps]
+        for group, protocol in listed.protocols.items():
+            row = known | {"group_id": group, "protocol": protocol}
+            gap = {"resource": f"{name} group {group}", "gap": refused.get(group)}
+            rows.append(row | (gap if group in refused else described[group]))
+        yield from self.batches(rows or [known])
 
 
 class KafkaGroups(ClusterSource):
@@ -63,6 +58,10 @@ class KafkaGroups(ClusterSource):
             " assignment: map<string, array<int>>>>,"
             " observed_at timestamp, resource string, gap string"
         )
+
+
+def _describe(connection: Connection, groups: list[str]) -> dict[str, Future[ConsumerGroupDescription]]:
+    return connection.admin.describe_consumer_groups(groups, request_timeout=ANSWER_SECONDS)
 
 
 def _described(group: ConsumerGroupDescription) -> dict[str, Any]:
@@ -86,7 +85,3 @@ def _assignment(assignment: Any) -> dict[str, list[int]]:
     for where in assignment.topic_partitions if assignment else []:
         topics.setdefault(where.topic, []).append(where.partition)
     return topics
-
-
-def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
-    return (items[i : i + size] for i in range(0, len(items), size))

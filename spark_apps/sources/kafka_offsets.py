@@ -11,11 +11,9 @@ groups. Can't see: partitions without a leader (a gap row each), offsets by time
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,15 +29,14 @@ from spark_apps.sources.kafka_client import (
     ClusterReader,
     ClusterSource,
     Connection,
-    cluster_named,
     led_partitions,
     list_offsets,
 )
+from spark_apps.sources.kafka_coordinators import PATIENCE_SECONDS, ask_groups, list_groups
 
 RECENT_SECONDS = 60
-_GROUPS_AT_ONCE = 100
-Committed = tuple[list[tuple[str, str, int, int]], list[tuple[str, str]]]
-"""Rows (group, topic, partition, offset) and refusals (group, gap)."""
+Committed = tuple[str, str, int, int | None, str | None]
+"""Group, topic, partition, offset, and why there is none."""
 
 
 class OffsetsReader(ClusterReader):
@@ -50,8 +47,8 @@ class OffsetsReader(ClusterReader):
         self.to_ms = min(int(self.options["to"]), now_ms)
         self.read_at, self.as_of = _utc(now_ms), _utc(self.to_ms)
         try:
-            leaders = {(t, p): leader for t, p, leader in led_partitions(connection.metadata())}
             yield from self._committed(connection)
+            leaders = {(t, p): leader for t, p, leader in led_partitions(connection.metadata())}
             yield from self._logs(connection, leaders, is_over=self.to_ms < now_ms)
         except KafkaException as error:
             name = connection.cluster.name
@@ -62,24 +59,23 @@ class OffsetsReader(ClusterReader):
 
     def _committed(self, connection: Connection) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
-        listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
-        gaps = [self.gap_row(name, name, connection.gap(error)) for error in listing.errors]
-        rows, refusals = committed_offsets(name, [group.group_id for group in listing.valid])
-        gaps += [
-            self.gap_row(name, f"{name} group {group}", gap) | {"kind": "committed", "group_id": group}
-            for group, gap in refusals
-        ]
-        yield from self.batches(self._with_clock(gap) for gap in gaps)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        listed = list_groups(connection, deadline)
+        rows, refused = committed_offsets(name, list(listed.protocols), deadline)
+        gaps = [self.gap_row(name, f"{name} groups", gap) for gap in listed.gaps]
+        gaps += [self.gap_row(name, f"{name} group {g}", gap) | {"group_id": g} for g, gap in refused.items()]
+        yield from self.batches(self._with_clock(gap | {"kind": "committed"}) for gap in gaps)
         yield from self._columns(
             len(rows),
             {
                 "cluster": name,
-                "resource": name,
                 "kind": "committed",
                 "group_id": [r[0] for r in rows],
                 "topic": [r[1] for r in rows],
                 "partition": [r[2] for r in rows],
                 "committed_offset": [r[3] for r in rows],
+                "resource": [f"{name} group {r[0]}" if r[4] else name for r in rows],
+                "gap": [f"refused: {r[4]} ({r[1]}-{r[2]})" if r[4] else None for r in rows],
             },
         )
 
@@ -160,58 +156,29 @@ class KafkaOffsets(ClusterSource):
         )
 
 
-def committed_offsets(cluster: str, groups: list[str]) -> Committed:
-    """Committed offsets of these groups.
-
-    confluent-kafka 2.16 kills its process on some answers: a commit with null metadata, a coordinator that can't load
-    such a one. So it is asked in a child process; when that dies the groups are halved until the culprit stands alone.
-    """
-    rows, refusals = [], []
-    for i in range(0, len(groups), _GROUPS_AT_ONCE):
-        some, refused = _ask_aside(cluster, groups[i : i + _GROUPS_AT_ONCE])
-        rows += some
-        refusals += refused
-    return rows, refusals
+def committed_offsets(cluster: str, groups: list[str], deadline: float) -> tuple[list[Committed], dict[str, str]]:
+    """Committed offsets of these groups, and gaps by group."""
+    answers, gaps = ask_groups(cluster, groups, _fetch, _fetched, deadline)
+    return [(group, *place) for group, places in answers.items() for place in places], gaps
 
 
-def _ask_aside(cluster: str, groups: list[str]) -> Committed:
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
-            return child.submit(_ask, cluster, groups).result()
-    except BrokenProcessPool:
-        if len(groups) == 1:
-            reason = "missing: the Kafka client dies on its commits (one has null metadata)"
-            return [], [(groups[0], f"{reason}; the commit history must do.")]
-        middle = len(groups) // 2
-        left, right = _ask_aside(cluster, groups[:middle]), _ask_aside(cluster, groups[middle:])
-        return left[0] + right[0], left[1] + right[1]
-
-
-def _ask(cluster: str, groups: list[str]) -> Committed:
-    connection = Connection(cluster_named(cluster))
-    rows, refusals = _ask_once(connection, groups)
-    if 0 < len(refusals) < len(groups):  # a coordinator that went away has a successor within seconds
-        more, refusals = _ask_once(connection, [group for group, _ in refusals])
-        rows += more
-    return rows, refusals
-
-
-def _ask_once(connection: Connection, groups: list[str]) -> Committed:
-    rows, refusals = [], []
-    futures = {
-        group: connection.admin.list_consumer_group_offsets(
+def _fetch(connection: Connection, groups: list[str]) -> dict[str, Future[ConsumerGroupTopicPartitions]]:
+    asked = (
+        connection.admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(group)], request_timeout=ANSWER_SECONDS
-        )[group]
+        )
         for group in groups
-    }
-    for group, future in futures.items():
-        try:
-            found = future.result().topic_partitions
-        except KafkaException as error:
-            refusals.append((group, connection.gap(error)))
-            continue
-        rows += [(group, tp.topic, tp.partition, tp.offset) for tp in found if tp.error is None and tp.offset >= 0]
-    return rows, refusals
+    )
+    return {group: future for answer in asked for group, future in answer.items()}
+
+
+def _fetched(group: ConsumerGroupTopicPartitions) -> list[tuple[str, int, int | None, str | None]]:
+    """Topic, partition, offset, error; an invalid offset without an error is a place without a commit."""
+    return [
+        (tp.topic, tp.partition, None, tp.error.str()) if tp.error else (tp.topic, tp.partition, tp.offset, None)
+        for tp in group.topic_partitions or ()
+        if tp.error or tp.offset >= 0
+    ]
 
 
 def _utc(milliseconds: int) -> datetime:

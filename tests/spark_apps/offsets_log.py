@@ -63,11 +63,11 @@ def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:
 
 
 def log_partition(group: str, partitions: int) -> int:
-    """Java's string hash, as the group coordinator uses it."""
+    """The absolute value of Java's string hash, as the group coordinator uses it."""
     value = 0
     for unit in struct.unpack(f">{len(group.encode('utf-16-be')) // 2}H", group.encode("utf-16-be")):
         value = (31 * value + unit) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    return min(value, 2**32 - value) % partitions
 
 
 def _string(text: str) -> bytes:

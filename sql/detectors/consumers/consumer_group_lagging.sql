@@ -93,7 +93,7 @@ verdict as (
     format('%s-%s', w.topic, w.partition) as worst_place,
     case
       when s.bad_places > 0 then 'alarm'
-      when s.unknown_places > 0 or (s.places is null and g.state is null) then 'skip'
+      when s.unknown_places > 0 or (s.places is null and (g.state is null or g.partitions is null)) then 'skip'
       else 'ok'
     end as status
   from metrics.consumer_group_hourly as g
@@ -106,7 +106,7 @@ select
   format('%s/%s', cluster, group_id) as resource,
   status,
   case
-    when status = 'skip' and places is null then 'The group''s state and offsets aren''t known.'
+    when status = 'skip' and places is null then 'The group''s committed offsets aren''t known.'
     when status = 'skip' then format('The lag of %s of %s partitions isn''t known.', unknown_places, places)
     when coalesce(places, 0) = 0 then 'The group has no committed offsets.'
     when status = 'ok' and coalesce(lag_records, 0) = 0 then format('No lag on %s partitions.', places)

@@ -164,11 +164,23 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     commit(servers, "partial", TopicPartition(name, 1, 70))
     commit(servers, "beyond", TopicPartition(name, 0, 10_000))
     commit(servers, "orders-app", TopicPartition(name, 2, 100))
+    # Written by hand: no coordinator knows of these, as if it hadn't been able to load them.
+    lately = now - timedelta(minutes=2)
+    removed = [Commit("removed", name, 0, offset, lately) for offset in (9, None)]
+    write_commits(servers, [Commit("lost", name, 0, 9, lately), *removed])
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([gone])[gone].result()
     hour = start_of_hour(datetime.now(UTC))
+    with warehouse.begin() as connection:
+        connection.execute(
+            sa.text(
+                "insert into inventory.consumer_group_hourly (hour, cluster, group_id, observed_at)"
+                " values (:hour, 'shop', 'idle and lost', :hour), (:hour, 'shop', 'removed', :hour)"
+            ),
+            {"hour": hour - HOUR},
+        )
 
-    judged(hour)
+    config = judged(hour)
     first = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     # Committed on one partition of three; the commit on the deleted topic has been removed by its coordinator.
     assert {key for key in first if key[0] == "partial"} == {("partial", name, 1)}
@@ -189,8 +201,16 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert {k: [r[c] for c in steady] for k, r in again.items()} == {
         k: [r[c] for c in steady] for k, r in first.items()
     }
-    coverage = rows(warehouse, "detect.coverage", "source", "resource")
-    assert {row["status"] for row in coverage.values()} == {"answered"}
+    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource")
+    assert set(gaps) == {"shop group lost", "shop group idle and lost"}
+    assert gaps["shop group lost"]["reason"].startswith("no coordinator lists group 'lost', which nobody removed")
+    groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
+    assert (groups["lost"]["state"], groups["lost"]["partitions"]) == (None, 1)  # by its history
+    assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
+    assert "removed" not in groups
+    evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
+    judged_now = {row["resource"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource").values()}
+    assert judged_now["shop/idle and lost"] == "skip"
 
 
 def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_registry_is_read(

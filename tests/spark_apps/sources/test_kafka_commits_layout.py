@@ -41,14 +41,15 @@ def test_a_record_seen_on_kafka_4_3() -> None:
     assert row["committed_at"] == datetime(2026, 11, 21, 5, 19, 55, 347000, UTC)
 
 
-def test_group_metadata_of_both_protocols_and_removed_commits() -> None:
-    keys = [group_key("g"), group_key("new", 3), commit_key("g", "t", 1)]
-    values = [group_value(17), bytes.fromhex("0000000000020100083e9a8651c9cf7b7a"), None]
+def test_group_metadata_of_both_protocols_and_what_was_removed() -> None:
+    keys = [group_key("g"), group_key("new", 3), commit_key("g", "t", 1), group_key("g")]
+    values = [group_value(17), bytes.fromhex("0000000000020100083e9a8651c9cf7b7a"), None, None]
     rows = decode(keys, values).to_pylist()
     assert [(r["kind"], r["group_id"], r["generation"]) for r in rows] == [
         ("group", "g", 17),
         ("group", "new", 2),
         ("tombstone", "g", None),
+        ("group_tombstone", "g", None),
     ]
 
 
@@ -63,7 +64,6 @@ def test_group_metadata_of_both_protocols_and_removed_commits() -> None:
         (commit_key("g", "t", 0), commit_value(4, 1, AT_MS)[:20]),
         (commit_key("g", "t", 0), b"\x00\x09" + commit_value(3, 1, AT_MS)[2:]),
         (commit_key("g", "t", 0), b""),
-        (group_key("g"), None),
         (group_key("g"), b"\x00\x2a" + group_value(3)[2:]),
         (b"\x00\x01\x00\x02\xff\xfe\x00\x01t\x00\x00\x00\x00", commit_value(3, 1, AT_MS)),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -37,6 +38,14 @@ GROUP = "gr\"oup 'ü' 組"
 STARTED = datetime.now(UTC)
 COMMITS = 60_000
 LOG_PARTITIONS = 8
+SPOILT = log_partition("h", LOG_PARTITIONS)
+"""Records of unknown versions are written to it by hand: a coordinator that has to load them knows no group of it."""
+COMMITTED = {GROUP: {("wide", 0): 4, ("wide", 2): 99, ("narrow", 1): 1}} | {
+    next(n for n in map("idle {}".format, range(1000)) if log_partition(n, LOG_PARTITIONS) == p): {("wide", 5): 7}
+    for p in range(LOG_PARTITIONS)
+    if p != SPOILT
+}
+"""By group: one of each coordinator, and GROUP."""
 
 
 @dataclass(frozen=True)
@@ -85,30 +94,41 @@ def _fill(servers: str) -> None:
         producer.produce("wide", b"x", partition=i % 6)
         producer.produce("narrow", b"x", partition=i % 6)
     assert producer.flush(20) == 0
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP, "enable.auto.commit": False})
-    places = [TopicPartition("wide", 0, 4), TopicPartition("wide", 2, 99), TopicPartition("narrow", 1, 1)]
-    consumer.commit(offsets=places, asynchronous=False)
-    consumer.close()
+    for group, offsets in COMMITTED.items():
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition(*place, at) for place, at in offsets.items()], asynchronous=False)
+        consumer.close()
+
+
+def committed(rows: list[Row]) -> dict[str, dict[tuple[str, int], int] | str]:
+    """Committed offsets by group and place, of the groups that the fixture made; or their gap."""
+    found: dict[str, dict[tuple[str, int], int] | str] = {}
+    for row in rows:
+        if row.kind == "committed" and row.gap:
+            found[row.group_id or row.resource] = row.gap
+        elif row.kind == "committed" and row.group_id in COMMITTED:
+            found.setdefault(row.group_id, {})[row.topic, row.partition] = row.committed_offset
+    return found
 
 
 def test_records_of_unknown_versions_are_counted_and_skipped(fleet: Fleet) -> None:
     producer = Producer({"bootstrap.servers": fleet.cluster.bootstrap_servers, "client.id": "__admin_client"})
     at_ms = int(time.time() * 1000)
     strange = [
-        (group_key("g", 99), b"\0\0"),
-        (commit_key("g", "wide", 0), b"\x00\x09" + commit_value(3, 1, at_ms)[2:]),
-        (commit_key("g", "wide", 0)[:-2], commit_value(4, 1, at_ms)),
+        (group_key("h", 99), b"\0\0"),
+        (commit_key("h", "wide", 0), b"\x00\x09" + commit_value(3, 1, at_ms)[2:]),
+        (commit_key("h", "wide", 0)[:-2], commit_value(4, 1, at_ms)),
     ]
     for key, value in strange:
-        producer.produce(TOPIC, value, key, partition=log_partition("g", LOG_PARTITIONS))
+        producer.produce(TOPIC, value, key, partition=log_partition("h", LOG_PARTITIONS))
     producer.produce(
-        TOPIC, commit_value(4, 7, at_ms), commit_key("g", "wide", 1), partition=log_partition("g", LOG_PARTITIONS)
+        TOPIC, commit_value(4, 7, at_ms), commit_key("h", "wide", 1), partition=log_partition("h", LOG_PARTITIONS)
     )
     assert producer.flush(20) == 0
     rows = fleet.read(KafkaCommits)
     assert not [row.gap for row in rows if row.gap]
     assert sum(row.records_skipped for row in rows if row.kind == "read") == len(strange)
-    assert [(r.partition, r.committed_offset) for r in rows if r.kind == "commit" and r.group_id == "g"] == [(1, 7)]
+    assert [(r.partition, r.committed_offset) for r in rows if r.kind == "commit" and r.group_id == "h"] == [(1, 7)]
     assert {(r.topic, r.partition, r.committed_offset) for r in rows if r.group_id == GROUP and r.kind == "commit"} == {
         ("wide", 0, 4),
         ("wide", 2, 99),
@@ -121,10 +141,8 @@ def test_a_leader_that_dies_during_the_read_costs_no_commit_and_doubles_none(
 ) -> None:
     for setting, small in {"queued.min.messages": 1000, "fetch.message.max.bytes": 2**20}.items():
         monkeypatch.setitem(kafka_commits._READ_FAST, setting, small)  # not all of it fetched ahead
-    # Away from the others: a coordinator that takes over doesn't always make sense of what it hasn't written itself.
-    taken = {log_partition(name, LOG_PARTITIONS) for name in (GROUP, "g")}
     names = map("reader of much {}".format, range(20))
-    group, where = next((n, p) for n in names if (p := log_partition(n, LOG_PARTITIONS)) not in taken)
+    group, where = next((n, p) for n in names if (p := log_partition(n, LOG_PARTITIONS)) != SPOILT)
     write_commits(
         fleet.cluster.bootstrap_servers,
         [Commit(group, "wide", i % 6, i, datetime.now(UTC), metadata="m" * 400) for i in range(COMMITS)],
@@ -136,6 +154,7 @@ def test_a_leader_that_dies_during_the_read_costs_no_commit_and_doubles_none(
     offsets: list[int] = []
     gaps: list[str] = []
     victim: Broker | None = fleet.leader(TOPIC, where)
+    pool, others = ThreadPoolExecutor(1), None
     for batch in reader.read(reader.partitions()[0]):
         assert isinstance(batch, pa.RecordBatch)
         rows = batch.to_pylist()
@@ -145,8 +164,11 @@ def test_a_leader_that_dies_during_the_read_costs_no_commit_and_doubles_none(
             assert len(offsets) < COMMITS
             victim.kill()
             victim = None
+            others = pool.submit(fleet.read, KafkaOffsets)
     assert gaps == []
     assert offsets == list(range(COMMITS))
+    assert others is not None
+    assert committed(others.result()) == COMMITTED  # its groups have a new coordinator before patience ends
 
 
 def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_each(fleet: Fleet) -> None:
@@ -161,7 +183,7 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     wide = {("wide", p): 10 for p in range(6)}
     narrow = {("narrow", p): 10 for p in range(6) if p not in lost}
     assert {key: end for key, end in logs.items() if key[0] != TOPIC} == wide | narrow
-    # Of groups nothing is said: records written by hand have spoilt what the new coordinators know.
+    assert committed(offsets) == COMMITTED
     gaps = {row.resource: row.gap for row in offsets if row.gap and row.kind == "log"}
     assert gaps == {f"trio topic narrow-{p}": "refused: the partition has no leader." for p in lost}
     commits = fleet.read(KafkaCommits)
@@ -175,10 +197,16 @@ def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet
     leaders = {key: leader for key, leader in fleet.read_leaders().items() if leader is not None and key[0] != TOPIC}
     victim.kill()
     started = time.monotonic()
-    rows = [row for row in fleet.read(KafkaOffsets) if row.kind == "log" and row.topic and row.topic != TOPIC]
+    everything = fleet.read(KafkaOffsets)
+    rows = [row for row in everything if row.kind == "log" and row.topic and row.topic != TOPIC]
     assert time.monotonic() - started < 60
     whole = {(row.topic, row.partition): row.log_end_offset for row in rows if not row.gap}
     assert whole == {key: 10 for key, leader in leaders.items() if leader != victim.node_id}
     lost = {(row.topic, row.partition): row.gap for row in rows if row.gap}
     assert set(lost) >= {key for key, leader in leaders.items() if leader == victim.node_id}
+    known = committed(everything)
+    assert "trio groups" in known  # nobody else knows the groups of the dead coordinators, not even by name
+    answered = {group: offsets for group, offsets in known.items() if isinstance(offsets, dict)}
+    assert answered
+    assert answered == {group: COMMITTED[group] for group in answered}
     assert lost["wide", 0] == "refused: cluster 'trio': Broker: Leader not available."

@@ -1,0 +1,149 @@
+"""What only group coordinators know: which groups there are and what each says. All of it, or a gap for what isn't.
+
+A group's coordinator is the leader of its partition of `__consumer_offsets`. When that broker dies nobody knows the
+group until a replica has taken over and loaded the partition, and the other brokers list theirs as if they were all. So
+what is incomplete is asked for again, for PATIENCE_SECONDS.
+
+confluent-kafka 2.16 aborts its process when a request to a coordinator can't be sent (confluentinc/librdkafka#5397) and
+on commits with null metadata. So groups are asked in a child process; when it dies they are halved until the culprit
+stands alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from spark_apps.sources.kafka_client import ANSWER_SECONDS, Connection, cluster_named
+
+OFFSETS_TOPIC = "__consumer_offsets"
+PATIENCE_SECONDS = 20
+"""A dead broker is replaced within 9 s by default; then its successors load what it coordinated."""
+_PAUSE_SECONDS = 2
+_GROUPS_AT_ONCE = 100
+_CHILD_SECONDS = 3 * ANSWER_SECONDS
+_DIED = "missing: the Kafka client dies on this group (its coordinator is gone, or a commit has null metadata)."
+_PASSING = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._WAIT_COORD,
+)
+
+Ask = Callable[[Connection, list[str]], dict[str, Future[Any]]]
+"""Sends a request for each of these groups."""
+Read = Callable[[Any], Any]
+"""What is kept of an answer: plain data."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Protocol (classic, consumer) by group, and why there may be more of them."""
+
+    protocols: dict[str, str]
+    gaps: list[str]
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    gap: str
+    may_pass: bool
+
+
+def list_groups(connection: Connection, deadline: float) -> Groups:
+    """The groups of all coordinators; until `deadline` (monotonic) those that don't answer are asked again.
+
+    Brokers learn of a new leader one after another, and one that doesn't know yet what it coordinates lists nothing of
+    it, without an error: where there has been trouble only a second look without any counts.
+    """
+    protocols: dict[str, str] = {}
+    calm_looks, enough = 0, 1
+    while True:
+        offsets = connection.metadata(OFFSETS_TOPIC).topics[OFFSETS_TOPIC]  # fails early where the cluster is down
+        listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
+        protocols |= {group.group_id: group.type.name.lower() for group in listing.valid}
+        leaderless = [p.id for p in offsets.partitions.values() if p.leader < 0]
+        calm = not leaderless and not any(_may_pass(error) for error in listing.errors)
+        if not calm or any(len(p.isrs) < len(p.replicas) for p in offsets.partitions.values()):
+            enough = 2
+        calm_looks = calm_looks + 1 if calm else 0
+        if calm_looks == enough or time.monotonic() > deadline:
+            break
+        time.sleep(_PAUSE_SECONDS)
+        connection = Connection(connection.cluster)
+    name = connection.cluster.name
+    gaps = [f"{connection.gap(error)} A broker doesn't list the groups it coordinates." for error in listing.errors]
+    gaps += [f"refused: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader to list its groups." for p in leaderless]
+    return Groups(protocols, sorted(set(gaps)))
+
+
+def ask_groups(
+    cluster: str, groups: list[str], ask: Ask, read: Read, deadline: float
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Answers by group, and gaps by group."""
+    answers: dict[str, Any] = {}
+    gaps: dict[str, str] = {}
+    died: set[str] = set()
+    queue = [groups[i : i + _GROUPS_AT_ONCE] for i in range(0, len(groups), _GROUPS_AT_ONCE)]
+    while queue:
+        some = queue.pop(0)
+        told = _in_child(partial(_ask, cluster, some, ask, read))
+        if told is None and len(some) > 1 and time.monotonic() < deadline:
+            queue += [some[: len(some) // 2], some[len(some) // 2 :]]
+            continue
+        if told is None:
+            told = {group: _Refusal(_DIED, may_pass=group not in died) for group in some}
+            died.update(some)
+        refused = {group: answer for group, answer in told.items() if isinstance(answer, _Refusal)}
+        answers |= {group: answer for group, answer in told.items() if group not in refused}
+        again = [group for group, refusal in refused.items() if refusal.may_pass]
+        if again and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+            queue.append(again)
+        gaps |= {group: refusal.gap for group, refusal in refused.items()}
+    return answers, {group: gap for group, gap in gaps.items() if group not in answers}
+
+
+def _ask(cluster: str, groups: list[str], ask: Ask, read: Read) -> dict[str, Any]:
+    connection = Connection(cluster_named(cluster))
+    told: dict[str, Any] = {}
+    for group, future in ask(connection, groups).items():
+        try:
+            told[group] = read(future.result())
+        except KafkaException as error:
+            told[group] = _Refusal(connection.gap(error), _may_pass(error))
+    return told
+
+
+def _may_pass(error: KafkaError | KafkaException) -> bool:
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    return cause.code() in _PASSING
+
+
+def _in_child(work: Callable[[], Any]) -> Any:
+    """What the work returns, done in a forked process; None when that died or is stuck."""
+    fork = multiprocessing.get_context("fork")
+    receiving, sending = fork.Pipe(duplex=False)
+    child = fork.Process(target=lambda: sending.send(work()), daemon=True)
+    child.start()
+    sending.close()
+    try:
+        return receiving.recv() if receiving.poll(_CHILD_SECONDS) else None
+    except EOFError:
+        return None
+    finally:
+        child.kill()
+        child.join()
+        receiving.close()

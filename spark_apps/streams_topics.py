@@ -1,0 +1,40 @@
+"""Whose an internal topic of Kafka Streams is: `<application.id>-<store>-changelog`, `<id>-<name>-repartition`.
+
+Both parts may contain dashes, so the name alone doesn't tell where the application id ends. A group of that name does:
+a Streams application's group is its id. Then a name that Streams generated, in this topic or in a sibling; then what it
+shares with other internal topics; and at last the first dash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+CHANGELOG = "-changelog"
+_INTERNAL = re.compile(r"^(.+)-(?:changelog|repartition)$")
+_GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
+
+
+class StreamsTopics:
+    """The internal topics of one cluster, as its groups and all of its topics explain them."""
+
+    def __init__(self, groups: Iterable[str], topics: Iterable[str]) -> None:
+        stems = [found[1] for topic in topics if (found := _INTERNAL.match(topic))]
+        self._known = [set(groups), {stem[: found.start()] for stem in stems if (found := _GENERATED.search(stem))}]
+        counts = Counter(head for stem in stems for head in _heads(stem))
+        self._known.append({head for head, count in counts.items() if count > 1})
+
+    def split(self, topic: str) -> tuple[str, str] | None:
+        """Application id and store (of a repartition topic: its name); None: not an internal topic."""
+        found = _INTERNAL.match(topic)
+        if not found or not (heads := _heads(found[1])):
+            return None
+        owners = (max((head for head in heads if head in known), key=len, default=None) for known in self._known)
+        application_id = next((owner for owner in owners if owner), heads[0])
+        return application_id, found[1][len(application_id) + 1 :]
+
+
+def _heads(stem: str) -> list[str]:
+    """What stands before each dash: `a`, `a-b` of `a-b-c`."""
+    return [stem[: dash.start()] for dash in re.finditer("-", stem) if dash.start()]
