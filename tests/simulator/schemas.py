@@ -489,10 +489,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 
 def _verdict(row: Mapping[str, Any]) -> str:
     """Severity, and which way it says that the change breaks."""
-    breaking = [change for change in row["changes"] or () if change["weight"] != "info"]
-    ways = {"restore": "breaks_backward", "rollback": "breaks_forward"}
-    broken = [way for way, column in ways.items() if any(change[column] for change in breaking)]
-    return f"{row['severity']}: {' and '.join(broken)}"
+    return f"{row['severity']}: {row['breaks']}"
 
 
 _SCHEMA = pa.schema(

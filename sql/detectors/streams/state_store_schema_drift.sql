@@ -64,6 +64,36 @@ described as (
   from changes
 ),
 
+told as (
+  select
+    *,
+    concat_ws(
+      '; ',
+      format(
+        '%s; %s',
+        what,
+        case
+          when weight = 'info' and strict_only then 'breaks strict readers at most'
+          when weight = 'info' then 'breaks nothing'
+          when breaks_backward and breaks_forward then 'breaks restore and rollback'
+          when breaks_backward then 'breaks the restore'
+          else 'breaks the rollback'
+        end
+      ),
+      format('%s old values', old_count)
+      || coalesce(' of schema ' || old_schema_id, '')
+      || coalesce(', the last at ' || old_last_offset, '')
+      || coalesce(' of ' || left((old_last_at at time zone 'UTC')::text, 16) || ' UTC', '')
+      || coalesce(', they look like ' || old_example, ''),
+      format('%s new ones', new_count)
+      || coalesce(' of schema ' || new_schema_id, '')
+      || coalesce(', the first at ' || new_first_offset, '')
+      || coalesce(' of ' || left((new_first_at at time zone 'UTC')::text, 16) || ' UTC', '')
+      || coalesce(', they look like ' || new_example, '')
+    ) as sentence
+  from described
+),
+
 by_store as (
   select
     cluster,
@@ -80,20 +110,15 @@ by_store as (
     min(path) filter (where rank = 1) as path,
     min(old_type) filter (where rank = 1) as old_type,
     min(new_type) filter (where rank = 1) as new_type,
-    jsonb_agg(
-      jsonb_build_object(
-        'path', path, 'change', change, 'weight', weight,
-        'old_type', old_type, 'new_type', new_type,
-        'breaks_backward', breaks_backward, 'breaks_forward', breaks_forward,
-        'old_version', old_version, 'new_version', new_version,
-        'old_schema_id', old_schema_id, 'new_schema_id', new_schema_id,
-        'old_values', old_count, 'new_values', new_count,
-        'old_last_offset', old_last_offset, 'new_first_offset', new_first_offset,
-        'old_last_at', old_last_at, 'new_first_at', new_first_at,
-        'old_example', old_example, 'new_example', new_example
-      ) order by rank
-    ) filter (where rank <= 20) as changes
-  from described
+    case
+      when bool_or(breaks_backward and weight <> 'info') and bool_or(breaks_forward and weight <> 'info')
+        then 'restore and rollback'
+      when bool_or(breaks_backward and weight <> 'info') then 'restore'
+      when bool_or(breaks_forward and weight <> 'info') then 'rollback'
+    end as breaks,
+    max(old_last_at) filter (where rank = 1) as old_last_at,
+    jsonb_agg(sentence order by rank) filter (where rank <= 20) as changes
+  from told
   group by cluster, topic
 ),
 
@@ -146,7 +171,20 @@ judged as (
     b.path,
     b.old_type,
     b.new_type,
+    b.breaks,
+    b.old_last_at,
     b.changes,
+    (
+      select
+        jsonb_agg(
+          format(
+            '%s: %s values, the first at %s, the last at %s',
+            coalesce(framing.told ->> 'registered_as', format('schema %s, not known', framing.told ->> 'schema_id')),
+            framing.told ->> 'values', framing.told ->> 'first_offset', framing.told ->> 'last_offset'
+          ) order by framing.place
+        )
+      from jsonb_array_elements(s.schemas) with ordinality as framing (told, place)
+    ) as registered_schemas,
     coalesce(b.worst, 'info') as worst,
     case
       when s.records is null then 'it couldn''t be read; see the hour''s coverage'
@@ -180,13 +218,14 @@ select
   path,
   old_type,
   new_type,
+  coalesce(breaks, 'nothing') as breaks,
   old_values,
   new_values,
   old_last_offset,
   new_first_offset,
   changed_at,
   changes,
-  coalesce(schemas, '[]') as registered_schemas,
+  coalesce(registered_schemas, '[]') as registered_schemas,
   read_by,
   format('%s/%s', cluster, topic) as resource,
   case when why_not is not null then 'skip' when worst = 'info' then 'ok' else 'alarm' end as status,
@@ -215,9 +254,9 @@ select
     when why_not is not null or worst = 'info' then null
     when worst = 'critical'
       then format(
-        'Before %s restarts or rebalances, make its reader accept both kinds of %s, or rewrite the values up to'
-        || ' offset %s (partition first); otherwise the restore fails or loses them.',
-        application_id, path, old_last_offset
+        'Before %s restarts or rebalances, make its reader accept both kinds of %s, or rewrite the values of up to'
+        || ' %s UTC (the last is at %s, partition and offset); otherwise the restore fails or loses them.',
+        application_id, path, left((old_last_at at time zone 'UTC')::text, 16), old_last_offset
       )
     else format(
       'Don''t roll %s back, and don''t run both releases side by side, until its previous release accepts %s as it'
