@@ -46,7 +46,7 @@ def gather(app: SparkApp) -> SparkSubmitOperator:
         application=str(PROJECT_ROOT / "spark_apps" / "submit.py"),
         application_args=[app.name, "--hour", HOUR],
         name=f"streamwarden-{app.name}",
-        conf={"spark.driver.extraJavaOptions": driver_java_options(), "spark.log.level": "WARN"},
+        conf={"spark.driver.extraJavaOptions": driver_java_options()},
         env_vars=SPARK_ENVIRONMENT,
         pool="spark",
         priority_weight=2 if app.mostly_waits else 1,

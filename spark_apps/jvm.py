@@ -17,7 +17,8 @@ from pathlib import Path
 
 from streamwarden.errors import StreamwardenError
 
-_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+_OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING}"
 # What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
 _TRAINING = """
 import importlib
