@@ -239,7 +239,7 @@ class Config(Section):
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
     ebs_prices: Path = Field(
         Path("sql/prices/ebs.csv"),
-        description="Table of EBS prices by region, relative to the project; `streamwarden migrate` reads it.",
+        description="Table of EBS prices by region, relative to the project; read anew with every hour.",
     )
     ui_url: str = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
 

@@ -52,6 +52,10 @@ class Metric(NamedTuple):
     exists: str = "true"
 
 
+# Where the baseline reaches the burst, no credits are spent and none are told.
+_HAS_BUCKET = (
+    "volume_type = 'sc1' or volume_type = 'gp2' and size_gib < 1000 or volume_type = 'st1' and size_gib < 12800"
+)
 _CHECKED = "volume_type <> 'standard' and not coalesce(multi_attach, false) and coalesce(nitro, true)"
 # Checks are averaged: over a minute that is 0 or 1, over a longer period the share of its minutes.
 VOLUME_METRICS = (
@@ -63,7 +67,7 @@ VOLUME_METRICS = (
     Metric("write_seconds", "VolumeTotalWriteTime", "Sum"),
     Metric("idle_seconds", "VolumeIdleTime", "Sum"),
     Metric("queue_length", "VolumeQueueLength", "Average"),
-    Metric("burst_balance_percent", "BurstBalance", "Average", "volume_type in ('gp2', 'st1', 'sc1')"),
+    Metric("burst_balance_percent", "BurstBalance", "Average", _HAS_BUCKET),
     Metric("iops_exceeded", "VolumeIOPSExceededCheck", "Average", _CHECKED),
     Metric("throughput_exceeded", "VolumeThroughputExceededCheck", "Average", _CHECKED),
     Metric("stalled", "VolumeStalledIOCheck", "Average", _CHECKED),

@@ -91,7 +91,7 @@ def test_an_empty_region_has_answered(endpoint: AwsEndpoint) -> None:
 
 
 def test_another_account_by_role_and_external_id(
-    endpoint: AwsEndpoint, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    endpoint: AwsEndpoint, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_attempts: None
 ) -> None:
     world.add_volume(OTHER, REGION, "vol-0e", "gp3", 10)
     role = f"arn:aws:iam::{OTHER}:role/reader"
@@ -107,6 +107,11 @@ def test_another_account_by_role_and_external_id(
     assert [row["volume_id"] for row in read("sesame")] == ["vol-0e"]
     (refused,) = gaps(read("guess")).values()
     assert refused.startswith(f"refused: {OTHER}/{REGION}: {role} can't be assumed; its trust policy must name")
+    for kind in ("throttle", "server_error", "malformed", "reset"):
+        endpoint.faults.inject(kind, times=None, action="AssumeRole")
+        (failed,) = gaps(read("sesame")).values()
+        assert failed.startswith("refused: ") and ("AssumeRole" in failed or f"{OTHER}/{REGION}" in failed)
+        endpoint.faults.clear()
     monkeypatch.setattr(endpoint, "assume", lambda *who: AwsEndpoint.assume(endpoint, *who[:3], -1))
     (expired,) = gaps(read("sesame")).values()
     assert expired.endswith(f"the credentials for account {OTHER} (ExpiredToken, GetCallerIdentity); renew them.")
