@@ -59,6 +59,7 @@ METRICS: Mapping[str, Kind] = {
     "partitions": "gauge",
     "leaders": "gauge",
     "log_bytes": "gauge",
+    "client_fetch_bytes_per_second": "gauge",  # of the last seconds; only of clients that have a quota
     # Kafka Streams
     "streams_info": "gauge",  # 1, with the label application_id
     "stream_threads_alive": "gauge",
@@ -251,6 +252,13 @@ MBEANS: tuple[MBean, ...] = (
     _value("kafka.server:type=ReplicaManager,name=LeaderCount", "leaders"),
     # A replica on its way to another disk (is-future) isn't a second one.
     _value("kafka.log:type=Log,name=Size", "log_bytes", labels={"topic": "topic"}, without=("is-future",), when="last"),
+    MBean(
+        "kafka.server:type=Fetch",
+        (Reading("byte-rate", "client_fetch_bytes_per_second"),),
+        _BROKER,
+        labels={"client-id": "client", "user": "user"},
+        when="last",
+    ),
     MBean(
         "kafka.streams:type=stream-metrics",
         (

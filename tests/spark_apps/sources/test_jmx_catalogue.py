@@ -13,6 +13,7 @@ ROCKSDB = next(bean for bean in MBEANS if "rocksdb-state-id" in bean.pattern)
 FLUSH = next(bean for bean in MBEANS if "LogFlushStats" in bean.pattern)
 STREAMS = next(bean for bean in MBEANS if bean.pattern.endswith("type=stream-metrics"))
 LOG = next(bean for bean in MBEANS if "type=Log," in bean.pattern)
+FETCH = next(bean for bean in MBEANS if bean.pattern.endswith("type=Fetch"))
 MEMORY = next(bean for bean in MBEANS if bean.pattern.endswith("type=Memory"))
 
 
@@ -104,3 +105,15 @@ def test_wide_beans_are_read_seldom() -> None:
     assert "BytesInPerSec" in topics(0) and "Size" not in topics(0)
     assert "BytesInPerSec" not in topics(1) and "UnderReplicatedPartitions" in topics(1)
     assert "BytesInPerSec" in topics(2) and "Size" in topics(2)
+
+
+def test_a_client_is_known_by_its_id_and_its_user() -> None:
+    found = {
+        "kafka.server:type=Fetch": {"queue-size": 0.0},
+        "kafka.server:type=Fetch,client-id=notebook": {"byte-rate": 5.0, "throttle-time": None},
+        "kafka.server:type=Fetch,user=ann,client-id=notebook": {"byte-rate": 7.0},
+    }
+    assert list(readings_of(FETCH, found)) == [
+        ("client_fetch_bytes_per_second", {"client": "notebook"}, 5.0),
+        ("client_fetch_bytes_per_second", {"client": "notebook", "user": "ann"}, 7.0),
+    ]
