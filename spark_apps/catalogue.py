@@ -62,6 +62,7 @@ APPS: dict[str, SparkApp] = {
             reads=(
                 "kafka_topics",
                 "kafka_groups",
+                "kafka_log_dirs",
                 "kafka_offsets",
                 "kafka_commits",
                 "kafka_record_times",
@@ -75,6 +76,8 @@ APPS: dict[str, SparkApp] = {
                 "inventory.schema_hourly",
                 "inventory.registered_schema",
                 "metrics.partition_hourly",
+                "metrics.log_dir_hourly",
+                "metrics.replica_sample",
                 "metrics.consumer_partition_hourly",
                 "metrics.consumer_group_hourly",
             ),

@@ -20,6 +20,7 @@ from spark_apps.models.consumer_lag import STATUS_WORST_FIRST, lag_seconds, part
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
@@ -50,6 +51,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources = {
         "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
         "kafka_groups": read_clusters(spark, KafkaGroups, clusters),
+        "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters),
         "kafka_offsets": read_clusters(spark, KafkaOffsets, clusters, **{"from": _ms(hour), "to": _ms(end)}),
         "kafka_commits": read_clusters(
             spark, KafkaCommits, clusters, slices=slices, **{"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
@@ -74,6 +76,8 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "inventory.consumer_member_hourly": _members(sources),
         **_schemas(sources),
         "metrics.partition_hourly": _log_partitions(sources),
+        "metrics.log_dir_hourly": _log_dirs(sources),
+        "metrics.replica_sample": _replicas(sources),
         "metrics.consumer_partition_hourly": partitions,
         "metrics.consumer_group_hourly": _consumer_groups(sources, partitions, hour),
     }
@@ -248,6 +252,24 @@ def _log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
         f.col("offset_at_to").alias("log_end_offset_last"),
         "last_stable_offset",
         f.col("read_at").alias("offsets_at"),
+    )
+
+
+def _log_dirs(sources: dict[str, DataFrame]) -> DataFrame:
+    place = ["cluster", "broker_id", "log_dir"]
+    held = _replicas(sources).groupBy(*place).agg(f.count("*").alias("held"), f.sum("size_bytes").alias("log_bytes"))
+    dirs = sources["kafka_log_dirs"].filter("kind = 'log_dir'").withColumnRenamed("broker", "broker_id")
+    replicas = f.when(f.col("gap").isNull(), f.coalesce("held", f.lit(0))).alias("replicas")
+    log_bytes = f.when(f.col("gap").isNull(), f.coalesce("log_bytes", f.lit(0))).alias("log_bytes")
+    return dirs.join(held, place, "left").select(
+        *place, "total_bytes", "usable_bytes", replicas, log_bytes, "observed_at"
+    )
+
+
+def _replicas(sources: dict[str, DataFrame]) -> DataFrame:
+    replicas = sources["kafka_log_dirs"].filter("kind = 'replica'")
+    return replicas.select(
+        *PARTITION, f.col("broker").alias("broker_id"), "log_dir", "is_future", "size_bytes", "offset_lag"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -31,10 +31,12 @@ from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.docker.documented import block
 from tests.secured_broker import SecuredBroker, secured_broker
+from tests.spark_apps.offsets_log import commit
 
 pytestmark = pytest.mark.slow
 CHANGELOG = "orders-totals-changelog"
@@ -56,9 +58,7 @@ def _fill(servers: str) -> None:
     for i in range(20):
         producer.produce(CHANGELOG, key=str(i), value='{"total": 1}')
     assert producer.flush(20) == 0
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "orders", "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(CHANGELOG, 0, 7)], asynchronous=False)
-    consumer.close()
+    commit(servers, "orders", TopicPartition(CHANGELOG, 0, 7))
 
 
 def _documented() -> dict[str, list[AclBinding]]:
@@ -67,12 +67,15 @@ def _documented() -> dict[str, list[AclBinding]]:
     for option in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic", "--group"):
         parser.add_argument(option)
     parser.add_argument("--operation", action="append")
+    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--resource-pattern-type", default="literal")
     parser.add_argument("--add", action="store_true", required=True)
     found = {}
     for line in block("kafka-acls").splitlines():
         told = parser.parse_args(shlex.split(line)[1:])
         kind, name = (ResourceType.TOPIC, told.topic) if told.topic else (ResourceType.GROUP, told.group)
+        if told.cluster:
+            kind, name = ResourceType.BROKER, "kafka-cluster"
         pattern = ResourcePatternType[told.resource_pattern_type.upper()]
         operations = {"Describe": "DESCRIBE", "DescribeConfigs": "DESCRIBE_CONFIGS", "Read": "READ"}
         found[line] = [
@@ -107,6 +110,7 @@ def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeyp
         rows = {
             "topics": read_clusters(spark, KafkaTopics, ["c"]).collect(),
             "groups": read_clusters(spark, KafkaGroups, ["c"]).collect(),
+            "log dirs": read_clusters(spark, KafkaLogDirs, ["c"]).collect(),
             "offsets": read_clusters(spark, KafkaOffsets, ["c"], **span).collect(),
             "commits": read_clusters(spark, KafkaCommits, ["c"], **span, slices=1).collect(),
             "values": read_clusters(
@@ -121,6 +125,7 @@ def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeyp
             "log end": any(
                 r.kind == "log" and r.topic == CHANGELOG and r.log_end_offset == 20 for r in rows["offsets"]
             ),
+            "sizes": any(r.topic == CHANGELOG and r.size_bytes > 0 for r in rows["log dirs"]),
             "commit history": any(r.kind == "commit" and r.committed_offset == 7 for r in rows["commits"]),
             "values": sum(r.value is not None for r in rows["values"]) == 20,
         }
@@ -131,7 +136,7 @@ def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeyp
     return gather
 
 
-EVERYTHING = {"topic", "configs", "group", "committed", "log end", "commit history", "values"}
+EVERYTHING = {"topic", "configs", "group", "committed", "log end", "sizes", "commit history", "values"}
 
 
 def test_the_documented_acls_are_enough(gathered: Any) -> None:
@@ -144,6 +149,7 @@ def test_the_documented_acls_are_enough(gathered: Any) -> None:
     ("left_out", "lost"),
     [
         ("--group '*'", {"group", "committed"}),
+        ("--cluster", {"sizes"}),
         ("--topic __consumer_offsets", {"commit history"}),
         ("--topic orders- --resource-pattern-type prefixed", {"values"}),
     ],

@@ -1,15 +1,19 @@
-"""Writes records of `__consumer_offsets` as a broker would: for histories that can't be had by waiting."""
+"""Commits as groups make them; and records of `__consumer_offsets` as a broker would write them, for histories that
+can't be had by waiting.
+"""
 
 from __future__ import annotations
 
 import struct
+import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 TOPIC = "__consumer_offsets"
+_COMING = (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,21 @@ def commit_value(version: int, offset: int, at_ms: int, metadata: str | None = "
 
 def group_value(generation: int, version: int = 3) -> bytes:
     return struct.pack(">h", version) + _string("consumer") + struct.pack(">i", generation) + b"\xff\xff\xff\xff"
+
+
+def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds: float = 30) -> None:
+    """Commits, as soon as the group has a coordinator: a new broker makes `__consumer_offsets` now, and loads it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": False})
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            consumer.commit(offsets=list(offsets), asynchronous=False)
+            break
+        except KafkaException as error:
+            if error.args[0].code() not in _COMING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+    consumer.close()
 
 
 def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:

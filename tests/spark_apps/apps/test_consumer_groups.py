@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
@@ -20,7 +20,7 @@ from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.hours import HOUR, start_of_hour
 
 from spark_apps.submit import run_app
-from tests.spark_apps.offsets_log import Commit, log_partition, write_commits
+from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
 pytestmark = pytest.mark.slow
@@ -77,12 +77,6 @@ def produce(servers: str, name: str, at: list[datetime], partition: int = 0) -> 
         producer.produce(name, b"x" * 50, partition=partition, timestamp=int(moment.timestamp() * 1000))
     while producer.flush(1) and time.monotonic() < deadline:
         pass
-
-
-def commit(servers: str, group: str, *offsets: TopicPartition) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=list(offsets), asynchronous=False)
-    consumer.close()
 
 
 def test_a_past_hour_comes_from_the_commit_history(
@@ -195,6 +189,12 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     partitions = rows(warehouse, "metrics.partition_hourly", "topic", "partition")
     assert (partitions[name, 0]["log_end_offset"], partitions[name, 0]["isr"]) == (100, 1)
 
+    replicas = rows(warehouse, "metrics.replica_sample", "topic", "partition", "broker_id")
+    assert replicas[name, 0, 1]["size_bytes"] > 100 * 50
+    [log_dir] = rows(warehouse, "metrics.log_dir_hourly", "log_dir").values()
+    assert log_dir["log_bytes"] == sum(replica["size_bytes"] for replica in replicas.values())
+    assert (log_dir["replicas"], log_dir["usable_bytes"] > 0) == (len(replicas), True)
+
     judged(hour)
     again = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     steady = ("committed_offset", "commits", "records_consumed", "lag_records")
@@ -241,5 +241,5 @@ def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_regi
     coverage = rows(warehouse, "detect.coverage", "source", "resource")
     assert {
         source: row["status"] for (source, resource), row in coverage.items() if resource == "dead"
-    } == dict.fromkeys(("kafka_topics", "kafka_groups", "kafka_offsets", "kafka_commits"), "refused")
+    } == dict.fromkeys(("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits"), "refused")
     assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["reason"]

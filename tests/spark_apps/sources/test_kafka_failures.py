@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker, Cluster
 from pyspark.sql import Row, SparkSession
@@ -26,6 +26,7 @@ from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.spark_apps.offsets_log import (
     TOPIC,
     Commit,
+    commit,
     commit_key,
     commit_value,
     group_key,
@@ -95,9 +96,7 @@ def _fill(servers: str) -> None:
         producer.produce("narrow", b"x", partition=i % 6)
     assert producer.flush(20) == 0
     for group, offsets in COMMITTED.items():
-        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
-        consumer.commit(offsets=[TopicPartition(*place, at) for place, at in offsets.items()], asynchronous=False)
-        consumer.close()
+        commit(servers, group, *(TopicPartition(*place, at) for place, at in offsets.items()))
 
 
 def committed(rows: list[Row]) -> dict[str, dict[tuple[str, int], int] | str]:

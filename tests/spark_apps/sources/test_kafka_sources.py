@@ -26,11 +26,12 @@ from streamwarden.hours import HOUR, start_of_hour
 from spark_apps.sources.kafka_client import ClusterSource, Connection, cluster_named, led_partitions, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets, committed_offsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.secured_broker import SecuredBroker, secured_broker
-from tests.spark_apps.offsets_log import Commit, commit_key, commit_value, log_partition, write_commits
+from tests.spark_apps.offsets_log import Commit, commit, commit_key, commit_value, log_partition, write_commits
 
 pytestmark = pytest.mark.slow
 BEFORE = start_of_hour(datetime.now(UTC)) - timedelta(hours=30)
@@ -65,9 +66,7 @@ def _fill(servers: str) -> None:
         BILLING: [TopicPartition("orders", 0, 40, metadata="a note"), TopicPartition("gone", 0, 5)],
         "beyond": [TopicPartition("orders", 1, 100_000)],
     }.items():
-        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
-        consumer.commit(offsets=commits, asynchronous=False)
-        consumer.close()
+        commit(servers, group, *commits)
     admin.delete_topics(["gone"])["gone"].result()
     acls = [
         AclBinding(kind, "*", ResourcePatternType.LITERAL, "User:watcher", "*", operation, AclPermissionType.ALLOW)
@@ -78,6 +77,17 @@ def _fill(servers: str) -> None:
             (ResourceType.GROUP, AclOperation.DESCRIBE),
         )
     ]
+    acls.append(
+        AclBinding(
+            ResourceType.BROKER,
+            "kafka-cluster",
+            ResourcePatternType.LITERAL,
+            "User:watcher",
+            "*",
+            AclOperation.DESCRIBE,
+            AclPermissionType.ALLOW,
+        )
+    )
     acls += [
         AclBinding(
             kind, name, ResourcePatternType.LITERAL, "User:blind", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
@@ -129,6 +139,20 @@ def test_topics(read: Read) -> None:
     assert orders.configs["cleanup.policy"].source == "default_config"
     assert "gone" not in rows
     assert "__consumer_offsets" in rows
+
+
+def test_log_dirs(read: Read, broker: SecuredBroker) -> None:
+    rows = read(KafkaLogDirs, "watched", "blind")
+    [folder] = [row for row in rows if row.kind == "log_dir"]
+    assert (folder.broker, folder.log_dir) == (1, str(broker.broker.log_folder))
+    assert folder.total_bytes > folder.usable_bytes > 0
+    sizes = {row.partition: row.size_bytes for row in rows if row.topic == "orders"}
+    logs = {p: broker.broker.log_folder / f"orders-{p}" / "00000000000000000000.log" for p in range(3)}
+    assert sizes == {p: log.stat().st_size for p, log in logs.items()}
+    assert {(row.offset_lag, row.is_future) for row in rows if row.kind == "replica"} == {(0, False)}
+    assert gaps(rows) == {
+        "blind broker 1 log dirs": "refused: cluster 'blind' doesn't allow it; grant Describe on the cluster."
+    }
 
 
 def test_groups(read: Read, broker: SecuredBroker) -> None:
@@ -189,7 +213,7 @@ def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroke
 
 
 def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_spoil_nothing(read: Read) -> None:
-    for source in (KafkaTopics, KafkaGroups, KafkaOffsets, KafkaCommits):
+    for source in (KafkaTopics, KafkaGroups, KafkaLogDirs, KafkaOffsets, KafkaCommits):
         started = time.monotonic()
         rows = read(source, "dead", "watched", "wrong")
         assert time.monotonic() - started < 20, source
