@@ -29,6 +29,7 @@ from streamwarden.hours import HOUR, start_of_hour
 from spark_apps.apps import brokers, consumer_groups, ebs_volumes
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
@@ -450,6 +451,8 @@ class _Sources:
         sources = {
             "kafka_topics": _rows(create, topics, KafkaTopics({}).schema()),
             "kafka_groups": _rows(create, groups, KafkaGroups({}).schema()),
+            "kafka_log_dirs": _rows(create, [], KafkaLogDirs({}).schema()),
+            "unlisted_groups": _rows(create, [], _UNLISTED),
             "kafka_offsets": self._frame("offsets", offsets, resource="string"),
             "kafka_commits": self._frame("commits", commits, generation="int", resource="string"),
             "kafka_record_times": self._frame("times", times, resource="string"),
@@ -458,6 +461,7 @@ class _Sources:
         return consumer_groups.transform(sources, JUDGED, Config())
 
 
+_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 _TOPIC_HOUR = """
     insert into metrics.topic_hourly (hour, cluster, topic, brokers, bytes_in, bytes_out)
     values (:hour, :cluster, :topic, 3, :bytes_in, :bytes_out)"""
