@@ -5,9 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from multiprocessing.connection import Connection
@@ -27,6 +25,7 @@ from streamwarden.hours import HOUR, start_of_hour
 from spark_apps.session import start_session
 from spark_apps.sources.cloudwatch import CALLS_AT_ONCE, SERIES_PER_CALL, Span, read_metrics
 from tests.bench.figure import Figure
+from tests.bench.serving import serving
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 VOLUMES, METRICS, POINTS, TASKS = 1000, 10, 12, 2
@@ -39,7 +38,7 @@ def measure() -> list[Figure]:
     """Seconds of both, warm, one after the other; what the source cost."""
     end = start_of_hour(datetime.now(UTC))
     span = Span(end - HOUR, end, 300)
-    with TemporaryDirectory() as folder, _serving() as environment:
+    with TemporaryDirectory() as folder, serving(_serve) as environment:
         config = Path(folder) / "streamwarden.yaml"
         config.write_text(f"aws: [{{account: '{ACCOUNT}', regions: [{REGION}]}}]\n")
         os.environ |= environment | {CONFIG_ENV: str(config)}
@@ -132,19 +131,6 @@ def _metric(number: int) -> dict[str, Any]:
     dimensions = [{"Name": "VolumeId", "Value": f"vol-{number // METRICS:017x}"}]
     metric = {"Namespace": "AWS/EBS", "MetricName": NAMES[number % METRICS], "Dimensions": dimensions}
     return {"Metric": metric, "Period": 300, "Stat": "Sum"}
-
-
-@contextmanager
-def _serving() -> Iterator[dict[str, str]]:
-    """The strict endpoint in a process of its own, and what to set to reach it."""
-    ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
-    server.start()
-    try:
-        yield ours.recv()
-    finally:
-        server.terminate()
-        server.join()
 
 
 def _serve(told: Connection) -> None:

@@ -5,10 +5,7 @@ A run takes three samples, 5 s apart: 10 s of it are waiting.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
@@ -21,6 +18,7 @@ from spark_apps.session import start_session
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.sources.jmx_catalogue import Role
 from tests.bench.figure import Figure
+from tests.bench.serving import serving
 
 BROKERS, TOPICS, PARTITIONS, APPS = 30, 1000, 3, 200
 _RATES = ("Count", "FifteenMinuteRate", "FiveMinuteRate", "MeanRate", "OneMinuteRate")
@@ -46,7 +44,7 @@ def measure() -> list[Figure]:
     """Seconds of both."""
     spark = start_session("bench", master="local[2]")
     try:
-        with _serving() as address:
+        with serving(_serve) as address:
             page_mb = len(_broker_page()) / 1e6
             _read(spark, "app", [f"{address}/app/warm"])
             brokers, rows = _read(spark, "broker", [f"{address}/broker/{n}" for n in range(BROKERS)])
@@ -73,19 +71,6 @@ def _read(spark: SparkSession, role: Role, urls: list[str]) -> tuple[float, int]
     if told[0]["gaps"] or told[0]["jvms"] != len(urls):
         raise AssertionError(f"not all endpoints answered: {told[0]}")
     return seconds, told[0]["rows"]
-
-
-@contextmanager
-def _serving() -> Iterator[str]:
-    """A process that serves the pages."""
-    ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
-    server.start()
-    try:
-        yield ours.recv()
-    finally:
-        server.terminate()
-        server.join()
 
 
 def _serve(told: Connection) -> None:
