@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -31,6 +31,7 @@ from spark_apps.sources.kafka_client import (
     Connection,
     led_partitions,
     list_offsets,
+    offsets_of_all,
 )
 from spark_apps.sources.kafka_coordinators import PATIENCE_SECONDS, ask_groups, list_groups
 
@@ -85,42 +86,42 @@ class OffsetsReader(ClusterReader):
         name = connection.cluster.name
         led = [key for key, leader in leaders.items() if leader >= 0]
         specs = {
-            "log_start_offset": OffsetSpec.earliest(),
-            "log_end_offset": OffsetSpec.latest(),
-            "offset_at_from": OffsetSpec.for_timestamp(int(self.options["from"])),
-            "recent_offset": OffsetSpec.for_timestamp(self.to_ms - RECENT_SECONDS * 1000),
+            "log_start_offset": (OFFSET_BEGINNING, False),
+            "log_end_offset": (OFFSET_END, False),
+            "offset_at_from": (int(self.options["from"]), False),
+            "recent_offset": (self.to_ms - RECENT_SECONDS * 1000, False),
         }
         if is_over:
-            specs["offset_at_to"] = OffsetSpec.for_timestamp(self.to_ms)
+            specs["offset_at_to"] = (self.to_ms, False)
+        specs["last_stable_offset"] = (OFFSET_END, True)
+        if len(led) == len(leaders) and (found := offsets_of_all(connection, led, specs)):
+            yield from self._log_rows(name, led, found)
+            return
         answers = []
-        for spec, committed_only in [*((spec, False) for spec in specs.values()), (OffsetSpec.latest(), True)]:
+        for at, committed_only in specs.values():
+            spec = OffsetSpec.for_timestamp(at)  # Kafka's protocol has the log's ends as times before 0
             answer = list_offsets(connection, dict.fromkeys(led, spec), committed_only=committed_only)
             answers.append(answer)
             led = [key for key in led if isinstance(answer.get(key), Answer)]  # a silent leader is waited for once
-        answered, gaps = [], []
+        gaps = []
         for key, leader in leaders.items():
-            found = [answer.get(key) for answer in answers]
-            failed = next((answer for answer in found if isinstance(answer, BaseException)), None)
+            told = [answer.get(key) for answer in answers]
+            failed = next((answer for answer in told if isinstance(answer, BaseException)), None)
             if leader < 0 or failed is not None:
                 reason = connection.gap(failed) if failed else "refused: the partition has no leader."
                 gap = self.gap_row(name, f"{name} topic {key[0]}-{key[1]}", reason)
                 gaps.append(self._with_clock(gap | {"kind": "log", "topic": key[0], "partition": key[1]}))
-            elif None not in found:
-                answered.append((key, [a.offset for a in found if isinstance(a, Answer)]))
         yield from self.batches(gaps)
-        yield from self._log_rows(name, [*specs, "last_stable_offset"], answered)
+        offsets = [[a.offset for key in led if isinstance(a := answer[key], Answer)] for answer in answers]
+        yield from self._log_rows(name, led, dict(zip(specs, offsets, strict=True)))
 
     def _log_rows(
-        self, name: str, columns: list[str], answered: list[tuple[tuple[str, int], list[int]]]
+        self, name: str, keys: list[tuple[str, int]], offsets: dict[str, list[int]]
     ) -> Iterator[pa.RecordBatch]:
-        end = [offsets[columns.index("log_end_offset")] for _, offsets in answered]
+        end = offsets["log_end_offset"]
         # No record at or after that time: the log ended there already.
-        found = {
-            column: [o[i] if o[i] >= 0 else e for (_, o), e in zip(answered, end, strict=True)]
-            for i, column in enumerate(columns)
-        }
+        found = {column: [o if o >= 0 else e for o, e in zip(of, end, strict=True)] for column, of in offsets.items()}
         found.setdefault("offset_at_to", end)
-        keys = [key for key, _ in answered]
         where = {"topic": [key[0] for key in keys], "partition": [key[1] for key in keys]}
         yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | found)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 import yaml
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from demo.broker import Broker, Cluster
 from pyspark.sql import SparkSession
@@ -27,11 +27,11 @@ from streamwarden import PROJECT_ROOT
 from streamwarden.config import CONFIG_ENV
 
 from spark_apps.session import start_session
-from spark_apps.sources.kafka_client import PARTITIONS_PER_REQUEST, SILENT, ClusterSource, led_partitions, read_clusters
+from spark_apps.sources.kafka_client import PARTITIONS_PER_REQUEST, ClusterSource, led_partitions, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS, KafkaOffsets
 from tests.bench.figure import Figure
-from tests.spark_apps.offsets_log import TOPIC, commit_key, commit_value, log_partition
+from tests.spark_apps.offsets_log import TOPIC, commit, commit_key, commit_value, log_partition
 
 GROUPS = [f"bench-group-{i}" for i in range(50)]
 PARTITIONS_PER_TOPIC = 100
@@ -152,11 +152,7 @@ def _grow(fleet: _Fleet, partitions: int) -> None:
     _wait_for_leaders(fleet.servers, partitions)
     places = [TopicPartition(f"bench-{i % count}", i // count) for i in range(round(COMMITTED_SHARE * partitions))]
     for number, group in enumerate(GROUPS):
-        consumer = Consumer(
-            {"bootstrap.servers": fleet.servers, "group.id": group, "enable.auto.commit": False}, logger=SILENT
-        )
-        consumer.commit(offsets=[TopicPartition(p.topic, p.partition, number) for p in places], asynchronous=False)
-        consumer.close()
+        commit(fleet.servers, group, *(TopicPartition(p.topic, p.partition, number) for p in places))
 
 
 def _wait_for_leaders(servers: str, partitions: int) -> None:
