@@ -18,6 +18,7 @@ from streamwarden import PROJECT_ROOT
 from streamwarden.config import Config
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.migrate import MIGRATIONS, VIEWS, comments
+from streamwarden.reports.plots import load_plot
 
 FOLDER = PROJECT_ROOT / "docs"
 _MADE = "<!-- Made by `streamwarden docs`; edit the source it names, not this page. -->\n\n"
@@ -81,6 +82,7 @@ def _detector_page(detector: Detector) -> str:
             _MADE,
             f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner}.\n\n",
             f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
+            f"{load_plot(plot)[0].why}\n\n" if plot.exists() and picture.exists() else "",
             f"- One row per {', '.join(f'`{column}`' for column in detector.identity)}.\n",
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
@@ -91,10 +93,11 @@ def _detector_page(detector: Detector) -> str:
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
             f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
             f"- Plot: `sql/plots/{plot.name}`.\n" if plot.exists() else "",
+            f"\n## How it judges\n\n{detector.rule.strip()}\n" if detector.rule else "",
             f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
             f"\n## What to do\n\n{detector.runbook.strip()}\n",
             f"\n## What it can't see\n\n{detector.blind_spots.strip()}\n",
-            f"\n## The rule\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
+            f"\n## Its SQL\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
         ]
     )
 

@@ -2,7 +2,7 @@
 title: Disk reads of the brokers' volumes against their baseline
 unit: bytes/s
 kind: lines
-why: "Reads stay near the dashed baseline while consumers are served from memory; what stands out was read from the disk."
+why: "Reads stay near the dashed baseline while consumers are served from memory; what stands out was read from disk."
 */
 with broker_volume as (
   select distinct
@@ -31,15 +31,27 @@ minute as (
 )
 
 select
-  at,
-  volume_id as series,
-  rate as value
+  minute.at,
+  minute.volume_id as series,
+  minute.rate as value
 from minute
+-- More lines than this can't be told apart.
+inner join (select volume_id from minute group by volume_id order by max(rate) desc, volume_id asc limit 4) as loudest
+  on minute.volume_id = loudest.volume_id
 union all
 select
   at,
-  format('limit usual for %s', volume_id) as series,
-  baseline as value
+  'all volumes together' as series,
+  sum(rate) as value
+from minute
+group by at
+having count(*) > 1
+union all
+select
+  at,
+  'limit usual for all together' as series,
+  sum(baseline) as value
 from minute
 where baseline is not null
+group by at
 order by at, series

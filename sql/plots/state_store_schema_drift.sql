@@ -6,7 +6,7 @@ why: "Each changed path with both types, how many values have either, where the 
 */
 select
   path,
-  change,
+  replace(change, '_', ' ') as change,
   coalesce(old_type, 'not there') as before,
   coalesce(new_type, 'not there') as after,
   case

@@ -53,6 +53,8 @@ class Detector:
     sql: str
     file: str
     open_after_hours: int = 1
+    rule: str = ""
+    """In words, for who wants to argue with it."""
     follows_from: tuple[str, ...] = ()
     """Detectors whose findings may be the cause of its own where both touch the same thing, the likeliest first."""
 

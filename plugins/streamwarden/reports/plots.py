@@ -198,7 +198,7 @@ def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: d
 
 
 def _table(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
-    columns = list(rows[0])
+    columns = [column for column in rows[0] if any(row[column] is not None for row in rows)]
     width = min(CELL_CHARACTERS, max(12, TABLE_CHARACTERS // len(columns)))
     titles = [_wrapped(readable(column, None)[0], width) for column in columns]
     cells = [[_wrapped(readable(column, row[column])[1], width) for column in columns] for row in rows[:TABLE_ROWS]]

@@ -27,6 +27,19 @@ params:
   usual_days: {default: 7, unit: days, why: "what a topic is usually sent shows over a week, as readers that never commit"}
   usual_hours: {default: 24, unit: hours, why: "with less than a day known nothing is called usual"}
   settled_hours: {default: 6, unit: hours, why: "so long after a rebalance or a start stores may still be restored"}
+rule: |
+  Consumers at the end of a log are served from the page cache; a disk is read when somebody wants what isn't there any
+  more. First: do the brokers' volumes, one or all of a cluster together, read more than usual in the same hour of the
+  week (median and deviations of four weeks; of all hours while there are fewer than three), for sustained_minutes?
+
+  Then two amounts, over the time that JMX counted. Unexplained: what the disks read beyond the usual or the known, which
+  is groups that lag beyond the page cache or work off an older backlog, restores of state stores, and replicas that
+  catch up. Unaccounted: what topics sent beyond the progress that groups committed, in bytes, and beyond what readers
+  without commits are always sent. A rogue's bytes are both, so the lesser counts: above rogue_share of the excess it is
+  an alarm.
+
+  The page cache holds what was written last: page_cache_share of the brokers' memory, divided by what is written per
+  second, is how old a record in it can be.
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -14,6 +14,19 @@ params:
   failure_percent: {default: 100, unit: "%", why: "when a machine dies the others take its stores and must still fit"}
   pressure_percent: {default: 85, unit: "%", why: "of the heap, after a collection: the next ones free too little"}
   gc_percent: {default: 10, unit: "%", why: "of the hour in pauses of the collector: work stands still for so long"}
+rule: |
+  What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
+  RocksDB: for each store instance its write buffers and its block cache, a shared cache once, or what RocksDB reports
+  where that is more already. All JVMs of a machine are added up, containers up to their limits. Critical: more than
+  heavy_percent of the memory of the container or the machine; or the system itself has so much in use.
+
+  Warning: it fits now, but not after the worst single failure. Then a machine is gone, and the other processes of its
+  applications have taken over its stores, evenly, none twice; write buffers and own caches come with them, a shared
+  cache doesn't grow. Also a warning: a collection leaves more than pressure_percent of the heap in use, or pauses take
+  more than gc_percent of the hour.
+
+  A missing figure is never healthy: it alarms where the known ones are too much already, it is fine where the most that
+  it can be still fits, and else it isn't judged.
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

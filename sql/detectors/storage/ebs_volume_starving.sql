@@ -14,6 +14,19 @@ params:
   habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
   habit_percent: {default: 10, unit: "%", why: "a bucket that was this near to where it is now was as low"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
+rule: |
+  A volume lives within three limits: its IOPS and its throughput, which for gp2, st1 and sc1 are those of the burst while
+  there are credits in its bucket and those of the baseline after that, and what its instance can do with all its volumes.
+
+  Critical: in the minutes of the hour one of them held it back, or its I/O stalled, for longer than lasting_minutes. Of
+  the limits the one that bound for most minutes is named.
+
+  Warning: nothing holds it back yet, but at the load of the last 15 minutes its bucket will be empty within warn_hours,
+  or its instance's own burst will. The bucket is simulated from the operations of each minute (what is spent above what
+  is earned) and starts from BurstBalance. A batch that drained it as far on habit_days of the last week at this hour, and
+  never emptied it, is a habit and no warning.
+
+  A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
 open_after_hours: 1
 clear_after_hours: 2
 follows_from: [consumer_rogue]

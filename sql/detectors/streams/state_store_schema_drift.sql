@@ -9,6 +9,18 @@ params:
   min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance; of registered schemas one is enough"}
   min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required; a registered schema says it"}
   strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields, or fractions in an integer field; most JSON readers don't"}
+rule: |
+  A store's values lie in its changelog. From the values that are still in the log it is learnt for each JSON path how
+  often it is there, and with which types; values that look alike make a version, and the newest version is compared with
+  every older one. Values framed by a Schema Registry are compared by their registered schemas.
+
+  Critical: new code can't restore the old state. A type changed or got narrower, a field that isn't in old values is
+  always there now, null isn't seen any more. Warning: old code can't read the new state, so that a rollback or a rolling
+  deploy breaks: a field that was always there went away, a type got wider, null came. A field that is only added, or
+  whose going hurts strict readers only, is information unless strict_readers says so.
+
+  A few values may be a slip or chance: min_values of the old and of the new kind must be there, and min_profiled looked
+  at before a field is called required. While the log holds both kinds of values, the finding stands.
 clear_after_hours: 2
 runbook: |
   1. Read which path changed, from which offset on, and compare the two examples (or the two registered schemas) with

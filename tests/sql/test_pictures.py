@@ -1,0 +1,13 @@
+"""The catalogue's pictures are what the plots draw now."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from tests.sql.pictures import FOLDER, PICTURES, draw
+
+
+@pytest.mark.parametrize("detector", PICTURES)
+def test_a_picture_is_not_stale(warehouse: sa.Engine, detector: str) -> None:
+    assert (FOLDER / f"{detector}.svg").read_bytes() == draw(warehouse, detector), "run python -m tests.sql.pictures"
