@@ -63,6 +63,7 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
             "replication_bytes_in",
             "replication_bytes_out",
             "log_flushes",
+            *(f"{name}_requests" for name in _REQUESTS),
         )
     ]
     return joined.select(

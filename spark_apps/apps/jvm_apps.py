@@ -18,6 +18,7 @@ from spark_apps.samples import counted, label, labels_are, reading
 from spark_apps.sources.jmx import endpoints_of, read_jmx
 from spark_apps.sources.jvm_endpoint import name_of
 
+_OF_THREADS = ("poll_latency_max_ms", "process_latency_mean_ms", "process_latency_max_ms")
 THREAD_STACK_BYTES = 2**20
 """-Xss as it is by default on 64-bit Linux; JMX doesn't tell another one."""
 CONCURRENT_COLLECTORS = "(?i)concurrent|cycles"
@@ -55,6 +56,10 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         f.max(f.when(labels_are(), f.col("covered_seconds"))).alias("covered_seconds"),
         f.sum(f.when(is_pause, f.col("counted"))).alias("gc_seconds"),
         counted("cpu_seconds_total").alias("cpu_seconds"),
+        *(
+            f.sum(f.when(f.col("metric") == f"{name}_total", f.col("counted"))).alias(name)
+            for name in ("records_processed", "records_dropped")
+        ),
     )
     gauges = _gauges(samples)
     joined = (
@@ -77,6 +82,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "heap_survived_bytes",
         "non_heap_used_bytes",
         "direct_bytes",
+        "resident_bytes",
         "threads",
         (f.col("threads") * THREAD_STACK_BYTES).alias("thread_stack_bytes"),
         "gc_seconds",
@@ -86,6 +92,10 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "max_file_descriptors",
         "stream_threads_alive",
         "stream_threads_failed",
+        *_OF_THREADS,
+        "records_processed",
+        "records_dropped",
+        "records_to_restore",
         "store_instances",
         "application_stores",
         "rocksdb_measured_bytes",
@@ -115,11 +125,14 @@ def _gauges(samples: DataFrame) -> DataFrame:
         f.max(reading("non_heap_used_bytes")).alias("non_heap_used_bytes"),
         f.max(reading("direct_buffer_bytes")).alias("direct_bytes"),
         f.max(reading("threads")).alias("threads"),
+        f.max(reading("resident_bytes")).alias("resident_bytes"),
         f.max(reading("processors")).alias("processors"),
         f.max(reading("open_file_descriptors")).alias("open_file_descriptors"),
         f.max(reading("max_file_descriptors")).alias("max_file_descriptors"),
         f.min(reading("stream_threads_alive")).alias("stream_threads_alive"),
         f.max(reading("stream_threads_failed")).alias("stream_threads_failed"),
+        *(f.max(f.when(f.col("metric") == name, f.col("value"))).alias(name) for name in _OF_THREADS),
+        f.max(reading("records_to_restore")).alias("records_to_restore"),
     )
 
 

@@ -28,6 +28,7 @@ METRICS: Mapping[str, Kind] = {
     "memory_pool_used_after_gc_bytes": "gauge",  # heap pools only
     "direct_buffer_bytes": "gauge",
     "threads": "gauge",
+    "resident_bytes": "gauge",  # no MBean has it
     "gc_seconds_total": "counter",
     "gc_collections_total": "counter",
     "cpu_seconds_total": "counter",
@@ -64,6 +65,12 @@ METRICS: Mapping[str, Kind] = {
     "streams_info": "gauge",  # 1, with the label application_id
     "stream_threads_alive": "gauge",
     "stream_threads_failed": "gauge",
+    "poll_latency_max_ms": "gauge",
+    "process_latency_mean_ms": "gauge",
+    "process_latency_max_ms": "gauge",
+    "records_processed_total": "counter",
+    "records_dropped_total": "counter",
+    "records_to_restore": "gauge",
     "memtable_bytes": "gauge",
     "memtable_unflushed_bytes": "gauge",
     "block_cache_usage_bytes": "gauge",
@@ -266,6 +273,28 @@ MBEANS: tuple[MBean, ...] = (
             Reading("alive-stream-threads", "stream_threads_alive"),
             Reading("failed-stream-threads", "stream_threads_failed"),
         ),
+        _APP,
+    ),
+    MBean(
+        "kafka.streams:type=stream-thread-metrics,thread-id=*",
+        (
+            Reading("poll-latency-max", "poll_latency_max_ms"),
+            Reading("process-latency-avg", "process_latency_mean_ms"),
+            Reading("process-latency-max", "process_latency_max_ms"),
+            Reading("process-total", "records_processed_total"),
+        ),
+        _APP,
+        labels={"thread-id": "thread"},
+    ),
+    MBean(
+        "kafka.streams:type=stream-task-metrics,task-id=*",
+        (Reading("dropped-records-total", "records_dropped_total"),),
+        _APP,
+        labels={"task-id": "task", "thread-id": "thread"},
+    ),
+    MBean(
+        "kafka.streams:type=stream-task-metrics,task-id=*",
+        (Reading("restore-remaining-records-total", "records_to_restore"),),
         _APP,
     ),
     _rocksdb("rocksdb-state-id", "key_value"),

@@ -30,6 +30,8 @@ DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer", "node")
 STARTED = "process_start_seconds"
 UPTIME = "process_uptime_ms"
 """Readings beside METRICS: when the process (or machine) began, and how long it has run."""
+RESIDENT = "resident_bytes"
+"""No MBean has it."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ SERIES: tuple[Series, ...] = (
     _jvm("jvm_gc_collection_seconds_sum", "gc_seconds_total", labels={"gc": "collector"}),
     _jvm("jvm_gc_collection_seconds_count", "gc_collections_total", labels={"gc": "collector"}),
     _jvm("process_cpu_seconds_total", "cpu_seconds_total"),
+    _jvm("process_resident_memory_bytes", RESIDENT),
     _jvm("process_open_fds", "open_file_descriptors"),
     _jvm("process_max_fds", "max_file_descriptors"),
     # Micrometer, where it isn't the same name
@@ -176,7 +179,7 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
     families: list[Family] = []
     meanings: dict[str, list[Meaning]] = {}
     beans = beans_of(role, sample, samples)
-    wanted = {STARTED, UPTIME} | {reading.metric for bean in beans for reading in bean.readings}
+    wanted = {STARTED, UPTIME, RESIDENT} | {reading.metric for bean in beans for reading in bean.readings}
     for bean in beans:
         exposed = replace(
             bean,
@@ -213,7 +216,12 @@ def _names_of_bean(bean: MBean) -> dict[Dialect, _Named]:
     (_, kind), *others = keys.items()
     told_by = {_safe(key): value for key, value in others}
     named: dict[Dialect, _Named] = {
-        "jmx": [(_safe(f"{domain}_{kind}_{a}"), a, told_by) for a in _attributes_of(bean)],
+        # The exporter's 1.x takes _total off the names of what it doesn't know to be a counter.
+        "jmx": [
+            (name, a, told_by)
+            for a in _attributes_of(bean)
+            for name in {_safe(f"{domain}_{kind}_{a}"), _safe(f"{domain}_{kind}_{a}").removesuffix("_total")}
+        ],
     }
     if domain == "kafka.streams":
         group = kind.removesuffix("-metrics")

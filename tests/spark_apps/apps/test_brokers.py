@@ -104,6 +104,8 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     second = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
     assert second["broker_id"] == 1 and second["instance_id"] == "i-1" and second["samples"] == 2
     assert second["messages_in_per_second"] * second["covered_seconds"] >= 300
+    assert second["produce_requests_per_second"] * second["covered_seconds"] >= 1
+    assert second["fetch_follower_requests_per_second"] == 0
     assert second["active_controllers"] == 1 and second["under_replicated_partitions"] == 0
     assert second["partitions"] == second["leaders"] >= 3
     assert 0 < second["cpu_ratio"] <= 1 and second["log_bytes"] >= topic["log_bytes"]

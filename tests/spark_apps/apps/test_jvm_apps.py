@@ -104,6 +104,11 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     assert app["non_heap_used_bytes"] > 20 * MIB and app["threads"] > 5
     assert app["stream_threads_alive"] == 2 and app["stream_threads_failed"] == 0
     assert 0 < app["gc_seconds"] < app["covered_seconds"] and 0 < app["cpu_ratio"] <= 1
+    assert app["records_dropped"] == app["records_to_restore"] == 0 and app["poll_latency_max_ms"] > 0
+    if which == "bounded":  # the other one finds all processed
+        assert 0 < app["records_processed"] <= 20_000
+        assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= 0
+    assert app["resident_bytes"] is None  # no MBean has it
     assert app["store_instances"] == 2 * PARTITIONS
     assert {(row["store"], row["kind"], row["tasks"], row["segments"]) for row in stores} == {
         ("customer-latest", "key_value", PARTITIONS, 1),
