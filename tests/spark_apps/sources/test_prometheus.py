@@ -248,26 +248,28 @@ def test_the_start_is_told_by_our_clock() -> None:
     assert _started_at(at, None, None, None) is None and _started_at(at, None, 1e300, None) is None
 
 
-def test_targets_of_a_file_have_the_credentials_of_its_defaults_and_its_gaps_are_rows(
-    agents: Agents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("section", ["jmx_files.0", "jmx_ec2.0"])
+def test_what_was_found_has_the_credentials_of_the_defaults_and_gaps_are_rows(
+    agents: Agents, section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    locked, config = agents.url("locked"), tmp_path / "streamwarden.yaml"
-    (tmp_path / "targets.json").write_text(
-        json.dumps([{"targets": [locked.split("/")[2]], "labels": {"__metrics_path__": "/locked"}}])
-    )
-    defaults = "{role: broker, cluster: demo, user: reader, password: '${JMX_PASSWORD}'}"
-    config.write_text(
-        f"kafka: [{{name: demo, bootstrap_servers: b}}]\njmx_files: [{{path: {tmp_path}/*.json, defaults: {defaults}}}]"
-    )
-    monkeypatch.setenv(CONFIG_ENV, str(config))
+    defaults = {"role": "broker", "cluster": "demo", "user": "reader", "password": "${JMX_PASSWORD}"}
+    config = {
+        "kafka": [{"name": "demo", "bootstrap_servers": "b"}],
+        "aws": [{"account": "123456789012", "regions": ["eu-west-1"]}],
+        "jmx_files": [{"path": "none.json", "defaults": defaults}],
+        "jmx_ec2": [{"account": "123456789012", "tags": {"a": "b"}, "port": 1, "defaults": defaults}],
+    }
+    (tmp_path / "streamwarden.yaml").write_text(json.dumps(config))
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "streamwarden.yaml"))
     monkeypatch.setenv("JMX_PASSWORD", "sesame")
-    rows = ask(
-        locked, section="jmx_files.0", gaps=json.dumps([("targets of x.json", "missing: there is no such file")])
-    )
+    locked = agents.url("locked")
+    rows = ask(locked, section=section, gaps=json.dumps([("targets of x.json", "missing: there is no such file")]))
     assert gap_of(rows, locked) is None and any(row["metric"] == "processors" for row in rows)
     (gap,) = (row for row in rows if row["gap"])
     assert (gap["resource"], gap["gap"]) == ("targets of x.json", "missing: there is no such file")
     assert gap["endpoint"] is None and "sesame" not in str(rows)
+    (row,) = (row for row in ask(locked, section=section.replace("0", "7")) if row["gap"])
+    assert row["gap"] == "refused: its credentials aren't in the config of the Spark worker"
 
 
 def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], float | None]:
