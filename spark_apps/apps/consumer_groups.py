@@ -51,7 +51,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources = {
         "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
         "kafka_groups": read_clusters(spark, KafkaGroups, clusters),
-        "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters),
+        # Their sizes are of now: of long past hours they would say something wrong.
+        "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters if _is_recent(hour) else []),
         "kafka_offsets": read_clusters(spark, KafkaOffsets, clusters, **{"from": _ms(hour), "to": _ms(end)}),
         "kafka_commits": read_clusters(
             spark, KafkaCommits, clusters, slices=slices, **{"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}

@@ -131,6 +131,7 @@ def test_a_past_hour_comes_from_the_commit_history(
     # The group that only warmed up committed today: what it had then isn't known, and is not 0.
     assert places["warm-up", name, 0]["committed_offset"] is None
     assert groups["warm-up"]["lag_unknown_partitions"] == 1
+    assert not rows(warehouse, "metrics.replica_sample", "topic")  # how large they were then isn't known
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
     found = rows(warehouse, "detect.evaluation", "resource")
