@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
 from streamwarden.config import Config
 
-from spark_apps.models.json_look_alikes import count_look_alikes
+from spark_apps.models.json_look_alikes import look_alikes
 from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
 from spark_apps.models.schema_report import Exemplar, Report
@@ -152,22 +152,28 @@ def schema_report(values: DataFrame, registered: DataFrame | None, *, show_value
     # Read again and again: which schemas, what to look at, then the report.
     shapes = shapes_of(values, registered).persist(StorageLevel.MEMORY_AND_DISK)
     schemas = _schemas_of(shapes, registered) if registered is not None else {}
+
+    def report(shapes: pd.DataFrame, exemplars: pd.DataFrame) -> pd.DataFrame:
+        return report_of(shapes, exemplars, schemas, show_values=show_values)
+
+    return (
+        shapes.groupBy("resource")
+        .cogroup(exemplars_of(values, shapes).groupBy("exemplar_of"))
+        .applyInPandas(report, _REPORT)  # type: ignore[arg-type]
+    )
+
+
+def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
+    """The records that a report looks at: a bounded number of each changelog."""
     wanted = shapes.groupBy("resource").applyInPandas(_wanted, "resource string, position bigint")
     # A name of its own: both sides of the cogroup come from the same frame.
-    exemplars = values.join(f.broadcast(wanted), ["resource", "position"]).select(
+    return values.join(f.broadcast(wanted), ["resource", "position"]).select(
         f.col("resource").alias("exemplar_of"),
         "position",
         "partition",
         "offset",
         f.expr("try_validate_utf8(cast(value as string))").alias("text"),
         f.when(f.expr("startswith(value, X'00')"), f.col("value")).alias("raw"),
-    )
-
-    def report(shapes: pd.DataFrame, exemplars: pd.DataFrame) -> pd.DataFrame:
-        return _report(shapes, exemplars, schemas, show_values=show_values)
-
-    return (
-        shapes.groupBy("resource").cogroup(exemplars.groupBy("exemplar_of")).applyInPandas(report, _REPORT)  # type: ignore[arg-type]
     )
 
 
@@ -192,32 +198,18 @@ def _schemas_of(shapes: DataFrame, registered: DataFrame) -> dict[str, dict[int,
 
 def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFrame:
     """How many values of each shape stand in each bucket of a log, and the first and last of them."""
-    edges = values.groupBy("resource").agg(
-        f.percentile_approx("position", [i / BUCKETS for i in range(1, BUCKETS)], 1000).alias("edges")
-    )
-    look_alikes = (
-        values.join(f.broadcast(edges), "resource")
-        .select("resource", _bucket().alias("bucket"), "position", "value")
-        .mapInArrow(count_look_alikes, _LOOK_ALIKES)  # type: ignore[arg-type]
-    )
+    quantiles = f.percentile_approx("position", [i / BUCKETS for i in range(1, BUCKETS)], 1000)
+    edges = {row.resource: row.edges for row in values.groupBy("resource").agg(quantiles.alias("edges")).collect()}
+    shapes = values.select("resource", "position", "value").mapInArrow(look_alikes(edges), _LOOK_ALIKES)  # type: ignore[arg-type]
     is_registered = f.lit(False)
     if registered is not None:
         ids = registered.select("cluster", "schema_id").distinct().withColumn("is_registered", f.lit(True))
         is_its = (_cluster() == f.col("cluster")) & (_frame() == f.col("schema_id"))
-        look_alikes = look_alikes.join(f.broadcast(ids), is_its, "left")
+        shapes = shapes.join(f.broadcast(ids), is_its, "left")
         is_registered = f.coalesce("is_registered", is_registered)
-    return look_alikes.groupBy("resource", "bucket", _shape(is_registered).alias("shape")).agg(
+    return shapes.groupBy("resource", "bucket", _shape(is_registered).alias("shape")).agg(
         f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last")
     )
-
-
-def _bucket() -> Column:
-    """How many of the BUCKETS - 1 edges lie before the position, by halving."""
-    below, step = f.lit(0), BUCKETS // 2
-    while step:
-        below += f.when(f.get("edges", below + step - 1) < f.col("position"), step).otherwise(0)
-        step //= 2
-    return below
 
 
 def _shape(is_registered: Column) -> Column:
@@ -328,20 +320,21 @@ def _wanted(shapes: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"resource": shapes["resource"].iloc[0], "position": positions})
 
 
-def _report(
+def report_of(
     shapes: pd.DataFrame,
     exemplars: pd.DataFrame,
     schemas: dict[str, dict[int, Registered]],
     *,
     show_values: bool,
 ) -> pd.DataFrame:
+    """The report on one changelog, in a task: what it holds grows with the paths, not with the values."""
     profile, resource = _profile(shapes), shapes["resource"].iloc[0]
     known = {
         row.position: Exemplar(row.partition, row.offset, row.text, row.raw)
         for row in exemplars.itertuples(index=False)
     }
     report = Report(profile, known, show_values=show_values)
-    registered = RegisteredReport(profile, known, schemas.get(resource.rpartition("/")[0], {}))
+    registered = RegisteredReport(profile, known, schemas.get(resource.rpartition("/")[0], {}), show_values=show_values)
     return pd.DataFrame(
         [
             {

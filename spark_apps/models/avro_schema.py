@@ -9,8 +9,10 @@ bytes would be read as another number.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path
@@ -82,6 +84,10 @@ class AvroSchema:
     def places(self) -> dict[Path, Place]:
         """What stands at each path; a type within itself is told once."""
         return self._places
+
+    def decoded(self, payload: bytes) -> Any:
+        """The value behind the frame."""
+        return _decoded(self.root, BytesIO(payload))
 
     def clashes(self, writer: AvroSchema) -> Clashes:
         """Paths at which a reader with this schema can't read all values of the writer's."""
@@ -216,3 +222,50 @@ def _record_clashes(reader: _Type, writer: _Type, path: Path, seen: set[tuple[_T
             yield from _clashes(each.type, told.type, inner, seen)
         elif not each.has_default:
             yield inner
+
+
+def _decoded(of: _Type, data: BytesIO) -> Any:
+    match of.kind:
+        case "null":
+            return None
+        case "boolean":
+            return data.read(1) == b"\1"
+        case "int" | "long":
+            return _long(data)
+        case "float":
+            return struct.unpack("<f", data.read(4))[0]
+        case "double":
+            return struct.unpack("<d", data.read(8))[0]
+        case "string":
+            return data.read(_long(data)).decode()
+        case "bytes":
+            return data.read(_long(data)).decode("latin-1")
+        case "fixed":
+            return data.read(of.size).decode("latin-1")
+        case "enum":
+            return of.symbols[_long(data)]
+        case "union":
+            return _decoded(of.parts[_long(data)], data)
+        case "array":
+            return [_decoded(of.parts[0], data) for _ in _items(data)]
+        case "map":
+            return {data.read(_long(data)).decode(): _decoded(of.parts[0], data) for _ in _items(data)}
+    return {each.name: _decoded(each.type, data) for each in of.fields}
+
+
+def _long(data: BytesIO) -> int:
+    value = shift = 0
+    while True:
+        (byte,) = data.read(1)
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1)
+
+
+def _items(data: BytesIO) -> Iterator[int]:
+    """Once for each item of the blocks of an array or map."""
+    while count := _long(data):
+        if count < 0:  # then the block's size in bytes follows
+            _long(data)
+        yield from range(abs(count))

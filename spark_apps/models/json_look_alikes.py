@@ -1,21 +1,24 @@
 """JSON values that look alike: the same text but for what stands in strings and numbers.
 
 To type a value exactly costs Spark some 40 µs of CPU, more than its own inference; but values of a changelog repeat a
-few patterns. So each Arrow batch counts look-alikes (vectorised, in C++), and only one of each is typed.
+few patterns. So each Arrow batch counts look-alikes (vectorised), and only one of each is typed.
 
-Two values look alike only if they have the same type. The signs of that are kept: keys, braces, a fraction's point, an
-exponent, `.0` (a fraction that Spark takes for an integer), digits beyond the 18th. What is hardly JSON looks like
-nothing but itself.
+Two values look alike only if they have the same type. The signs of that are kept: keys, braces, quotes, one digit of
+an integer, a fraction's point, `.0` (a fraction that Spark takes for an integer). Plain JSON is looked at byte by byte,
+all values at once; what has exponents, long numbers, control characters and the like by regular expressions, at four
+times the cost; what is hardly JSON looks like nothing but itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrtu])*'
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*'
 _CONTENTS = "|".join(
     (
         rf'({_STRING}"\s*:)(?:\s*-?[0-9]{{1,18}})?',  # a key stays, an integer behind it goes
@@ -36,30 +39,34 @@ _BROKEN = "|".join(
         r"(?:tru|fals)e[+-]?[0-9]",
     )
 )
+_ESCAPES = np.frombuffer(b'"\\/bfnrtu', np.uint8)
+_HEX = np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)
+_LONGEST_INTEGER = 18
+_BYTES_AT_ONCE = 4 * 2**20
+_PLAIN, _ODD, _ITSELF = 0, 1, 2
+"""How a pattern was made; patterns of two ways say nothing about each other."""
+_KEY, _TEXT = 1, 2
 
 
-def _is_framed(value: pa.Array) -> pa.Array:
-    """Whether a Schema Registry's frame is all that matters of it; what is as long as a serialised long may be one."""
-    size = pc.binary_length(value)
-    return pc.and_(pc.starts_with(value, b"\0"), pc.and_(pc.greater_equal(size, 5), pc.not_equal(size, 8)))
+def look_alikes(edges: Mapping[str, Sequence[int]]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: (resource, position, value) → (resource, bucket, value, count, first, last).
 
-
-def count_look_alikes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: (resource, bucket, position, value) → (resource, bucket, value, count, first, last).
-
-    A row for each kind of look-alike within a batch, resource and bucket: one of them, how many, and the first and
-    last position.
+    A row for each kind of look-alike within a batch, resource and bucket (how many of the resource's edges lie before
+    the position): one of them, how many, and the first and last position.
     """
-    for batch in batches:
+    return partial(_count, edges={resource: np.array(found, np.int64) for resource, found in edges.items()})
+
+
+def _count(batches: Iterable[pa.RecordBatch], edges: Mapping[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
+    for batch in _bounded(batches):
         value = batch.column("value")
-        pattern = pc.replace_substring_regex(value, _CONTENTS, _KEPT)
-        pattern = pc.if_else(pc.match_substring_regex(value, _BROKEN), value, pattern)
-        pattern = pc.if_else(_is_framed(value), pc.binary_slice(value, 0, 5), pattern)
-        keys = [batch.column("resource"), batch.column("bucket"), pattern]
-        rows = pa.array(range(batch.num_rows), pa.int32())
+        way, pattern = patterns(value)
+        keys = [batch.column("resource"), _buckets(batch, edges), way, pattern]
+        names = ["resource", "bucket", "way", "pattern"]
+        rows = pa.array(np.arange(batch.num_rows, dtype=np.int32))
         counted = (
-            pa.table([*keys, batch.column("position"), rows], ["resource", "bucket", "pattern", "position", "row"])
-            .group_by(["resource", "bucket", "pattern"])
+            pa.table([*keys, batch.column("position"), rows], [*names, "position", "row"])
+            .group_by(names)
             .aggregate([("position", "count"), ("position", "min"), ("position", "max"), ("row", "min")])
             .combine_chunks()
         )
@@ -73,3 +80,117 @@ def count_look_alikes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
                 "last": counted["position_max"],
             }
         ).to_batches()
+
+
+def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Large values a few at a time: a byte costs some twenty while it is looked at."""
+    for batch in batches:
+        rows = max(batch.num_rows * _BYTES_AT_ONCE // max(batch.nbytes, 1), 1)
+        yield from (batch.slice(i, rows) for i in range(0, batch.num_rows, rows))
+
+
+def _buckets(batch: pa.RecordBatch, edges: Mapping[str, np.ndarray]) -> pa.Array:
+    resource, position = batch.column("resource").dictionary_encode(), batch.column("position").to_numpy()
+    index, found = resource.indices.to_numpy(), np.zeros(batch.num_rows, np.int32)
+    for i, name in enumerate(resource.dictionary.to_pylist()):
+        of = index == i
+        found[of] = np.searchsorted(edges.get(name, ()), position[of])
+    return pa.array(found)
+
+
+def patterns(value: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """What each value looks like, and the way that was found; values alike in both have one type."""
+    pattern, is_odd = _plain_patterns(value)
+    way = np.where(is_odd, _ODD, _PLAIN).astype(np.int8)
+    if is_odd.any():
+        odd = pa.array(is_odd)
+        pattern = pc.replace_with_mask(pattern, odd, pc.replace_substring_regex(value.filter(odd), _CONTENTS, _KEPT))
+    framed = _is_framed(value)
+    pattern = pc.if_else(framed, pc.binary_slice(value, 0, 5), pattern)
+    itself = pc.and_(pc.match_substring_regex(value, _BROKEN), pc.invert(framed))
+    pattern = pc.if_else(itself, value, pattern)
+    way = pc.if_else(pc.or_(itself, framed), pa.scalar(_ITSELF, pa.int8()), pa.array(way))
+    return way, pattern
+
+
+def _is_framed(value: pa.Array) -> pa.Array:
+    """Whether a Schema Registry's frame is all that matters of it; what is as long as a serialised long may be one."""
+    size = pc.binary_length(value)
+    return pc.and_(pc.starts_with(value, b"\0"), pc.and_(pc.greater_equal(size, 5), pc.not_equal(size, 8)))
+
+
+def _plain_patterns(value: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """Values without the contents of strings and without all but one digit of numbers, and which of them are odd: their
+    patterns mean nothing. All values lie in one array of bytes, with a zero before and behind it."""
+    _, offsets, data = value.buffers()
+    edges = np.frombuffer(offsets, np.int32)[value.offset : value.offset + len(value) + 1]
+    text = np.zeros(int(edges[-1] - edges[0]) + 2, np.uint8)
+    text[1:-1] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]] if data is not None else 0
+    edges = edges - edges[0] + 1
+    odd = _Rows(edges)
+    starts = text[np.minimum(edges[:-1], len(text) - 1)]
+    odd.are[(starts != ord("{")) & (starts != ord("["))] = True
+    odd.add(np.flatnonzero(text[1:-1] < ord(" ")) + 1)
+    inside = _strings(text, odd)
+    is_digit = (text - np.uint8(ord("0")) < 10) & (inside == 0)
+    drop = inside == _TEXT
+    drop[1:] |= is_digit[1:] & is_digit[:-1]
+    first = np.flatnonzero(is_digit[1:] & ~is_digit[:-1]) + 1
+    end = np.flatnonzero(is_digit[:-1] & ~is_digit[1:]) + 1
+    before = text[first - 1]
+    is_fraction, is_zero = before == ord("."), text[end - 1] == ord("0")
+    is_exponent = np.isin(before, np.frombuffer(b"eE+", np.uint8)) | (
+        (before == ord("-")) & np.isin(text[np.maximum(first - 2, 0)], np.frombuffer(b"eE", np.uint8))
+    )
+    odd.add(first[is_exponent | (end - first > _LONGEST_INTEGER) | (is_fraction & is_zero & (end - first > 1))])
+    drop[first[is_fraction & ~is_zero]] = True
+    minus = first[before == ord("-")] - 1
+    drop[minus[np.isin(text[minus - 1], np.frombuffer(b":[, ", np.uint8))]] = True
+    text[first] = ord("0")
+    kept = np.flatnonzero(~drop[1:-1]) + 1
+    shorter = np.searchsorted(kept, edges).astype(np.int32)
+    buffers = [None, pa.py_buffer(shorter), pa.py_buffer(text[kept])]
+    return pa.Array.from_buffers(value.type, len(value), buffers), odd.are
+
+
+class _Rows:
+    """Marks rows by what was found in their bytes."""
+
+    def __init__(self, edges: np.ndarray) -> None:
+        self.edges = edges
+        self.are = np.zeros(len(edges) - 1, np.bool_)
+
+    def of(self, places: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.edges, places, side="right") - 1
+
+    def add(self, places: np.ndarray) -> None:
+        if len(places):
+            self.are[self.of(places)] = True
+
+
+def _strings(text: np.ndarray, odd: _Rows) -> np.ndarray:
+    """For each byte whether it is the content of a key, of another string, or none (0)."""
+    is_quote = text == ord('"')
+    backslashes = np.flatnonzero(text == ord("\\"))
+    if len(backslashes):
+        begins = np.diff(backslashes, prepend=-2) != 1
+        place = backslashes - backslashes[begins][np.cumsum(begins) - 1]
+        escaped = backslashes[place % 2 == 0] + 1
+        is_quote[escaped] = False
+        odd.add(escaped[~np.isin(text[escaped], _ESCAPES)] - 1)
+        codes = escaped[text[escaped] == ord("u")]
+        digits = text[np.minimum(codes[:, None] + np.arange(1, 5), len(text) - 1)]
+        odd.add(codes[~np.isin(digits, _HEX).all(axis=1)])
+    quotes = np.flatnonzero(is_quote)
+    counts = np.diff(np.searchsorted(quotes, odd.edges))
+    if (uneven := counts % 2 == 1).any():
+        odd.are |= uneven
+        quotes = quotes[~np.repeat(uneven, counts)]
+    opening, closing = quotes[0::2], quotes[1::2]
+    behind = text[closing + 1]
+    odd.add(closing[behind == ord(" ")])
+    depth = np.zeros(len(text), np.int8)
+    kind = np.where(behind == ord(":"), _KEY, _TEXT).astype(np.int8)
+    depth[opening + 1] += kind
+    depth[closing] -= kind
+    return np.cumsum(depth, dtype=np.int8)

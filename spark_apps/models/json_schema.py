@@ -142,6 +142,10 @@ class JsonSchema:
         """What stands at each path; a schema within itself is told once."""
         return self._places
 
+    def decoded(self, payload: bytes) -> Any:
+        """The value behind the frame."""
+        return json.loads(payload)
+
     def clashes(self, writer: JsonSchema) -> Clashes:
         """Paths at which a reader with this schema refuses values that the writer's allows."""
         found: dict[Path, bool] = {}

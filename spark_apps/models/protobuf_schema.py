@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from google.protobuf import descriptor_pool
+from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message import Message
 
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path
 from spark_apps.models.schema_changes import Clashes, NotComparable, Place
@@ -60,6 +61,10 @@ class ProtobufSchema:
         _describe(self.message, (), (), (self.message,), found)
         return found
 
+    def decoded(self, payload: bytes) -> Any:
+        """The value behind the frame and the message's indexes."""
+        return _plain(message_factory.GetMessageClass(self.message).FromString(payload))
+
     def clashes(self, writer: ProtobufSchema) -> Clashes:
         """Paths of field numbers at which a reader of this message can't read all values of the writer's."""
         return dict.fromkeys(_clashes(self.message, writer.message, (), frozenset()), False)
@@ -89,6 +94,16 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
     for each in files.file:
         pool.Add(each)
     return pool.FindFileByName(_MAIN)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Message):
+        return {field.name: _plain(each) for field, each in value.ListFields()}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def _describe(

@@ -6,20 +6,21 @@ Each schema is compared with the one that is written now, as rows like those of 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from spark_apps.models.avro_schema import AvroSchema
 from spark_apps.models.json_schema import JsonSchema
-from spark_apps.models.json_shapes import render
+from spark_apps.models.json_shapes import Path, leaves_at, render
 from spark_apps.models.protobuf_schema import ProtobufSchema
 from spark_apps.models.schema_changes import NotComparable, Schema, changes
-from spark_apps.models.schema_report import Exemplar
+from spark_apps.models.schema_report import Exemplar, masked, shown
 from spark_apps.models.schema_versions import SURPRISE, Kind, Profile
 
 HEAD = 5
@@ -52,7 +53,7 @@ class Registered:
             case "JSON":
                 return JsonSchema(self.definition, self.imports)
             case "PROTOBUF":
-                return ProtobufSchema(self.definition, self.imports, message_indexes(raw))
+                return ProtobufSchema(self.definition, self.imports, message_indexes(raw)[0])
         raise NotComparable(f"is of type {self.type}, which isn't known here")
 
 
@@ -84,27 +85,34 @@ def _imports(
             yield from _imports(by_version[key], by_version, within | {key})
 
 
-def message_indexes(raw: bytes) -> list[int]:
-    """Which message of a Protobuf file a value is of: zigzag varints behind the id, their number first; 0 is [0]."""
-    numbers = _varints(raw[HEAD:])
-    count = next(numbers, 0)
-    return list(islice(numbers, count)) if count > 0 else [0]
-
-
-def _varints(raw: bytes) -> Iterator[int]:
+def message_indexes(raw: bytes) -> tuple[list[int], bytes]:
+    """Which message of a Protobuf file a value is of, and the message: behind the id stand zigzag varints, their number
+    first; 0 is [0]."""
+    numbers: list[int] = []
     value = shift = 0
-    for byte in raw:
+    for place, byte in enumerate(raw[HEAD:], HEAD + 1):
         value |= (byte & 0x7F) << shift
         shift += 7
         if not byte & 0x80:
-            yield (value >> 1) ^ -(value & 1)
+            numbers.append((value >> 1) ^ -(value & 1))
             value = shift = 0
+            if len(numbers) > numbers[0]:
+                return numbers[1:] or [0], raw[place:]
+    return [0], b""
 
 
 class RegisteredReport:
     """Rows for the warehouse: the schemas that frame a log's values, oldest first, and what changed since each."""
 
-    def __init__(self, profile: Profile, exemplars: Mapping[int, Exemplar], known: Mapping[int, Registered]) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        exemplars: Mapping[int, Exemplar],
+        known: Mapping[int, Registered],
+        *,
+        show_values: bool,
+    ) -> None:
+        self.show_values = show_values
         self.framed = profile.framed if profile.format == "framed" else {}
         self.exemplars = exemplars
         self.known = known
@@ -217,12 +225,25 @@ class RegisteredReport:
                     "new_first_position": new.first,
                     "old_last_offset": self._place(old.last),
                     "new_first_offset": self._place(new.first),
-                    "old_example": None,
-                    "new_example": None,
+                    "old_example": self._example(schema_id, change.path, old.last),
+                    "new_example": self._example(self.current, change.path, new.first),
                     "old_schema_id": schema_id,
                     "new_schema_id": self.current,
                 }
         return list(rows.values())
+
+    def _example(self, schema_id: int, path: Path, position: int) -> str | None:
+        """What stands there in a value; none where nothing does, or where the value isn't what its frame says."""
+        exemplar = self.exemplars.get(position)
+        raw = exemplar.raw if exemplar and exemplar.raw else b""
+        payload = message_indexes(raw)[1] if self.known[schema_id].type == "PROTOBUF" else raw[HEAD:]
+        try:
+            found = leaves_at(self._schemas[schema_id].decoded(payload), path)
+        except (ValueError, LookupError, DecodeError, struct.error, RecursionError):
+            return None
+        if not found:
+            return None
+        return shown(found[0]) if self.show_values else masked(found[0])
 
     def _version(self, schema_id: int) -> int:
         return self._first_version + self.ids.index(schema_id)

@@ -54,6 +54,9 @@ class Schema(Protocol):
     def clashes(self, writer: Any) -> Clashes:
         """Paths at which a reader with this schema can't read all values of the writer's, a schema of this format."""
 
+    def decoded(self, payload: bytes) -> Any:
+        """What stands in a value of this schema, as JSON would say it; raises where it isn't one."""
+
 
 def changes(old: Schema, new: Schema) -> list[SchemaChange]:
     """What differs, and what it breaks. What lies below a field that came, went or changed isn't told again."""

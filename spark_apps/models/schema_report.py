@@ -137,8 +137,7 @@ class Report:
         fitting = [leaf for leaf in found if type_of(leaf) in (kind, *(NUMBERS if kind in NUMBERS else ()))] or found
         if not fitting:
             return None
-        text = json.dumps(fitting[0], ensure_ascii=False, separators=(",", ":"))
-        return text.encode(errors="replace").decode()[:80] if self.show_values else masked(fitting[0])
+        return shown(fitting[0]) if self.show_values else masked(fitting[0])
 
     def _enum(self, path: Path, kind: str, first: int, last: int) -> list[str] | None:
         """The strings seen there, while they are few and repeat; only where values may be shown."""
@@ -152,6 +151,12 @@ class Report:
             return None
         small = 0 < len(seen) <= _MAX_ENUM and seen.total() >= 5 * len(seen)
         return sorted(seen) if small and max(map(len, seen)) <= _STRING_LENGTH_OF_ENUM else None
+
+
+def shown(value: Any) -> str:
+    """A value as an example that may be seen."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace").decode()[:80]
 
 
 def masked(value: Any) -> str:

@@ -1,14 +1,17 @@
-"""Inferring schemas: exact shapes of changelog values against Spark's own JSON inference over the same values."""
+"""Inferring schemas: exact shapes of changelog values against Spark's own JSON inference over the same values; and what
+the report on a log holds in memory, of ten times the values."""
 
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_apps.apps.state_stores import shapes_of
+from spark_apps.apps.state_stores import exemplars_of, report_of, shapes_of
+from spark_apps.models.json_shapes import paths_of
 from spark_apps.session import start_session
 from tests.bench.figure import Figure
 
@@ -25,6 +28,7 @@ def measure() -> list[Figure]:
         both = [
             (_seconds(lambda: _spark_s_own(values)), _seconds(lambda: shapes_of(values).count())) for _ in range(TURNS)
         ]
+        few, many = (_peak_mib(values.where(f.col("position") < count)) for count in (VALUES // 10, VALUES))
     finally:
         spark.stop()
     spark_s_own, ours = (min(seconds) for seconds in zip(*both, strict=True))
@@ -32,6 +36,8 @@ def measure() -> list[Figure]:
         Figure(f"{VALUES:,} JSON values, Spark's inference", spark_s_own, "s"),
         Figure(f"{VALUES:,} JSON values, exact shapes", ours, "s"),
         Figure("exact shapes against Spark's inference", ours / spark_s_own, "times", 1.5),
+        Figure(f"report on {VALUES // 10:,} values, peak memory", few, "MiB"),
+        Figure(f"report on {VALUES:,} values, peak memory against that", many / few, "times", 1.5),
     ]
 
 
@@ -55,6 +61,8 @@ def _values(spark: SparkSession) -> DataFrame:
     return spark.range(VALUES, numPartitions=2).select(
         f.lit("demo/orders-changelog").alias("resource"),
         number.alias("position"),
+        f.lit(0).alias("partition"),
+        number.alias("offset"),
         f.to_json(order).cast("binary").alias("value"),
     )
 
@@ -63,6 +71,19 @@ def _spark_s_own(values: DataFrame) -> None:
     texts = values.select(f.col("value").cast("string"))
     strings = values.sparkSession._jvm.org.apache.spark.sql.Encoders.STRING()  # type: ignore[union-attr]
     values.sparkSession._jsparkSession.read().json(getattr(texts._jdf, "as")(strings)).schema()
+
+
+def _peak_mib(values: DataFrame) -> float:
+    """What Python holds at most while it reports on a log."""
+    shapes = shapes_of(values).persist()
+    given = shapes.toPandas(), exemplars_of(values, shapes).toPandas()
+    paths_of.cache_clear()
+    tracemalloc.start()
+    report_of(*given, {}, show_values=False)
+    peak = tracemalloc.get_traced_memory()[1] + sum(frame.memory_usage(deep=True).sum() for frame in given)
+    tracemalloc.stop()
+    shapes.unpersist()
+    return float(peak) / 2**20
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -370,7 +370,7 @@ class _Builder:
     def long_deploy(self) -> None:
         """Releases of two versions side by side for hours: another optional field, other constants."""
         base, path = self.leaf(self.schema(), "enum")
-        extra = Node("extra", self.chance.choice(_LEAVES), 0.6, options=("a", "b"))
+        extra = Node("added", self.chance.choice(_LEAVES), 0.6, options=("a", "b"))
         new = self.edit(base, path, lambda node: replace(node, options=(*node.options, "refunded")))
         new = replace(new, children=(*new.children, extra))
         self.decoy("rolling deploy of hours", base, new, lasts=6 * HOUR)

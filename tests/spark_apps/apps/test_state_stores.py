@@ -273,6 +273,8 @@ def test_framed_values_are_judged_by_their_registered_schemas(
     assert {(c["new_schema_id"], c["old_count"], c["new_count"], c["new_first_offset"]) for c in grown} == {
         (103, 60, 60, "0:60")
     }
+    [nullable] = select(warehouse, query, topic=topics["nullable"])
+    assert (nullable["path"], nullable["old_example"], nullable["new_example"]) == ("$.a", '"x"', "null")
     back = select(warehouse, query, topic=topics["back"])
     assert [(c["path"], c["change"], c["old_schema_id"], c["new_schema_id"]) for c in back] == [
         ("$.tier", "field_removed", 103, 102)

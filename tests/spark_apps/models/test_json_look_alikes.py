@@ -45,16 +45,27 @@ def test_what_looks_alike_has_one_type(spark) -> None:  # type: ignore[no-untype
 
 
 def test_patterns_are_few_where_values_repeat_one() -> None:
-    from spark_apps.models.json_look_alikes import count_look_alikes
+    from spark_apps.models.json_look_alikes import look_alikes
 
     values = [json.dumps({"id": f"o-{i}", "total": i / 7 + 0.01, "lines": [{"n": i}]}).encode() for i in range(1000)]
-    batch = pa.table(
-        {"resource": ["t"] * 1000, "bucket": [0] * 1000, "position": list(range(1000)), "value": values}
-    ).to_batches()
-    (counted,) = count_look_alikes(batch)
+    batch = pa.table({"resource": ["t"] * 1000, "position": list(range(1000)), "value": values}).to_batches()
+    (counted,) = look_alikes({"t": []})(batch)
     assert counted.num_rows <= 3  # `.0`, exponents
     assert sum(counted["count"].to_pylist()) == 1000
     assert (min(counted["first"].to_pylist()), max(counted["last"].to_pylist())) == (0, 999)
+
+
+def test_large_values_are_looked_at_a_few_at_a_time() -> None:
+    from spark_apps.models.json_look_alikes import look_alikes
+
+    values = [json.dumps({"a": "x" * 100_000, "b": i}).encode() for i in range(100)]
+    batches = pa.table({"resource": ["t"] * 100, "position": list(range(100)), "value": values}).to_batches()
+    counted = list(look_alikes({"t": [49]})(batches))
+    assert len(counted) > 1
+    found = Counter[int]()
+    for batch in counted:
+        found.update(dict(zip(batch["bucket"].to_pylist(), batch["count"].to_pylist(), strict=True)))
+    assert found == {0: 50, 1: 50}  # the position of an edge lies before it
 
 
 def _anything(chance: random.Random, depth: int) -> object:
