@@ -448,19 +448,22 @@ class _Sources:
                     commits += history
                     times += written
         create = self.bench.spark.createDataFrame
+        read = create([(case.name, "read", 0) for case in self.chosen], _READ)
+        told = self._frame("commits", commits, generation="int", resource="string")
         sources = {
             "kafka_topics": _rows(create, topics, KafkaTopics({}).schema()),
             "kafka_groups": _rows(create, groups, KafkaGroups({}).schema()),
             "kafka_log_dirs": _rows(create, [], KafkaLogDirs({}).schema()),
             "unlisted_groups": _rows(create, [], _UNLISTED),
             "kafka_offsets": self._frame("offsets", offsets, resource="string"),
-            "kafka_commits": self._frame("commits", commits, generation="int", resource="string"),
+            "kafka_commits": told.unionByName(read, allowMissingColumns=True),
             "kafka_record_times": self._frame("times", times, resource="string"),
         }
         sources["positions"] = consumer_groups._positions(sources, JUDGED)
         return consumer_groups.transform(sources, JUDGED, Config())
 
 
+_READ = "cluster string, kind string, log_partition int"
 _UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 _TOPIC_HOUR = """
     insert into metrics.topic_hourly (hour, cluster, topic, brokers, bytes_in, bytes_out)
