@@ -158,7 +158,8 @@ class _Reader(DataSourceReader):
             gap += f" count for this hour from {self.hour:%H:%M} to {self.hour + KNOWN_FOR:%H:%M}"
             yield from (self._gap(endpoint, gap) for endpoint in endpoints if endpoint.protocol in PROTOCOLS)
             endpoints = [endpoint for endpoint in endpoints if endpoint.protocol in ARCHIVES]
-        yield from asyncio.run(self._ask_all(endpoints, partition.start_at))
+        if endpoints:
+            yield from asyncio.run(self._ask_all(endpoints, partition.start_at))
 
     async def _ask_all(self, endpoints: list[Endpoint], start_at: float) -> list[pa.RecordBatch]:
         servers: dict[str, _Server] = defaultdict(_Server)
