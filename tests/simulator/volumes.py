@@ -32,6 +32,8 @@ from tests.simulator.score import Score, score
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 MINUTE = timedelta(minutes=1)
+FIRST = START + timedelta(days=1)
+"""The first hour that is judged: the app looks back a day."""
 HURTS, HARMLESS = 25, 10
 """Minutes: held back for longer is a fault, for less nothing; what lies between counts neither way."""
 PAUSE = 10
@@ -361,16 +363,20 @@ def _label(fleet: Fleet) -> None:
         kind = fleet.kinds.get(volume.volume_id, "beside a fault" if meant else "healthy")
         fleet.truth.decoys[volume.volume_id] = kind
         told: set[datetime] = set()
+        began = ended = START - 2 * HOUR
         for first, last, minutes in _spans(held):
             start, end = START + first * MINUTE, START + last * MINUTE
-            cause = max((at for at in meant if at <= start), default=start)
+            # What nobody meant begins with the first of its spans: a load that grows past a limit meets it on and off.
+            began, ended = (start if start - ended > HOUR else began), end
+            meant_at = max((at for at in meant if at <= start), default=None)
+            cause, due = meant_at or began, start_of_hour(start + HURTS * MINUTE)
             if minutes <= HARMLESS:
                 continue
-            if minutes < HURTS or cause in told:  # the same load again, the next day
+            # Neither: it hurts a little, it is the same load again, or it was before the first hour that is judged.
+            if minutes < HURTS or cause in told or due < FIRST:
                 fleet.truth.unclear.append((volume.volume_id, cause, end))
                 continue
-            due = start_of_hour(start + HURTS * MINUTE)
-            fleet.truth.faults.append(Fault(volume.volume_id, kind, cause, due, end, start))
+            fleet.truth.faults.append(Fault(volume.volume_id, kind, cause, due, end, start if meant_at else None))
             told.add(cause)
 
 
@@ -423,7 +429,7 @@ def cases(fleet: Fleet) -> list[Case]:
         Case(volume.volume_id, hour)
         for volume in fleet.world.volumes.values()
         for hour in sorted(together[str(volume.instance_id)])
-        if START + 24 * HOUR <= hour <= last
+        if FIRST <= hour <= last
     ]
 
 
