@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -20,22 +21,23 @@ TURNS = 3
 
 
 def measure() -> list[Figure]:
-    """Seconds of both, each the best of TURNS taken in turn."""
+    """Cost of both, each the best of TURNS taken in turn."""
     spark = start_session("bench", master="local[2]")
     try:
         values = _values(spark).persist()
         values.count()
-        both = [
-            (_seconds(lambda: _spark_s_own(values)), _seconds(lambda: shapes_of(values).count())) for _ in range(TURNS)
-        ]
+        both = [(_cost(lambda: _spark_s_own(values)), _cost(lambda: shapes_of(values).count())) for _ in range(TURNS)]
         few, many = (_peak_mib(values.where(f.col("position") < count)) for count in (VALUES // 10, VALUES))
     finally:
         spark.stop()
-    spark_s_own, ours = (min(seconds) for seconds in zip(*both, strict=True))
+    (own_s, own_cpu), (our_s, our_cpu) = (map(min, zip(*costs, strict=True)) for costs in zip(*both, strict=True))
     return [
-        Figure(f"{VALUES:,} JSON values, Spark's inference", spark_s_own, "s"),
-        Figure(f"{VALUES:,} JSON values, exact shapes", ours, "s"),
-        Figure("exact shapes against Spark's inference", ours / spark_s_own, "times", 1.5),
+        Figure(f"{VALUES:,} JSON values, Spark's inference", own_s, "s"),
+        Figure(f"{VALUES:,} JSON values, Spark's inference, CPU", own_cpu, "s"),
+        Figure(f"{VALUES:,} JSON values, exact shapes", our_s, "s"),
+        Figure(f"{VALUES:,} JSON values, exact shapes, CPU", our_cpu, "s"),
+        Figure("exact shapes against Spark's inference", our_s / own_s, "times", 1.5),
+        Figure("exact shapes against Spark's inference, CPU", our_cpu / own_cpu, "times", 1.5),
         Figure(f"report on {VALUES // 10:,} values, peak memory", few, "MiB"),
         Figure(f"report on {VALUES:,} values, peak memory against that", many / few, "times", 1.5),
     ]
@@ -86,7 +88,12 @@ def _peak_mib(values: DataFrame) -> float:
     return float(peak) / 2**20
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
+def _cost(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and CPU seconds of Spark and its Python."""
+    started, cpu = time.perf_counter(), _cpu_seconds()
     work()
-    return time.perf_counter() - started
+    return time.perf_counter() - started, _cpu_seconds() - cpu
+
+
+def _cpu_seconds() -> float:
+    return sum(sum(process.cpu_times()[:4]) for process in psutil.Process().children(recursive=True))
