@@ -169,16 +169,19 @@ def _unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame
         .groupBy(*PLACE)
         .agg(f.max_by("kind", "log_offset").alias("kind"), f.max("written_at").alias("observed_at"))
     )
+    has = {kind: f.bool_or(f.col("kind") == kind) for kind in ("commit", "tombstone", "group_tombstone")}
     written = last.groupBy(*GROUP).agg(
-        f.bool_or(f.col("kind").isin("commit", "group")).alias("is_there"),
-        f.bool_or(f.col("kind") == "group_tombstone").alias("is_removed"),
+        # A group's metadata alone says little: Connect's workers and Schema Registries have groups that read nothing.
+        has["commit"].alias("has_commits"),
+        (has["group_tombstone"] | (has["tombstone"] & ~has["commit"])).alias("is_removed"),
         f.max("observed_at").alias("written_at"),
     )
-    is_there = f.coalesce("is_there", f.lit(True)) & ~f.coalesce("is_removed", f.lit(False))
+    is_there = f.col("observed_at").isNotNull() | f.col("has_commits")
+    is_removed = f.coalesce("is_removed", f.lit(False))
     return (
         sources["known_groups"]
         .join(written, GROUP, "full")
-        .filter(is_there & f.lit(_is_recent(hour)))
+        .filter(is_there & ~is_removed & f.lit(_is_recent(hour)))
         .join(f.broadcast(asked), "cluster")
         .join(listed.select(*GROUP), GROUP, "left_anti")
         .select(
@@ -187,7 +190,7 @@ def _unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame
             f.format_string("%s group %s", *GROUP).alias("resource"),
             f.format_string(
                 "missing: no coordinator lists group '%s', which nobody removed: its coordinator couldn't load its part"
-                " of __consumer_offsets, or Describe on the group isn't granted.",
+                " of __consumer_offsets, or Describe on the group isn't granted, or it is no consumer group.",
                 "group_id",
             ).alias("gap"),
         )

@@ -156,14 +156,14 @@ def _grow(fleet: _Fleet, partitions: int) -> None:
 
 
 def _wait_for_leaders(servers: str, partitions: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         # A client that asked while topics were being created keeps its opinion: a fresh one each time.
         led = led_partitions(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10))
         if sum(leader >= 0 for topic, _, leader in led if topic != TOPIC) == partitions:
             return
         time.sleep(0.5)
-    raise AssertionError(f"{partitions} partitions didn't get their leaders within a minute")
+    raise AssertionError(f"{partitions} partitions didn't get their leaders within three minutes")
 
 
 def _bare_snapshot(servers: str, **span: int) -> int:

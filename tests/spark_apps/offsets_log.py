@@ -68,16 +68,28 @@ def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds
 
 def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:
     """Puts commits where their group's coordinator would. A coordinator learns of them only when it loads anew."""
+    records = []
+    for made in commits:
+        at_ms = int(made.at.timestamp() * 1000)
+        value = None if made.offset is None else commit_value(4, made.offset, at_ms, made.metadata)
+        records.append((made.group, commit_key(made.group, made.topic, made.partition), value, at_ms))
+    _write(bootstrap_servers, records)
+
+
+def write_group(bootstrap_servers: str, group: str, generation: int, at: datetime) -> None:
+    """Puts a group's metadata where its coordinator would."""
+    _write(bootstrap_servers, [(group, group_key(group), group_value(generation), int(at.timestamp() * 1000))])
+
+
+def _write(bootstrap_servers: str, records: list[tuple[str, bytes, bytes | None, int]]) -> None:
+    """Group, key, value, time."""
     partitions = len(
         AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(TOPIC, timeout=10).topics[TOPIC].partitions
     )
     # Brokers take records of internal topics only from this client id.
     producer = Producer({"bootstrap.servers": bootstrap_servers, "client.id": "__admin_client"})
-    for commit in commits:
-        at_ms = int(commit.at.timestamp() * 1000)
-        value = None if commit.offset is None else commit_value(4, commit.offset, at_ms, commit.metadata)
-        key = commit_key(commit.group, commit.topic, commit.partition)
-        producer.produce(TOPIC, value, key, partition=log_partition(commit.group, partitions), timestamp=at_ms)
+    for group, key, value, at_ms in records:
+        producer.produce(TOPIC, value, key, partition=log_partition(group, partitions), timestamp=at_ms)
     assert producer.flush(20) == 0
 
 

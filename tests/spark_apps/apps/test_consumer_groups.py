@@ -20,7 +20,7 @@ from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.hours import HOUR, start_of_hour
 
 from spark_apps.submit import run_app
-from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits
+from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits, write_group
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
 pytestmark = pytest.mark.slow
@@ -163,6 +163,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     lately = now - timedelta(minutes=2)
     removed = [Commit("removed", name, 0, offset, lately) for offset in (9, None)]
     write_commits(servers, [Commit("lost", name, 0, 9, lately), *removed])
+    write_group(servers, "connect-workers", 3, lately)  # no consumer group: nobody misses it
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([gone])[gone].result()
     hour = start_of_hour(datetime.now(UTC))
