@@ -38,6 +38,16 @@ _GROUPS = {
 _GROUP_OF = {getattr(FieldDescriptor, f"TYPE_{name}"): group for group, names in _GROUPS.items() for name in names}
 _NAME_OF = {getattr(FieldDescriptor, f"TYPE_{name}"): name.lower() for names in _GROUPS.values() for name in names}
 _MAIN = "streamwarden_value.proto"
+_META_OF = {"FileOptions": "file", "MessageOptions": "message", "FieldOptions": "field", "EnumOptions": "enum"}
+_SUPPLIED = {
+    "confluent/meta.proto": 'syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";'
+    " message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }"
+    + "".join(f" extend google.protobuf.{of} {{ Meta {name}_meta = 1088; }}" for of, name in _META_OF.items())
+    + " extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }",
+    "confluent/type/decimal.proto": 'syntax = "proto3"; package confluent.type;'
+    " message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }",
+}
+"""What Confluent's serialisers bring along, so that no registry holds it."""
 Pairs = frozenset[tuple[Descriptor, Descriptor]]
 """Messages that are being compared: one within itself clashes only where it does so anyway."""
 
@@ -74,7 +84,7 @@ class ProtobufSchema:
 def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
     """The descriptor of a file, made by protoc; each has a pool of its own, as versions share their names."""
     with TemporaryDirectory() as folder:
-        for name, text in (*imports, (_MAIN, definition)):
+        for name, text in {**_SUPPLIED, **dict(imports), _MAIN: definition}.items():
             file = File(folder) / name
             if not file.resolve().is_relative_to(File(folder).resolve()):
                 raise NotComparable(f"imports {name!r}, which is no name of a file below a folder")

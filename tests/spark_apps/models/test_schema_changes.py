@@ -273,6 +273,12 @@ def test_protobuf_takes_the_message_that_values_name_and_what_it_imports() -> No
         proto("message A {}", indexes=(3,))
 
 
+def test_protobuf_knows_what_confluent_s_serialisers_bring_along() -> None:
+    head = 'import "confluent/meta.proto"; import "confluent/type/decimal.proto";'
+    head += " message M { confluent.type.Decimal sum = 1"
+    assert changes(proto(f"{head}; }}"), proto(f'{head} [(confluent.field_meta) = {{ tags: "PII" }}]; }}')) == []
+
+
 # JSON Schema.
 
 
