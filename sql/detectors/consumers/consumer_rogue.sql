@@ -56,8 +56,8 @@ blind_spots: |
   brokers count by client, and while it still reads when JMX is asked. A reader of data that is still in the page cache
   isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies.
   A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
-  far behind that jumped back in the hour, or has members and hasn't committed, is taken for the reader of its topics.
-  Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
+  far behind that has members and hasn't committed is taken for the reader of its topics; one that jumped back in the
+  hour may have read twice what it committed. Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
 */
 with broker as (
   select
@@ -367,8 +367,7 @@ group_topic as (
       max(c.lag_seconds) as lag_seconds,
       sum(c.lag_records) * max(t.old_bytes_per_record) as lag_bytes,
       bool_or(c.records is null) as is_unknown,
-      -- What it read between a jump back and the next commit isn't seen, nor what it read before its first commit.
-      sum(c.rewinds) > 0 or (bool_or(c.has_member) and sum(c.commits) = 0) as reads_unseen,
+      bool_or(c.has_member) and sum(c.commits) = 0 as is_silent,
       sum(c.rewinds) as rewinds,
       sum(c.records) as records,
       greatest(sum(c.records) - coalesce(max(t.produced), 0), 0) as backlog,
@@ -384,8 +383,9 @@ cold_topic as (
   select
     g.*,
     is_cold,
+    accounted_bytes,
     case
-      when is_cold then g.consumed_bytes
+      when is_cold then accounted_bytes
       else greatest(g.backlog_bytes - coalesce(g.bytes_in_per_second * c.seconds, 0), 0)
     end as cold_bytes
   from group_topic as g
@@ -393,6 +393,10 @@ cold_topic as (
   cross join lateral (
     select coalesce(g.lag_seconds > c.seconds or g.lag_bytes > c.bytes, false) as is_cold
   ) as lag
+  -- What it read between a jump back and its next commit isn't seen: at most as much again.
+  cross join lateral (
+    select case when is_cold and g.rewinds > 0 then 2 else 1 end * g.consumed_bytes as accounted_bytes
+  ) as accounted
 ),
 
 cold_group as (
@@ -415,7 +419,7 @@ unaccounted_topic as (
     coalesce(g.accounted_bytes, 0) as accounted_bytes,
     t.usual_bytes,
     greatest(t.bytes_out - greatest(g.accounted_bytes, t.usual_bytes), 0) as unaccounted_bytes,
-    coalesce(t.may_be_restored or g.has_unseen_reader, false) as has_known_reader,
+    coalesce(t.may_be_restored or g.has_silent_reader, false) as has_known_reader,
     g.group_ids,
     m.clients as clients_without_commits
   from topic_bytes as t
@@ -423,8 +427,8 @@ unaccounted_topic as (
     select
       cluster,
       topic,
-      sum(consumed_bytes) as accounted_bytes,
-      bool_or(is_cold and reads_unseen) as has_unseen_reader,
+      sum(accounted_bytes) as accounted_bytes,
+      bool_or(is_cold and is_silent) as has_silent_reader,
       jsonb_agg(group_id order by group_id) as group_ids
     from cold_topic
     group by cluster, topic
