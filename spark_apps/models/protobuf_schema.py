@@ -38,6 +38,7 @@ _GROUPS = {
 _GROUP_OF = {getattr(FieldDescriptor, f"TYPE_{name}"): group for group, names in _GROUPS.items() for name in names}
 _NAME_OF = {getattr(FieldDescriptor, f"TYPE_{name}"): name.lower() for names in _GROUPS.values() for name in names}
 _MAIN = "streamwarden_value.proto"
+_LONGEST_SECONDS = 60
 _META_OF = {"FileOptions": "file", "MessageOptions": "message", "FieldOptions": "field", "EnumOptions": "enum"}
 _SUPPLIED = {
     "confluent/meta.proto": 'syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";'
@@ -85,16 +86,20 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
     """The descriptor of a file, made by protoc; each has a pool of its own, as versions share their names."""
     with TemporaryDirectory() as folder:
         for name, text in {**_SUPPLIED, **dict(imports), _MAIN: definition}.items():
-            file = File(folder) / name
-            if not file.resolve().is_relative_to(File(folder).resolve()):
-                raise NotComparable(f"imports {name!r}, which is no name of a file below a folder")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+            try:
+                file = File(folder, name).resolve()
+                file.relative_to(File(folder).resolve())
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            except (OSError, ValueError):
+                raise NotComparable(f"imports {name!r}, which is no name of a file below a folder") from None
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
         made = File(folder) / "descriptors"
-        run = subprocess.run(
-            [*command, f"--descriptor_set_out={made}", _MAIN], cwd=folder, capture_output=True, text=True, timeout=60
-        )
+        command += [f"--descriptor_set_out={made}", _MAIN]
+        try:
+            run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise NotComparable(f"isn't compiled within {_LONGEST_SECONDS} s") from None
         if run.returncode != 0:
             errors = [line for line in run.stderr.splitlines() if "warning" not in line]
             why = errors[0].removeprefix(f"{_MAIN}:") if errors else "no reason given"

@@ -242,6 +242,7 @@ PROTOBUF = {
 }  # fmt: skip
 
 
+@pytest.mark.slow  # protoc is started for each schema
 @pytest.mark.parametrize("row", PROTOBUF.values(), ids=PROTOBUF)
 def test_protobuf(row: tuple[str, str, tuple[bool, bool]]) -> None:
     old, new, broken = row
@@ -269,6 +270,9 @@ def test_protobuf_takes_the_message_that_values_name_and_what_it_imports() -> No
     assert told(changes(old, new)) == {("$.price.units", "type_changed")}
     with pytest.raises(NotComparable, match=r"doesn't compile: .*money\.proto"):
         proto(text, indexes=(1, 0))
+    for name in ("../money.proto", "/tmp/money.proto", "a\0b", "."):
+        with pytest.raises(NotComparable, match="no name of a file below a folder"):
+            ProtobufSchema("message A {}", {name: "message Money {}"})
     with pytest.raises(NotComparable, match="has no message at the index"):
         proto("message A {}", indexes=(3,))
 
