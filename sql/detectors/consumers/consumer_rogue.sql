@@ -385,7 +385,7 @@ cold_topic as (
     is_cold,
     accounted_bytes,
     case
-      when is_cold then accounted_bytes
+      when is_cold then g.consumed_bytes
       else greatest(g.backlog_bytes - coalesce(g.bytes_in_per_second * c.seconds, 0), 0)
     end as cold_bytes
   from group_topic as g
