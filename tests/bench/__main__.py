@@ -8,7 +8,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import aws, hour, jmx, kafka, load, schemas
+from tests.bench import aws, hour, jmx, kafka, load, memory, schemas
 from tests.bench.figure import Figure
 
 PARTS = {
@@ -16,6 +16,7 @@ PARTS = {
     "aws": aws.measure,
     "jmx": jmx.measure,
     "kafka": kafka.measure,
+    "memory": memory.measure,
     "schemas": schemas.measure,
     "hour": hour.measure,
 }
