@@ -35,7 +35,6 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     started_at = datetime.now(UTC)
     warehouse = open_warehouse(config)
     module = importlib.import_module(f"spark_apps.apps.{name}")
-    sources: dict[str, DataFrame] = {}
     try:
         # Persisted: a source is asked once, however many tables are made from it.
         sources = {
@@ -48,8 +47,7 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
         record_failure(warehouse, name, hour, one_line(error), started_at)
         raise
     finally:
-        for frame in sources.values():
-            frame.unpersist()
+        spark.catalog.clearCache()
 
 
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:

@@ -34,7 +34,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Gauges to least, mean or largest sample, counters to exact rates."""
     samples = sources["jmx"].where(f.col("metric").isNotNull())
-    gained = counts(samples, sources["earlier_counters"], hour)
+    gained = counts(samples, sources["earlier_counters"], hour).persist()
     return {
         "metrics.broker_sample": samples.select(
             *BROKER, "metric", "labels", "at", "kind", "value", "process_started_at"

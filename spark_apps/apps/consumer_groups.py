@@ -70,7 +70,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """See the module."""
-    partitions = _consumer_partitions(sources, hour)
+    partitions = _consumer_partitions(sources, hour).persist()
     return {
         "inventory.topic_hourly": _topics(sources),
         "inventory.consumer_group_hourly": _groups(sources),

@@ -36,8 +36,9 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     readings = sources["jmx"].where(f.col("metric").isNotNull())
     samples, of_nodes = readings.where(f.col("role") == "app"), readings.where(f.col("role") == "node")
     configured, nodes = _configured(samples.sparkSession, config), _nodes(samples.sparkSession, config)
-    instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes"))
-    gained = counts(readings, sources["earlier_counters"], hour)
+    # Kept: several tables are made from them, and to plan them anew for each costs more than to read them.
+    instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes")).persist()
+    gained = counts(readings, sources["earlier_counters"], hour).persist()
     columns = ("metric", "labels", "at", "kind", "value", "process_started_at")
     return {
         "metrics.jvm_app_sample": samples.select(*APP, *columns),
