@@ -18,7 +18,6 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
         SparkSession.builder.appName(f"streamwarden {name}")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.sql.shuffle.partitions", "4")
         # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
         .config("spark.python.daemon.module", "spark_apps.python_daemon")
@@ -30,7 +29,8 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
         builder = builder.master(master)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
     if (spark.sparkContext.master or "").startswith("local"):
-        # Planning each stage anew costs more than it saves where four partitions are all there are.
+        # Planning each stage anew costs more than it saves where a partition for each core is all there is.
         spark.conf.set("spark.sql.adaptive.enabled", "false")
     return spark
