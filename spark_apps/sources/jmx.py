@@ -25,13 +25,13 @@ import httpx
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 from streamwarden.config import Config, JmxEndpoint
 from streamwarden.hours import HOUR
 from streamwarden.jvms import Jvms, jvms_of
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
+from spark_apps.sources.columns import batch_of
 from spark_apps.sources.jmx_catalogue import METRICS, Role
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.jvm_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
@@ -232,7 +232,7 @@ class _Reader(DataSourceReader):
         return self._batch(endpoint, 1, gap=gap)
 
     def _batch(self, endpoint: Endpoint | None, length: int, **columns: Any) -> pa.RecordBatch:
-        """Columns by name: sequences as they are, single values repeated, the rest null."""
+        """Columns by name, as in `batch_of`, and what is known of the endpoint."""
         if endpoint:
             columns |= {
                 "cluster": endpoint.cluster,
@@ -241,9 +241,4 @@ class _Reader(DataSourceReader):
                 "endpoint": endpoint.address,
                 "resource": endpoint.resource,
             }
-        arrays = []
-        for column in to_arrow_schema(self.schema):
-            value = columns.get(column.name)
-            many = isinstance(value, list | tuple)
-            arrays.append(pa.array(value, column.type) if many else pa.repeat(pa.scalar(value, column.type), length))
-        return pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(self.schema))
+        return batch_of(self.schema, length, columns)

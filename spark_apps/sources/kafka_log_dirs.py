@@ -21,8 +21,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError as PythonKafkaError
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from spark_apps.sources.columns import batch_of
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
     ClusterPartition,
@@ -106,10 +106,7 @@ class LogDirsReader(ClusterReader):
             "offset_lag": [p["offset_lag"] for _, p in replicas],
             "is_future": [p["is_future_key"] for _, p in replicas],
         }
-        same = known | {"kind": "replica"}
-        schema = to_arrow_schema(self.schema)
-        arrays = [pa.array(columns.get(f.name) or [same.get(f.name)] * len(replicas), f.type) for f in schema]
-        yield from pa.table(arrays, schema=schema).to_batches()
+        yield batch_of(self.schema, len(replicas), known | {"kind": "replica"} | columns)
 
 
 class KafkaLogDirs(ClusterSource):

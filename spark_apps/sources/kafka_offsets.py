@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import OffsetSpec
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from spark_apps.sources.columns import batch_of
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
     Answer,
@@ -126,17 +126,12 @@ class OffsetsReader(ClusterReader):
         yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | found)
 
     def _columns(self, rows: int, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Columns as Arrow; a single value stands for all rows. No rows: one that only says that it was answered."""
+        """Columns as in `batch_of`. No rows: one that only says that it was answered."""
         columns = self._with_clock(columns)
         if rows == 0:
             yield from self.batches([{k: v for k, v in columns.items() if not isinstance(v, list)}])
             return
-        wanted = to_arrow_schema(self.schema)
-        arrays = []
-        for field in wanted:
-            value = columns.get(field.name)
-            arrays.append(pa.array(value if isinstance(value, list) else [value] * rows, field.type))
-        yield from pa.table(arrays, schema=wanted).to_batches()
+        yield batch_of(self.schema, rows, columns)
 
 
 class KafkaOffsets(ClusterSource):
