@@ -28,11 +28,11 @@ from streamwarden.detectors.load import load_detectors
 from streamwarden.hours import parse_hour
 from streamwarden.operators import SettledHour, hour_of
 
-from spark_apps.catalogue import APPS, WRITER_OF, SparkApp
+from spark_apps.catalogue import APPS, SparkApp
 from spark_apps.jvm import driver_java_options
 
 HOUR = "{{ hour(dag_run) }}"
-WRITERS = {**WRITER_OF, "inventory.ebs_price": "prices"}
+PRICES = "inventory.ebs_price"
 # spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow others.
 SPARK_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
 
@@ -138,7 +138,8 @@ with DAG(
                 for detector in (d for d in detectors.values() if d.subject == subject):
                     about = f"**{detector.title}**\n\n{detector.runbook}"
                     verdict = judge.override(task_id=detector.id, doc_md=about)(detector.id, HOUR)
-                    [gathered[name] for name in sorted({WRITERS[t] for t in detector.reads if t in WRITERS})] >> verdict
+                    sources = [*detector.apps, *(["prices"] if PRICES in detector.reads else [])]
+                    [gathered[source] for source in sources] >> verdict
                     judged.append(verdict)
     list(gathered.values()) >> filed
     judged >> filed
