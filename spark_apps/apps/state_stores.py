@@ -184,6 +184,8 @@ def _schemas_of(shapes: DataFrame, registered: DataFrame) -> dict[str, dict[int,
         .select(_cluster().alias("cluster"), f.substring("shape", len(FRAMED) + 1, 10).cast("int").alias("schema_id"))
         .distinct()
     )
+    if seen.isEmpty():
+        return {}
     referred = (
         registered.select("cluster", f.explode(f.from_json("schema_references", _REFERENCES)).alias("r"))
         .select("cluster", "r.subject", "r.version")
