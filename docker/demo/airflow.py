@@ -206,6 +206,8 @@ class Airflow:
     def _health(self) -> dict[str, Any] | None:
         """What Airflow says of its parts; null while it doesn't answer."""
         try:
+            # The API of the tasks is only built when it is first called.
+            httpx.get(f"{self.url}/execution/health", timeout=10).raise_for_status()
             return dict(httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10).raise_for_status().json())
         except httpx.HTTPError:
             return None
@@ -266,7 +268,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
             "PLUGINS_FOLDER": PROJECT_ROOT / "plugins",
             "LOAD_EXAMPLES": False,
             "EXECUTOR": "LocalExecutor",
-            "PARALLELISM": 4,  # each worker is a process of its own, idle or not
+            "PARALLELISM": 6,  # three Spark drivers and three judges; each worker is a process, idle or not
             "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": folder / "passwords.json",
             "EXECUTION_API_SERVER_URL": f"{url}/execution/",
