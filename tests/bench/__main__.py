@@ -7,6 +7,7 @@ import sys
 
 from rich.console import Console
 from rich.table import Table
+from streamwarden import PROJECT_ROOT
 
 from tests.bench import aws, hour, jmx, kafka, load, memory, schemas
 from tests.bench.figure import Figure
@@ -29,6 +30,7 @@ def main() -> int:
     if unknown := set(wanted) - set(PARTS):
         console.print(f"ONLY: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
         return 2
+    (PROJECT_ROOT / "var").mkdir(exist_ok=True)
     figures: list[Figure] = []
     for name in wanted:
         console.print(f"measuring {name} …")

@@ -12,9 +12,19 @@ from demo.airflow import Airflow
 from demo.fleet import ROOM_SECONDS, Fleet, Ports, parse_faults, seconds_until_room
 from rich.console import Console
 from streamwarden import PROJECT_ROOT
+from streamwarden.config import WAREHOUSE_ENV
 from streamwarden.warehouse import embedded_url
 
 from tests.bench.figure import Figure
+
+SERVER = PROJECT_ROOT / "var" / "bench-postgres"
+
+
+class _NewFleet(Fleet):
+    """With a warehouse of its own: an earlier fleet's tickets lie in a tracker that is gone."""
+
+    def environment(self) -> dict[str, str]:
+        return super().environment() | {WAREHOUSE_ENV: embedded_url(SERVER, f"warehouse_{self.folder.name}")}
 
 
 def measure() -> list[Figure]:
@@ -24,8 +34,8 @@ def measure() -> list[Figure]:
     with TemporaryDirectory(dir=PROJECT_ROOT / "var") as folder:
         started = time.monotonic()
         with (
-            Fleet(Path(folder), parse_faults("all"), Ports(0, 0, 0, 0, 0), say=console.print) as fleet,
-            Airflow(fleet, port=0) as airflow,
+            _NewFleet(Path(folder), parse_faults("all"), Ports(0, 0, 0, 0, 0), say=console.print) as fleet,
+            Airflow(fleet, port=0, metadata_url=embedded_url(SERVER, f"airflow_{Path(folder).name}")) as airflow,
         ):
             fleet.load()
             airflow.wait_until_ready()
@@ -42,7 +52,6 @@ def measure() -> list[Figure]:
 
 def _memory_gib() -> float:
     """Proportional set size of this process's family and of the embedded PostgreSQL."""
-    embedded_url(PROJECT_ROOT / "var" / "postgres", "streamwarden")
     mine = psutil.Process()
     family = {mine, *mine.children(recursive=True)}
     family |= {process for process in psutil.process_iter(["name"]) if process.info["name"] == "postgres"}
