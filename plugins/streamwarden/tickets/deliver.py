@@ -19,7 +19,7 @@ from streamwarden.tickets.console_sink import ConsoleSink
 from streamwarden.tickets.muting import close_as_wont_fix
 from streamwarden.tickets.reconcile import STORM, reconcile
 from streamwarden.tickets.roundup_sink import RoundupSink
-from streamwarden.tickets.sinks import Draft, Issue, Sink, TrackerDown, Update
+from streamwarden.tickets.sinks import Draft, Issue, IssueGone, Sink, TrackerDown, Update
 
 SNOOZE = timedelta(days=7)  # how long `deferred` in the tracker keeps a ticket quiet
 RELATED = 10  # related tickets named in a text
@@ -151,19 +151,11 @@ def _deliver(engine: sa.Engine, sink: Sink, config: Config, change: sa.RowMappin
             sa.text("select * from tickets.ticket where ticket_id = :id"), {"id": change["ticket_id"]}
         ).mappings().one()  # fmt: skip
         related = _related(connection, config, ticket)
-    issue = None
+    issue: Issue | None
     if change["action"] == "create":
         issue = _filed_before(engine, sink, ticket) or sink.create(_draft(engine, sink, change, ticket, related))
     else:
-        sink.update(
-            Update(
-                key=ticket["external_key"],
-                marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
-                action=change["action"],
-                severity=ticket["severity"],
-                body=render.harmless(change["body"]) + "\n",
-            )
-        )
+        issue = _told(engine, sink, change, ticket, related)
     with engine.begin() as connection:
         connection.execute(
             sa.text("update tickets.change set done_at = now(), error = null where change_id = :id"),
@@ -177,6 +169,26 @@ def _deliver(engine: sa.Engine, sink: Sink, config: Config, change: sa.RowMappin
                 ),
                 {"id": ticket["ticket_id"], "key": issue.key, "url": issue.url},
             )
+
+
+def _told(
+    engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, related: list[str]
+) -> Issue | None:
+    """Comments, closes or reopens. A ticket that is gone from the tracker is filed anew while it stands open."""
+    update = Update(
+        key=ticket["external_key"],
+        fingerprint=ticket["fingerprint"],
+        marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
+        action=change["action"],
+        severity=ticket["severity"],
+        body=render.harmless(change["body"]) + "\n",
+    )
+    try:
+        sink.update(update)
+    except IssueGone:
+        if ticket["state"] == "open":
+            return sink.create(_draft(engine, sink, change, ticket, related))
+    return None
 
 
 def _filed_before(engine: sa.Engine, sink: Sink, ticket: sa.RowMapping) -> Issue | None:

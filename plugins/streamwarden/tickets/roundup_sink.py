@@ -13,7 +13,7 @@ from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attem
 
 from streamwarden.config import Tickets
 from streamwarden.errors import StreamwardenError
-from streamwarden.tickets.sinks import Draft, Issue, State, TrackerDown, Update
+from streamwarden.tickets.sinks import Draft, Issue, IssueGone, State, TrackerDown, Update
 
 TIMEOUT_SECONDS = 15
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
@@ -87,12 +87,16 @@ class RoundupSink:
         return Issue(str(key), f"{self.url}/issue{key}", "open")
 
     def update(self, update: Update) -> None:
+        ours = set(self._messages(_message_id(update.fingerprint)))
         marker = _message_id(update.marker)
-        message = next(iter(self._messages(marker)), None) or self._add_message(marker, update.body)
+        message = None
         changes = {"close": {"status": CLOSED[0]}, "reopen": {"status": REOPENED}, "comment": {}}[update.action]
         for _ in range(CONFLICTS):
             issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
             messages = [str(one) for one in issue["attributes"]["messages"]]
+            if not ours.intersection(messages):
+                raise IssueGone(f"{self.url}/issue{update.key}: is not the ticket that was filed.")
+            message = message or next(iter(self._messages(marker)), None) or self._add_message(marker, update.body)
             if message in messages:
                 return
             values = {"messages": [*messages, message], "priority": PRIORITY[update.severity], **changes}
@@ -143,6 +147,10 @@ class RoundupSink:
             raise TrackerDown(f"tickets.url {self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
         if "data" not in said:
             reason = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
+            if (
+                answer.status_code == 404 or "is retired" in reason
+            ):  # Roundup's word for deleted; it reads, but can't change
+                raise IssueGone(f"tickets.url {self.url}: {method} {path}: {reason}")
             raise _Refused(
                 f"tickets.url {self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})"
             )

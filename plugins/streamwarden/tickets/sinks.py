@@ -14,6 +14,10 @@ class TrackerDown(StreamwardenError):
     """The tracker can't be talked to at all: trying the next ticket is of no use."""
 
 
+class IssueGone(StreamwardenError):
+    """The tracker has no such ticket of ours: it was deleted, or the tracker is another one."""
+
+
 @dataclass(frozen=True)
 class Issue:
     """A ticket as the tracker has it."""
@@ -39,6 +43,7 @@ class Update:
     """A change to a filed ticket. `marker` is unique to it: what the tracker has already isn't said twice."""
 
     key: str
+    fingerprint: str
     marker: str
     action: Literal["comment", "close", "reopen"]
     severity: str
@@ -62,4 +67,4 @@ class Sink(Protocol):
         """
 
     def update(self, update: Update) -> None:
-        """Comments, closes or reopens; raises as `create`."""
+        """Comments, closes or reopens; raises as `create`, and IssueGone rather than touch what isn't ours."""

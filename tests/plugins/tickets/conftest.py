@@ -40,6 +40,7 @@ class Tracker:
 
     settings: Tickets
     client: httpx.Client
+    admin: tuple[str, str]
 
     def issues(self, **filters: str) -> list[dict[str, Any]]:
         fields = {"@verbose": "2", "@fields": "title,status,priority,keyword,messages,files"}
@@ -47,6 +48,11 @@ class Tracker:
 
     def texts(self, issue: dict[str, Any]) -> list[str]:
         return [self.client.get(f"/msg/{m['id']}/content").json()["data"]["data"].strip() for m in issue["messages"]]
+
+    def delete(self, key: str) -> None:
+        etag = self.client.get(f"/issue/{key}").json()["data"]["@etag"]
+        gone = self.client.request("DELETE", f"/issue/{key}", json={}, headers={"If-Match": etag}, auth=self.admin)
+        gone.raise_for_status()
 
     def edit(self, key: str, **values: Any) -> None:
         etag = self.client.get(f"/issue/{key}").json()["data"]["@etag"]
@@ -66,8 +72,9 @@ def tracker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tracker]:
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
-        password = credentials(folder)["streamwarden"]
+        passwords = credentials(folder)
+        password = passwords["streamwarden"]
         settings = Tickets(sink="roundup", url=url, user="streamwarden", password=password)
         headers = {"X-Requested-With": "rest", "Origin": url, "Referer": f"{url}/"}
         with httpx.Client(base_url=f"{url}/rest/data", auth=("streamwarden", password), headers=headers) as client:
-            yield Tracker(settings, client)
+            yield Tracker(settings, client, ("admin", passwords["admin"]))

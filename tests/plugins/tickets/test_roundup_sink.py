@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
 import pytest
+import sqlalchemy as sa
 from streamwarden.config import Config, Tickets
 from streamwarden.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile
@@ -48,21 +49,49 @@ def test_the_newest_ticket_of_a_finding_is_found(sink: RoundupSink) -> None:
 
 def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f3"))
-    close = Update(issue.key, "f3.close.1", "close", "critical", "Healthy again.")
+    close = Update(issue.key, "f3", "f3.close.1", "close", "critical", "Healthy again.")
     sink.update(close)
     sink.update(close)
     found = sink.find("f3")
     assert found is not None and found.state == "closed"
-    sink.update(Update(issue.key, "f3.reopen.2", "reopen", "warning", "It is back."))
+    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "warning", "It is back."))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert [text.strip() for text in tracker.texts(filed)][1:] == ["Healthy again.", "It is back."]
     assert (filed["status"]["name"], filed["priority"]["name"]) == ("unread", "urgent")
 
 
+@pytest.mark.parametrize("how", ["deleted", "another tracker's"])
+def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Tracker, story: Story, how: str) -> None:
+    config = Config(tickets=tracker.settings)
+    sink = RoundupSink(config.tickets)
+    story.judge(0, {"disk-a": "alarm", "disk-b": "alarm"}, severity="warning")
+    reconcile(story.engine, config, DETECTORS)
+    deliver(story.engine, sink, config)
+    strange = sink.create(draft(f"somebody else's {how}"))
+    keys = [t["external_key"] for t in story.tickets()]
+    for key in keys:
+        tracker.delete(key)
+    if how != "deleted":
+        with story.engine.begin() as connection:
+            connection.execute(
+                sa.text("update tickets.ticket set external_key = :key where resource = 'disk-a'"),
+                {"key": strange.key},
+            )
+    story.judge(1, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
+    story.judge(2, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
+    reconcile(story.engine, config, DETECTORS, hour(3))
+    assert deliver(story.engine, sink, config).failed == []
+    tickets = {t["resource"]: t for t in story.tickets()}
+    assert {name: t["state"] for name, t in tickets.items()} == {"disk-a": "open", "disk-b": "closed"}
+    assert tickets["disk-a"]["external_key"] not in {*keys, strange.key}
+    untouched = next(one for one in tracker.issues() if str(one["id"]) == strange.key)
+    assert len(tracker.texts(untouched)) == 1
+
+
 def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f4"))
     tracker.edit(issue.key, status="in-progress", title="Ours now")
-    sink.update(Update(issue.key, "f4.comment.1", "comment", "critical", "More."))
+    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "critical", "More."))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
 
@@ -156,7 +185,7 @@ def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker,
         sink = RoundupSink(tracker.settings.model_copy(update={"url": url}))
         title = f"stumbling {lose_answers}"
         issue = sink.create(draft(f"s{lose_answers}", title))
-        sink.update(Update(issue.key, f"s{lose_answers}.1", "comment", "critical", "Once."))
+        sink.update(Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "critical", "Once."))
         proxy.shutdown()
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]
