@@ -82,7 +82,7 @@ def _detector_page(detector: Detector) -> str:
             _MADE,
             f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner}.\n\n",
             f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
-            f"{load_plot(plot)[0].why}\n\n" if plot.exists() and picture.exists() else "",
+            f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
             f"- One row per {', '.join(f'`{column}`' for column in detector.identity)}.\n",
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",

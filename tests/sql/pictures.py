@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -69,20 +70,35 @@ def _drifting() -> Rows:
 
 
 def _rogue() -> Rows:
-    """Three brokers' disks, of which a consumer begins to read at 10:17."""
-    rows: Rows = {"metrics.broker_hourly": [], "inventory.volume_hourly": [], "metrics.volume_hourly": [],
-                  "metrics.volume_sample": []}  # fmt: skip
+    """Three brokers' disks, of which a consumer begins to read at 10:17, while every group keeps up."""
+    hours = [HOUR + timedelta(hours=n) for n in range(-5, 1)]
+    rows: Rows = {table: [] for table in ("metrics.broker_hourly", "inventory.volume_hourly", "metrics.volume_hourly",
+                                          "metrics.volume_sample", "metrics.consumer_partition_hourly",
+                                          "detect.evaluation")}  # fmt: skip
     for broker in range(3):
         instance, volume = f"i-broker{broker}", PLACE | {"volume_id": f"vol-broker{broker}"}
         rows["metrics.broker_hourly"].append({"cluster": "shop", "endpoint": instance, "instance_id": instance})
         rows["inventory.volume_hourly"].append(volume | {"instance_id": instance})
-        rows["metrics.volume_hourly"].append(volume | {"read_baseline_bytes_per_second": (broker + 2) * MIB})
-        for minute in range(60):
-            rate = (broker + 2) * MIB * (1 + 0.2 * math.sin(minute + broker))
+        usual = (broker + 2) * MIB
+        rows["metrics.volume_hourly"] += [
+            volume | {"hour": hour, "read_baseline_bytes_per_second": usual} for hour in hours
+        ]
+        for minute in range(-300, 60):
+            rate = usual * (1 + 0.2 * math.sin(minute + broker))
             if 17 <= minute < 52:
                 rate += (38 + 5 * broker) * MIB * (1 + 0.08 * math.sin(minute * 2 + broker))
             sample = {"at": HOUR + timedelta(minutes=minute), "period_seconds": 60, "read_bytes": rate * 60}
             rows["metrics.volume_sample"].append(volume | sample)
+    for n, hour in enumerate(hours):
+        rows["metrics.consumer_partition_hourly"] += [
+            {"hour": hour, "cluster": "shop", "group_id": group, "topic": topic, "partition": 0, "lag_seconds": lag}
+            for group, topic, lag in (("billing", "orders", 4 + n % 3), ("search", "clicks", (30, 210, 90)[n % 3]))
+        ]
+        evidence = json.dumps({"page_cache_seconds": 2400 + 60 * n})
+        rows["detect.evaluation"].append(
+            {"hour": hour, "detector": "consumer_rogue", "fingerprint": "-", "status": "ok",
+             "identity": {"cluster": "shop"}, "evidence": evidence}
+        )  # fmt: skip
     return rows
 
 

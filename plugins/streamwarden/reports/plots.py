@@ -2,7 +2,8 @@
 
 The file's header says `title`, `unit`, `kind` and `why`; its binds are `:hour` and the detector's identity columns.
 `lines` selects at, series, value; `stacked` selects label, series, value; `table` selects what it shows. A series whose
-name begins with `limit ` is a limit: it is drawn dashed.
+name begins with `limit ` is a limit: it is drawn dashed. Lines may have a second panel `below` with the same times: its
+header says `title` and `unit`, its rows are those where `is_below`.
 """
 
 from __future__ import annotations
@@ -63,13 +64,20 @@ class Drawing:
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Header:
-    """What a plot's file says about itself."""
+class Panel:
+    """What is above its axes, and what its values are counted in."""
 
     title: str
     unit: str
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Header(Panel):
+    """What a plot's file says about itself."""
+
     kind: Literal["lines", "stacked", "table"]
     why: str
+    below: Panel | None = None
 
 
 def plot_finding(
@@ -121,21 +129,39 @@ def _rows(engine: sa.Engine, file: Path, sql: str, binds: dict[str, Any]) -> lis
 
 
 def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
+    rows = _typed(file, rows, ("at", "series", "value", *(["is_below"] if header.below else [])))
+    if not _known(rows):
+        return None
+    parts: list[tuple[Panel, list[dict[str, Any]]]] = [(header, [row for row in rows if not row.get("is_below")])]
+    if header.below:
+        parts.append((header.below, [row for row in rows if row["is_below"]]))
+    figure = Figure(figsize=(INCHES_WIDE, 3.4 + 2.2 * (len(parts) - 1)), layout="constrained", facecolor="white")
+    panels = figure.subplots(len(parts), sharex=True, squeeze=False, height_ratios=[3, 2][: len(parts)])[:, 0]
+    number = 0
+    for axes, (panel, of_panel) in zip(panels, parts, strict=True):
+        _dress(axes, panel.title)
+        number = _draw_lines(axes, panel.unit, of_panel, number)
+        axes.axvspan(hour, hour + timedelta(hours=1), color="#0072B2", alpha=0.07, linewidth=0)  # type: ignore[arg-type]
+    locator = AutoDateLocator(tz=UTC)
+    panels[-1].xaxis.set_major_locator(locator)
+    panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
+    panels[-1].set_xlabel("UTC; shaded: the hour judged")
+    _legend(figure)
+    return figure
+
+
+def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: int) -> int:
+    """Draws the series of one panel; colours go on from `number`, so that none stands for two things."""
     series: dict[str, list[tuple[datetime, float]]] = {}
-    for row in _typed(file, rows, ("at", "series", "value")):
+    for row in rows:
         value = math.nan if row["value"] is None else float(row["value"])  # a gap in the line, not a 0
         series.setdefault(row["series"], []).append((row["at"], value))
-    known = [value for points in series.values() for _, value in points if math.isfinite(value)]
-    if not known:
-        return None
-    scale, unit = _scaled(header.unit, max(map(abs, known)))
-    figure, axes = _blank(3.4, header)
-    number = -1
+    known = _known(rows)
+    scale, unit = _scaled(unit, max(map(abs, known), default=0))
     for name, points in series.items():
         points.sort(key=lambda point: point[0])
         times, values = [at for at, _ in points], [value / scale for _, value in points]
         limit = name.startswith(LIMIT)
-        number += not limit
         axes.plot(
             times,  # type: ignore[arg-type]
             values,
@@ -145,17 +171,16 @@ def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
             marker="o" if len(points) < 3 and not limit else None,
             label=_short(name) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
         )
-    axes.axvspan(hour, hour + timedelta(hours=1), color="#0072B2", alpha=0.07, linewidth=0)  # type: ignore[arg-type]
-    locator = AutoDateLocator(tz=UTC)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
-    axes.set_xlabel("UTC; shaded: the hour judged")
-    axes.set_ylabel(unit)
-    if min(known) >= 0:
+        number += not limit
+    axes.set_ylabel(unit if known else NOT_KNOWN)
+    if min(known, default=0) >= 0:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
-    _legend(figure)
-    return figure
+    return number
+
+
+def _known(rows: Sequence[dict[str, Any]]) -> list[float]:
+    return [float(row["value"]) for row in rows if row["value"] is not None and math.isfinite(float(row["value"]))]
 
 
 def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
@@ -236,11 +261,15 @@ def _typed(file: Path, rows: Sequence[dict[str, Any]], columns: tuple[str, ...])
 def _blank(inches_high: float, header: Header, inches: float = INCHES_WIDE) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(inches, inches_high), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
-    axes.set_title(_wrapped(header.title, 90), loc="left", color=INK, fontweight="bold", fontsize=10.5)
+    _dress(axes, header.title)
+    return figure, axes
+
+
+def _dress(axes: Axes, title: str) -> None:
+    axes.set_title(_wrapped(title, 90), loc="left", color=INK, fontweight="bold", fontsize=10.5)
     axes.tick_params(colors=INK, length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(GRID)
-    return figure, axes
 
 
 def _legend(figure: Figure) -> None:
@@ -272,10 +301,11 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
     if header.kind == "table":
         return f"{begin} Table of {len(rows)} rows: {', '.join(readable(column, None)[0] for column in rows[0])}."
     name = "series" if header.kind == "lines" else "label"
-    last = {(row[name], row["series"]): row["value"] for row in rows}
+    last = {(row[name], row["series"]): row for row in rows}
     said = []
-    for (label, series), value in list(last.items())[:8]:
-        scale, unit = _scaled(header.unit, abs(float(value or 0)))
+    for (label, series), row in list(last.items())[:10]:
+        value, panel = row["value"], header.below if header.below and row["is_below"] else header
+        scale, unit = _scaled(panel.unit, abs(float(value or 0)))
         figure = NOT_KNOWN if value is None else f"{float(value) / scale:.3g} {unit}"
         said.append(f"{clean(series) if label == series else f'{clean(label)}, {clean(series)}'} {figure}")
     return f"{begin} {'Last values' if header.kind == 'lines' else 'Values'}: {'; '.join(said)}."

@@ -346,10 +346,11 @@ def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     """The plot as an address that holds the picture itself; its words are for who can't see it."""
     from streamwarden.reports import plots  # matplotlib: only for who looks at a finding
 
-    nothing: Row = {"plot": None, "plot_alt": "", "plot_error": None}
+    nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
     file = plots.FOLDER / f"{found['detector']}.sql"
     try:
-        if not file.exists() or (has_tables and plots.load_plot(file)[0].kind == "table"):
+        header = plots.load_plot(file)[0] if file.exists() else None
+        if header is None or (has_tables and header.kind == "table"):
             return nothing  # a picture of a table is for mail; here stands the table itself
         engine = open_warehouse(config)
         drawing = plots.draw_finding(engine, found["detector"], found["hour"], found["identity"], "svg")
@@ -358,7 +359,8 @@ def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     if drawing is None:
         return nothing
     picture = base64.b64encode(drawing.content).decode()
-    return nothing | {"plot": f"data:image/svg+xml;base64,{picture}", "plot_alt": drawing.alt}
+    address = f"data:image/svg+xml;base64,{picture}"
+    return nothing | {"plot": address, "plot_alt": drawing.alt, "plot_why": header.why}
 
 
 def _judged_by(detector: Detector | None, found: Row) -> Row:

@@ -709,6 +709,8 @@ select
   restore_bytes as restored_bytes,
   catching_up_bytes as replica_catching_up_bytes,
   under_replicated_partitions,
+  (select c.seconds from page_cache as c where c.cluster = verdict.cluster) as page_cache_seconds,
+  (select max(g.lag_seconds) from group_topic as g where g.cluster = verdict.cluster) as longest_lag_seconds,
   groups_reading_cold,
   volumes as volumes_known,
   volumes_unknown

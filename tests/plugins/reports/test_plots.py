@@ -69,6 +69,20 @@ def test_units_follow_the_values_and_limits_are_named(warehouse: sa.Engine, fold
     assert drawing is not None and b"MiB/s" in drawing.content and "empty not known" in drawing.alt
 
 
+def test_a_second_panel_has_its_own_unit_and_may_be_unknown(warehouse: sa.Engine, tmp_path: Path) -> None:
+    head = HEADER.format(unit="bytes/s", kind="lines").replace(
+        "why", "below: {title: Lag of groups, unit: seconds}\nwhy"
+    )
+    sql = """
+        select cast(:hour as timestamptz) as at, 'reads' as series, 5e6 as value, false as is_below
+        union all select cast(:hour as timestamptz), 'group late', cast({lag} as double precision), true"""
+    for lag, told in (("7200", "group late 2 hours"), ("null", "group late not known")):
+        (tmp_path / "two.sql").write_text(head + sql.format(lag=lag))
+        drawing = draw_finding(warehouse, "two", HOUR, {}, "svg", tmp_path)
+        assert drawing is not None and b"Lag of groups" in drawing.content
+        assert "reads 4.77 MiB/s" in drawing.alt and told in drawing.alt
+
+
 def test_the_same_data_gives_the_same_file(warehouse: sa.Engine, folder: Path) -> None:
     drawings = [draw_finding(warehouse, "lines", HOUR, {"id": "vol"}, "svg", folder) for _ in range(2)]
     assert drawings[0] == drawings[1]
