@@ -129,7 +129,8 @@ class OffsetsReader(ClusterReader):
         """Columns as in `batch_of`. No rows: one that only says that it was answered."""
         columns = self._with_clock(columns)
         if rows == 0:
-            yield from self.batches([{k: v for k, v in columns.items() if not isinstance(v, list)}])
+            answered = {name: value for name, value in columns.items() if not isinstance(value, list)}
+            yield from self.batches([answered | {"resource": columns["cluster"]}])
             return
         yield batch_of(self.schema, rows, columns)
 

@@ -79,6 +79,18 @@ def produce(servers: str, name: str, at: list[datetime], partition: int = 0) -> 
         pass
 
 
+def test_a_cluster_without_topics_and_groups_has_answered(
+    judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """First of the module: nobody has made `__consumer_offsets` yet."""
+    judged(start_of_hour(datetime.now(UTC)))
+    with warehouse.connect() as connection:
+        told = connection.execute(sa.text("select distinct status, resource from detect.coverage")).tuples().all()
+    assert {status for status, _ in told} == {"answered"}
+    assert ("answered", "shop") in told
+    assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
+
+
 def test_a_past_hour_comes_from_the_commit_history(
     servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
