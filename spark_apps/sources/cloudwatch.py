@@ -77,11 +77,17 @@ class Span:
 
     @classmethod
     def of(cls, start: datetime, end: datetime, now: datetime, period_seconds: int | None = None) -> Span:
-        """The finest period that CloudWatch still keeps, or the one asked for, with both ends on its grid."""
-        finest = next((period for age, period in RETENTION if now - start <= age - _MARGIN), None)
-        if finest is None:
-            days = RETENTION[-1][0].days
-            raise StreamwardenError(f"{start:%Y-%m-%d %H:%M} UTC: CloudWatch keeps no points older than {days} days.")
+        """The finest period that CloudWatch still keeps, or the one asked for, with both ends on its grid.
+
+        What is older than all it keeps is cut off; a span that has nothing left is an error.
+        """
+        oldest, coarsest = RETENTION[-1]
+        start = max(start, now - oldest + timedelta(seconds=coarsest))
+        if start >= end:
+            raise StreamwardenError(
+                f"{end:%Y-%m-%d %H:%M} UTC: CloudWatch keeps no points older than {oldest.days} days."
+            )
+        finest = next((period for age, period in RETENTION if now - start <= age - _MARGIN), coarsest)
         period = max(finest, period_seconds or finest)
         return cls(_floor(start, period), _floor(end, period), period)
 

@@ -271,6 +271,12 @@ def test_the_period_is_the_finest_that_is_kept(
     assert len(found) == (span.end - span.start).total_seconds() / period_seconds
 
 
+def test_of_a_span_that_begins_too_early_the_rest_is_asked() -> None:
+    span = Span.of(HOUR - timedelta(days=470), HOUR - timedelta(days=440), NOW)
+    assert NOW - timedelta(days=455) <= span.start <= NOW - timedelta(days=454, hours=22)
+    assert (span.end, span.period_seconds) == (HOUR - timedelta(days=440), 3600)
+
+
 def test_what_is_older_than_cloudwatch_is_said_to_be_lost() -> None:
     with pytest.raises(StreamwardenError, match="keeps no points older than 455 days"):
         Span.of(NOW - timedelta(days=456), NOW - timedelta(days=455, hours=23), NOW)
