@@ -15,7 +15,7 @@ from typing import Any
 
 NOT_KNOWN = "not known"
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # as json holds a timestamptz
-SPECIAL = ("advice", "touches")
+SPECIAL = ("advice", "touches", "nothing_to_judge")
 """Evidence columns that are shown in places of their own."""
 
 

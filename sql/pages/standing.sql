@@ -22,6 +22,6 @@ select
   found.warning,
   found.info,
   (select count(*) from public.findings_now where muted is not null) as muted,
-  (select count(*) from public.not_judged) as not_judged
+  (select count(*) from public.not_judged where not nothing_to_judge) as not_judged
 from newest
 cross join found

@@ -277,5 +277,6 @@ select
     )
   end as advice,
   -- Not the application: a release changes the schema, nothing that ails the application's machine does.
-  jsonb_build_array(format('topic:%s/%s', cluster, topic)) as touches
+  jsonb_build_array(format('topic:%s/%s', cluster, topic)) as touches,
+  records is not null and (values_profiled = 0 or coalesce(format in ('string', 'binary'), false)) as nothing_to_judge
 from judged

@@ -1,0 +1,32 @@
+"""What couldn't be judged: what there is nothing to judge of is listed, last, and isn't counted."""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+from streamwarden import PROJECT_ROOT
+
+from tests.sql.rows import HOUR, insert_row
+
+PAGES = PROJECT_ROOT / "sql" / "pages"
+
+
+def test_a_detached_volume_is_no_gap(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        insert_row(connection, "detect.judgement", {"hour": HOUR, "detector": "d", "status": "judged"})
+        for name, evidence in (
+            ("detached", {"nothing_to_judge": True}),
+            ("silent", {"nothing_to_judge": False}),
+            ("x", {}),
+        ):
+            insert_row(
+                connection, "detect.evaluation",
+                {"hour": HOUR, "detector": "d", "fingerprint": name, "resource": name, "status": "skip", "reason": name,
+                 "evidence": json.dumps(evidence)},
+            )  # fmt: skip
+        standing = connection.execute(sa.text((PAGES / "standing.sql").read_text())).mappings().one()
+        lines = connection.execute(sa.text((PAGES / "not_judged.sql").read_text()), {"most": 9}).mappings().all()
+    assert standing["not_judged"] == 2
+    assert [line["reason"] for line in lines] == ["silent", "x", "detached"]
