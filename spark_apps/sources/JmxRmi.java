@@ -1,8 +1,11 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.ConnectException;
+import java.rmi.ConnectIOException;
+import java.security.GeneralSecurityException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -22,6 +25,7 @@ import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 import javax.naming.NamingException;
+import javax.rmi.ssl.SslRMIClientSocketFactory;
 
 /**
  * Answers Jolokia's bulk reads by JMX-RMI, for spark_apps.sources.jmx_rmi: a question a line on stdin, an answer on
@@ -78,7 +82,7 @@ public class JmxRmi {
       String[] credentials = {(String) question.get("user"), (String) question.get("password")};
       settings.put(JMXConnector.CREDENTIALS, credentials);
     }
-    JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL((String) question.get("url")), settings);
+    JMXConnector connector = connect(new JMXServiceURL((String) question.get("url")), settings);
     ExecutorService calls = Executors.newFixedThreadPool(AT_ONCE);
     try {
       List replies = new ArrayList();
@@ -90,6 +94,28 @@ public class JmxRmi {
       calls.shutdownNow();
       connector.close();
     }
+  }
+
+  /** A registry may want TLS too (`registry.ssl=true`): to the plain question it then answers no RMI. */
+  static JMXConnector connect(JMXServiceURL url, Map settings) throws Exception {
+    try {
+      return JMXConnectorFactory.connect(url, settings);
+    } catch (IOException refusal) {
+      if (!(root(refusal) instanceof ConnectIOException)) {
+        throw refusal;
+      }
+      settings.put("com.sun.jndi.rmi.factory.socket", new SslRMIClientSocketFactory());
+      try {
+        return JMXConnectorFactory.connect(url, settings);
+      } catch (IOException refusedToo) {
+        // Who doesn't speak TLS either is told as it was without.
+        throw root(refusedToo) instanceof GeneralSecurityException ? refusedToo : refusal;
+      }
+    }
+  }
+
+  static Throwable root(Throwable failure) {
+    return failure.getCause() == null ? failure : root(failure.getCause());
   }
 
   /** As Jolokia replies: of a pattern the attributes of each bean by its name, else those of the one bean. */

@@ -1,4 +1,4 @@
-"""JMX-RMI of a real broker with a password: the same figures as by Jolokia, and each failure a gap of its own."""
+"""JMX-RMI of a real broker with a password, and with TLS: the figures of Jolokia, and each failure a gap of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
-from demo.process import free_port
+from demo.process import Process, free_port
 from streamwarden.config import CONFIG_ENV, JmxEndpoint, load_config
 from streamwarden.hours import start_of_hour
 
+from spark_apps.jvm import java
 from spark_apps.sources import jmx_rmi
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.jmx_catalogue import METRICS
+from tests.secured_broker import STORE_PASSWORD, self_signed, truststore
 
 MOVING = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}
 MOVING |= {metric for metric in METRICS if metric.startswith("log_flush")} | {"request_handler_idle_ratio"}
@@ -119,6 +122,47 @@ def test_each_failure_is_a_gap_and_the_others_stay(broker: tuple[Broker, str], a
     assert gaps[closed] == "refused: nothing accepts connections there"
     assert gaps[no_rmi].startswith("refused: ") and good not in gaps
     assert sum(row["endpoint"] == good for row in rows) > 40 and "sesame" not in str(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("registry_too", [False, True])
+def test_tls_takes_a_truststore(
+    tmp_path: Path, ask: Any, monkeypatch: pytest.MonkeyPatch, *, registry_too: bool
+) -> None:
+    port = free_port()
+    keystore, certificate = self_signed(tmp_path)
+    (tmp_path / "Idle.java").write_text(
+        "class Idle { public static void main(String[] a) throws Exception { Thread.sleep(60_000); } }"
+    )
+    # Two ports, as one can't be both plain and TLS.
+    settings = {"port": port, "rmi.port": free_port(), "host": "127.0.0.1", "authenticate": "false", "ssl": "true"}
+    settings["registry.ssl"] = str(registry_too).lower()
+    options = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in settings.items()]
+    options += ["-Djava.rmi.server.hostname=127.0.0.1", f"-Djavax.net.ssl.keyStore={keystore}"]
+    options += [f"-Djavax.net.ssl.keyStorePassword={STORE_PASSWORD}", str(tmp_path / "Idle.java")]
+    with Process("idle", [java(), *options], tmp_path) as jvm:
+        _wait_for(port, jvm)
+        endpoint = {"protocol": "jmx_rmi", "url": f"127.0.0.1:{port}"}
+        (stranger,) = ask(endpoint)
+        assert stranger["gap"].startswith("refused: JMX-RMI: ") and "certification path" in stranger["gap"]
+        trusts = truststore(certificate)
+        monkeypatch.setenv(
+            "JAVA_TOOL_OPTIONS",
+            f"-Djavax.net.ssl.trustStore={trusts} -Djavax.net.ssl.trustStorePassword={STORE_PASSWORD}",
+        )
+        rows = ask(endpoint)
+    assert not any(row["gap"] for row in rows)
+    assert last_of(rows, "rmi://")["heap_used_bytes", "{}"] > 1e6
+
+
+def _wait_for(port: int, jvm: Process) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        jvm.check()
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the JVM didn't open its port within a minute")
 
 
 def test_no_java_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
