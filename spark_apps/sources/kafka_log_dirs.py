@@ -10,11 +10,8 @@ on the cluster. Can't see: brokers that are down, clusters whose way to log in o
 
 from __future__ import annotations
 
-import logging
-import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,41 +20,10 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError as PythonKafkaError
 
 from spark_apps.sources.columns import batch_of
-from spark_apps.sources.kafka_client import (
-    ANSWER_SECONDS,
-    ClusterPartition,
-    ClusterReader,
-    ClusterSource,
-    Connection,
-)
+from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, Connection
+from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
-_LOGGER = logging.getLogger("kafka")
-_LOGGER.addHandler(logging.NullHandler())
-_LOGGER.propagate = False
-
-_PLAIN_PROPERTIES = {
-    "client.id": "client_id",
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-}
-_SSL_PROPERTIES = {
-    "ssl.ca.location",
-    "ssl.ca.pem",
-    "ssl.certificate.location",
-    "ssl.key.location",
-    "ssl.key.password",
-    "ssl.endpoint.identification.algorithm",
-    "enable.ssl.certificate.verification",
-}
 _FORBIDDEN = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
-
-class UnknownWay(Exception):
-    """A property of the client that decides how to log in, and that kafka-python has no like of."""
 
 
 class LogDirsReader(ClusterReader):
@@ -65,20 +31,25 @@ class LogDirsReader(ClusterReader):
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
-        brokers = sorted(connection.metadata().brokers)  # fails early where the cluster is down
+        metadata = connection.metadata()  # fails early where the cluster is down
+        partitions = (p for topic in metadata.topics.values() for p in topic.partitions.values())
+        # A broker that is down is none of the cluster's, but still has replicas.
+        for down in sorted({broker for p in partitions for broker in p.replicas} - metadata.brokers.keys()):
+            gap = f"refused: broker {down} of cluster '{name}' is down."
+            yield from self.batches([self.gap_row(name, _resource(name, down), gap)])
         try:
-            client = KafkaAdminClient(**client_config(connection.cluster.bootstrap_servers, connection.cluster.client))
-        except (UnknownWay, PythonKafkaError, OSError, ValueError, RuntimeError) as error:
+            client = second_client(connection.cluster)
+        except CannotAsk as error:
             gap = f"refused: kafka-python, which is asked for log dirs, can't reach cluster '{name}': {_line(error)}."
             yield from self.batches([self.gap_row(name, f"{name} log dirs", gap)])
             return
         with client:
-            for broker in brokers:
+            for broker in sorted(metadata.brokers):
                 yield from self._broker(connection, client, broker)
 
     def _broker(self, connection: Connection, client: KafkaAdminClient, broker: int) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
-        resource = f"{name} broker {broker} log dirs"
+        resource = _resource(name, broker)
         try:
             [answer] = client.describe_log_dirs(brokers=[broker])
         except (PythonKafkaError, OSError) as error:
@@ -126,45 +97,8 @@ class KafkaLogDirs(ClusterSource):
         )
 
 
-def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """librdkafka's properties as kafka-python's settings; those that only tune the client are left out.
-
-    Raises:
-        UnknownWay: one of them says how to log in, and kafka-python has no like of it.
-    """
-    decisive = {k: v for k, v in properties.items() if k.startswith(("sasl.", "ssl.", "security.", "enable.ssl."))}
-    if strange := sorted(decisive.keys() - _PLAIN_PROPERTIES.keys() - _SSL_PROPERTIES):
-        raise UnknownWay(f"it has no like of {', '.join(strange)}")
-    settings: dict[str, Any] = {
-        "bootstrap_servers": bootstrap_servers.split(","),
-        "client_id": "streamwarden",
-        "request_timeout_ms": ANSWER_SECONDS * 1000,
-        "bootstrap_timeout_ms": ANSWER_SECONDS * 1000,
-        **{ours: properties[theirs] for theirs, ours in _PLAIN_PROPERTIES.items() if theirs in properties},
-    }
-    protocol = settings["security_protocol"] = str(settings.get("security_protocol", "PLAINTEXT")).upper()
-    mechanism = settings.get("sasl_mechanism", "GSSAPI")  # librdkafka's default
-    if protocol.startswith("SASL") and mechanism not in _MECHANISMS:
-        raise UnknownWay(f"of sasl.mechanism it knows {', '.join(_MECHANISMS)}, not {mechanism}")
-    if protocol.endswith("SSL"):
-        settings["ssl_context"] = _ssl_context(properties)
-    return settings
-
-
-def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    place = properties.get("ssl.ca.location")
-    place = None if place == "probe" else place  # the system's
-    folder = place if place and Path(place).is_dir() else None
-    context = ssl.create_default_context(
-        cafile=None if folder else place, capath=folder, cadata=properties.get("ssl.ca.pem")
-    )
-    if certificate := properties.get("ssl.certificate.location"):
-        context.load_cert_chain(certificate, properties.get("ssl.key.location"), properties.get("ssl.key.password"))
-    context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https") != "none"
-    if properties.get("enable.ssl.certificate.verification", "true").lower() == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+def _resource(cluster: str, broker: int) -> str:
+    return f"{cluster} broker {broker} log dirs"
 
 
 def _known(value: int | None) -> int | None:

@@ -21,6 +21,7 @@ from streamwarden.config import CONFIG_ENV
 from spark_apps.sources import kafka_commits
 from spark_apps.sources.kafka_client import ClusterSource, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.spark_apps.offsets_log import (
@@ -188,6 +189,14 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     commits = fleet.read(KafkaCommits)
     assert not [row.gap for row in commits if row.gap]
     assert sum(row.kind == "commit" for row in commits) >= COMMITS + 4
+    (down,) = {b.node_id for b in fleet.cluster.brokers} - {b for p in topics["wide"].partitions for b in p.isr}
+    log_dirs = fleet.read(KafkaLogDirs)
+    assert {row.resource: row.gap for row in log_dirs if row.gap} == {
+        f"trio broker {down} log dirs": f"refused: broker {down} of cluster 'trio' is down."
+    }
+    sized = {(row.broker, row.topic, row.partition) for row in log_dirs if row.topic in ("wide", "narrow")}
+    replicas = {(b, t.topic, p.partition) for t in topics.values() for p in t.partitions for b in p.replicas}
+    assert sized == {key for key in replicas if key[0] != down and key[1] in ("wide", "narrow")}
 
 
 def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet) -> None:
@@ -195,6 +204,12 @@ def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet
     victim = next(b for b in fleet.cluster.brokers if b.node_id == fleet.read_leaders()["wide", 0])
     leaders = {key: leader for key, leader in fleet.read_leaders().items() if leader is not None and key[0] != TOPIC}
     victim.kill()
+    started = time.monotonic()
+    dirs = fleet.read(KafkaLogDirs)
+    assert time.monotonic() - started < 30
+    down = {broker.node_id for broker in fleet.cluster.brokers} - {row.broker for row in dirs if row.kind == "log_dir"}
+    assert len(down) == 2
+    assert {row.resource for row in dirs if row.gap} == {f"trio broker {broker} log dirs" for broker in down}
     started = time.monotonic()
     everything = fleet.read(KafkaOffsets)
     rows = [row for row in everything if row.kind == "log" and row.topic and row.topic != TOPIC]

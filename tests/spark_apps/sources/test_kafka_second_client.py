@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from spark_apps.sources.kafka_log_dirs import UnknownWay, client_config
+from spark_apps.sources.kafka_second_client import UnknownWay, client_config
 
 
 def test_user_and_password() -> None:

@@ -1,0 +1,95 @@
+"""kafka-python, for what confluent-kafka has no call for: log directories, and groups of Kafka Streams' own protocol.
+
+It is told librdkafka's properties in its own words; of some ways to log in it has none.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+from streamwarden.config import KafkaCluster
+
+from spark_apps.sources.kafka_client import ANSWER_SECONDS
+
+_LOGGER = logging.getLogger("kafka")
+_LOGGER.addHandler(logging.NullHandler())
+_LOGGER.propagate = False
+
+_PLAIN_PROPERTIES = {
+    "client.id": "client_id",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+}
+_SSL_PROPERTIES = {
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification",
+}
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class UnknownWay(Exception):
+    """A property of the client that decides how to log in, and that kafka-python has no like of."""
+
+
+CannotAsk = (UnknownWay, KafkaError, OSError, ValueError, RuntimeError)
+"""What it raises when it is made or asked."""
+
+
+def second_client(cluster: KafkaCluster) -> KafkaAdminClient:
+    """A client to be closed. Raises what `CannotAsk` lists."""
+    return KafkaAdminClient(**client_config(cluster.bootstrap_servers, cluster.client))
+
+
+def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """librdkafka's properties as kafka-python's settings; those that only tune the client are left out.
+
+    Raises:
+        UnknownWay: one of them says how to log in, and kafka-python has no like of it.
+    """
+    decisive = {k: v for k, v in properties.items() if k.startswith(("sasl.", "ssl.", "security.", "enable.ssl."))}
+    if strange := sorted(decisive.keys() - _PLAIN_PROPERTIES.keys() - _SSL_PROPERTIES):
+        raise UnknownWay(f"it has no like of {', '.join(strange)}")
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap_servers.split(","),
+        "client_id": "streamwarden",
+        "request_timeout_ms": ANSWER_SECONDS * 1000,
+        "bootstrap_timeout_ms": ANSWER_SECONDS * 1000,
+        **{ours: properties[theirs] for theirs, ours in _PLAIN_PROPERTIES.items() if theirs in properties},
+    }
+    protocol = settings["security_protocol"] = str(settings.get("security_protocol", "PLAINTEXT")).upper()
+    mechanism = settings.get("sasl_mechanism", "GSSAPI")  # librdkafka's default
+    if protocol.startswith("SASL") and mechanism not in _MECHANISMS:
+        raise UnknownWay(f"of sasl.mechanism it knows {', '.join(_MECHANISMS)}, not {mechanism}")
+    if protocol.endswith("SSL"):
+        settings["ssl_context"] = _ssl_context(properties)
+    return settings
+
+
+def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    place = properties.get("ssl.ca.location")
+    place = None if place == "probe" else place  # the system's
+    folder = place if place and Path(place).is_dir() else None
+    context = ssl.create_default_context(
+        cafile=None if folder else place, capath=folder, cadata=properties.get("ssl.ca.pem")
+    )
+    if certificate := properties.get("ssl.certificate.location"):
+        context.load_cert_chain(certificate, properties.get("ssl.key.location"), properties.get("ssl.key.password"))
+    context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https") != "none"
+    if properties.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
