@@ -59,12 +59,14 @@ _BAD_CREDENTIALS = {
     "InvalidToken",
     "MissingAuthenticationToken",
     "MissingAuthenticationTokenException",
+    "OptInRequired",
     "RequestExpired",
     "RequestInTheFuture",
     "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
+_UNKNOWN_TO_REGION = {"AuthFailure", "InvalidClientTokenId", "OptInRequired", "UnrecognizedClientException"}
 _FORBIDDEN = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 _THROTTLED = {
     "EC2ThrottledException",
@@ -185,7 +187,13 @@ class Connection:
             return f"{self.place} throttled {action} in each of {ATTEMPTS} attempts; ask less often or raise its quota."
         if _code(error) in _BAD_CREDENTIALS:
             rejected = f"AWS rejects the credentials for account {self.place.account} ({_code(error)}, {action})"
-            return f"{rejected}; renew them." if (skew := _skew(error)) is None else f"{rejected}: {skew}"
+            if skew := _skew(error):
+                return f"{rejected}: {skew}"
+            # What a region says that the account hasn't enabled, where a wrong key would be told alike.
+            unknown = (
+                f"; where {self.place.region} isn't enabled for the account, enable it or leave it out of the config"
+            )
+            return f"{rejected}; renew them{unknown if _code(error) in _UNKNOWN_TO_REGION else ''}."
         if _is_forbidden(error) and action == "AssumeRole":
             return (
                 f"{self.place}: {_account_named(self.place.account).role_arn} can't be assumed; its trust policy must"

@@ -195,7 +195,7 @@ BAD_ANSWERS: dict[str, tuple[Callable[[AwsEndpoint, pytest.MonkeyPatch], None], 
     "nothing listens": (lambda e, m: m.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), "no answer after"),
     "unknown key": (
         lambda e, m: m.setenv("AWS_ACCESS_KEY_ID", "AKIAWRONG"),
-        f"AWS rejects the credentials for account {ACCOUNT} (InvalidClientTokenId, GetCallerIdentity); renew them.",
+        f"for account {ACCOUNT} (InvalidClientTokenId, GetCallerIdentity); renew them; where {REGION} isn't enabled",
     ),
     "wrong secret": (lambda e, m: m.setenv("AWS_SECRET_ACCESS_KEY", "wrong"), "AWS rejects the credentials"),
     "no key": (lambda e, m: m.delenv("AWS_ACCESS_KEY_ID"), "no AWS credentials for account"),
