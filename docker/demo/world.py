@@ -119,6 +119,7 @@ class LoadModel:
     daily_swing: float = 0.3  # relative amplitude; the peak is at 14:00 UTC
     weekend_factor: float = 0.7
     noise: float = 0.1  # sigma of the logarithm, minute by minute
+    random_share: float = 0.0  # of what HDD does: requests that can't be merged, each of which counts as 1 MiB
     duty: float = 1.0  # share of each minute in which the I/O comes: below 1 means micro-bursts
     concurrency: float = 32.0  # requests the application keeps in flight when it is held back
     spike_every_minutes: int = 0
@@ -215,6 +216,14 @@ class Volume:
         return read_iops * math.ceil(self.load.read_kib / piece_kib) + write_iops * math.ceil(
             self.load.write_kib / piece_kib
         )
+
+    def charged_bytes(self, read_iops: Any, write_iops: Any) -> Any:
+        """What EBS counts against throughput and, on HDD, takes from the bucket."""
+        rate = (read_iops * self.load.read_kib + write_iops * self.load.write_kib) * KIB
+        if not self.hdd:
+            return rate
+        unmerged = self.pieces(read_iops, write_iops) * HDD_PIECE_KIB * KIB
+        return rate + self.load.random_share * (unmerged - rate)
 
     @property
     def latency_seconds(self) -> float:
@@ -344,7 +353,7 @@ class Unit:
         iops_sum = bytes_sum = 0.0
         for volume, credits in zip(self.volumes, state, strict=False):
             read, write = volume.load.peak(day)
-            iops, rate = volume.pieces(read, write), (read * volume.load.read_kib + write * volume.load.write_kib) * KIB
+            iops, rate = volume.pieces(read, write), volume.charged_bytes(read, write)
             limits = volume.limits
             over = iops > limits.base_iops or rate > limits.base_bytes
             if over or credits < limits.credits or any(minute // DAY_MINUTES == day for minute in volume.measured):
@@ -410,7 +419,7 @@ class Unit:
         read, write, measured = self._wanted(volume, day, attached)
         read_size, write_size = load.read_kib * KIB, load.write_kib * KIB
         iops = volume.pieces(read, write)
-        rate = read * read_size + write * write_size
+        rate = volume.charged_bytes(read, write)
         # The bucket pays for what the caps and the instance let through; stalled I/O passes nothing.
         stalled = _inside(day, volume.stalls)
         through = np.minimum(share, np.minimum(1, limits.burst_bytes / np.maximum(rate, 1e-9)))

@@ -467,17 +467,19 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     )
     iops, rate = f.col("ops_per_second"), f.col("bytes_per_second")
     is_empty = f.coalesce(f.col("burst_balance_percent") <= EMPTY_PERCENT, f.lit(False))
-    # An empty bucket binds at the baseline: of operations, or of bytes on HDD.
-    iops_starve = is_empty & ~ebs.is_hdd() & (iops >= NEAR_BASELINE * f.col("baseline_iops"))
-    bytes_starve = is_empty & ebs.is_hdd() & (rate >= NEAR_BASELINE * f.col("baseline_bytes_per_second"))
+    spent = ebs.spent_per_second()
+    # An empty bucket binds at the baseline: of operations (large ones count as several), or of bytes on HDD.
+    starves = is_empty & (spent >= NEAR_BASELINE * f.col("earned_per_second"))
+    iops_starve, bytes_starve = starves & ~ebs.is_hdd(), starves & ebs.is_hdd()
     # AWS's own check where there is one, else a rate at the limit.
-    iops_bound = f.coalesce("iops_exceeded", (iops >= NEAR_LIMIT * f.col("burst_iops")).cast("double"))
+    pieces = f.when(ebs.is_hdd(), iops).otherwise(spent)
+    iops_bound = f.coalesce("iops_exceeded", (pieces >= NEAR_LIMIT * f.col("burst_iops")).cast("double"))
     bytes_bound = f.coalesce(
         "throughput_exceeded", (rate >= NEAR_LIMIT * f.col("burst_bytes_per_second")).cast("double")
     )
     return rates.withColumns(
         {
-            "spent_per_second": ebs.spent_per_second(),
+            "spent_per_second": spent,
             "at_iops_limit": f.greatest(iops_bound, iops_starve.cast("double")),
             "at_throughput_limit": f.greatest(bytes_bound, bytes_starve.cast("double")),
         }
@@ -619,10 +621,19 @@ def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
 def _volume_columns(facts: DataFrame) -> DataFrame:
     """The table's columns."""
     balance, earned, credits = (f.col(c) for c in ("burst_balance_last_percent", "earned_per_second", "bucket_credits"))
-    now, light, heavy = f.col("spent_now"), f.get("spent", f.lit(0)), f.get("spent", f.lit(1))
+    # The model reconciled with BurstBalance. Columns of their own, as more than one of the others is made from them.
+    modelled, cost = f.col("modelled_balance_last_percent"), f.col("cost_ratio")
+    facts = facts.withColumn(
+        "modelled_balance_last_percent", ebs.modelled_balance_percent(f.col("points"), earned, credits)
+    ).withColumn("cost_ratio", ebs.cost_ratio(f.col("points"), modelled, credits))
+    spent = (f.col("spent_now"), f.get("spent", f.lit(0)), f.get("spent", f.lit(1)))
+    now, light, heavy = (rate * cost for rate in spent)
     light = f.when(light > earned, light)
 
-    has_ended = f.coalesce(f.col("spent_latest") <= earned, f.lit(False))
+    has_ended = f.coalesce(f.col("spent_latest") * cost <= earned, f.lit(False))
+    present = f.unix_timestamp("known_until") - f.lit(int(PRESENT.total_seconds()))
+    draining = f.filter("points", lambda p: (f.unix_timestamp(p.at) >= present) & (p.spent * cost > earned))
+    draining_seconds = f.aggregate(draining, f.lit(0), lambda total, p: total + p.period_seconds)
 
     def until_empty(spent: Column) -> Column:
         drains = (spent > earned) & ~has_ended
@@ -647,8 +658,9 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
         *("queue_length_mean", "queue_length_max", "read_latency_ms", "write_latency_ms"),
         *ebs.LIMITS,
         *("burst_balance_min_percent", "burst_balance_last_percent"),
-        ebs.modelled_balance_percent(f.col("points"), earned, credits).alias("modelled_balance_last_percent"),
+        modelled,
         f.when(credits.isNotNull(), (earned - now) * 3600).alias("credits_per_hour"),
+        f.when(credits.isNotNull(), f.round(draining_seconds / 60).cast("int")).alias("minutes_draining"),
         until_empty(now).alias("hours_to_exhaustion"),
         f.when(empties, until_empty(f.greatest(now, heavy))).alias("hours_to_exhaustion_low"),
         f.when(empties, until_empty(f.least(now, light))).alias("hours_to_exhaustion_high"),

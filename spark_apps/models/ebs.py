@@ -14,6 +14,8 @@ PIECE_BYTES = 256 * 2.0**10
 GP2_BUCKET_CREDITS = 5_400_000.0
 GP2_BURST_IOPS = 3_000.0
 ST1_IOPS, SC1_IOPS = 500.0, 250.0  # of 1 MiB
+TELLING_PERCENT = 3.0
+"""Model and BurstBalance differ by less through rounding, and as the two come minutes apart."""
 LIMITS = ("baseline_iops", "burst_iops", "baseline_bytes_per_second", "burst_bytes_per_second", "bucket_credits")
 """Columns that `limits` makes."""
 
@@ -89,9 +91,7 @@ def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Col
     Args:
         points: array of struct<at, period_seconds, spent, balance> in order of time.
     """
-    known = f.filter(points, lambda p: p.balance.isNotNull())
-    first, last = f.get(known, f.lit(0)), f.get(known, f.size(known) - 1)
-    since = f.filter(points, lambda p: (p.at > first.at) & (p.at <= last.at))
+    first, last, since = _between_balances(points)
 
     def step(balance: Column, p: Column) -> Column:
         change = (earned - p.spent) * p.period_seconds / bucket_credits * 100
@@ -102,6 +102,25 @@ def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Col
     seconds = f.aggregate(since, f.lit(0).cast("bigint"), lambda total, p: total + p.period_seconds)
     is_whole = seconds == f.unix_timestamp(last.at) - f.unix_timestamp(first.at)
     return f.when(is_whole, f.aggregate(since, first.balance, step))
+
+
+def cost_ratio(points: Column, modelled: Column, bucket_credits: Column) -> Column:
+    """What the bucket paid over what `spent` says, where BurstBalance fell that much lower than modelled; else 1.
+
+    On HDD what isn't sequential counts as 1 MiB however small it is, and CloudWatch doesn't tell what was.
+    """
+    _, last, since = _between_balances(points)
+    spent = f.aggregate(since, f.lit(0.0), lambda total, p: total + p.spent * p.period_seconds)
+    unexplained = modelled - last.balance
+    ratio = 1 + unexplained / 100 * bucket_credits / f.nullif(spent, f.lit(0.0))
+    return f.coalesce(f.when(unexplained >= TELLING_PERCENT, ratio), f.lit(1.0))
+
+
+def _between_balances(points: Column) -> tuple[Column, Column, Column]:
+    """The first and the last point with a BurstBalance, and what came after the first up to the last."""
+    known = f.filter(points, lambda p: p.balance.isNotNull())
+    first, last = f.get(known, f.lit(0)), f.get(known, f.size(known) - 1)
+    return first, last, f.filter(points, lambda p: (p.at > first.at) & (p.at <= last.at))
 
 
 def median(values: Column) -> Column:

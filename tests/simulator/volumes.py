@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from demo.world import GIB, INSTANCE_TYPES, LoadModel, Metric, Surge, Volume, World, volume_limits
+from demo.world import GIB, INSTANCE_TYPES, KIB, LoadModel, Metric, Surge, Volume, World, volume_limits
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.config import Config
@@ -171,19 +171,25 @@ class _Builder:
         wanted = limits.base_iops + excess - (calm.read_iops + calm.write_iops)
         reads = self.chance.uniform(0.2, 0.8)
         surge = Surge(start, self.fleet.scenario.end, wanted * reads, wanted * (1 - reads))
-        calm = LoadModel(**(vars(calm) | {"daily_swing": 0.1, "weekend_factor": 1.0, "surges": (surge,)}))
+        calm = replace(calm, daily_swing=0.1, weekend_factor=1.0, surges=(surge,))
+        # Requests of 512 KiB count as two: half as many do the same, as far as throughput allows.
+        if (limits.base_iops + excess) * 256 * KIB < 0.8 * limits.burst_bytes and self.chance.random() < 0.4:
+            halved = replace(surge, read_iops=surge.read_iops / 2, write_iops=surge.write_iops / 2)
+            calm = replace(calm, read_iops=calm.read_iops / 2, write_iops=calm.write_iops / 2, read_kib=512,
+                           write_kib=512, surges=(halved,))  # fmt: skip
         self.add(0, "gp2", size, calm)
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def bytes_run_out(self) -> None:
-        """A scan on st1 or sc1 whose credits are bytes."""
+        """A scan on st1 or sc1 whose credits are bytes, or small random I/O, which costs as much."""
         kind, size = self.chance.choice(["st1", "sc1"]), self.chance.choice([500, 1024, 2048])
         limits = volume_limits(kind, size, None, None)
         mib = limits.base_bytes / 2**20
         rate = min(mib * self.chance.uniform(1.5, 4), limits.burst_bytes / 2**20 * 0.95) - mib * 0.4
         start = self.at(1, timedelta(hours=48))
         surge = Surge(start, self.fleet.scenario.end, rate * 0.7, rate * 0.3)
-        load = LoadModel(mib * 0.2, mib * 0.2, 1024, 1024, 0.1, 1.0, 0.05, surges=(surge,))
+        kib, random_share = self.chance.choice([(1024, 0.0), (1024, 0.0), (64, 1.0)])
+        load = LoadModel(mib * 0.2, mib * 0.2, kib, kib, 0.1, 1.0, 0.05, random_share, surges=(surge,))
         self.add(0, kind, size, load)
         self.fleet.causes[self.volume_id(0)] = [start]
 
@@ -265,17 +271,20 @@ class _Builder:
         wanted = min(3000, limits.base_iops + limits.credits * self.chance.uniform(0.5, 0.85) / (minutes * 60))
         calm = self.calm(limits.base_iops)
         surge = Surge(start, start + MINUTE * minutes, wanted / 2, wanted / 2)
-        self.add(0, "gp2", size, LoadModel(**(vars(calm) | {"read_kib": 16, "write_kib": 16, "surges": (surge,)})))
+        self.add(0, "gp2", size, replace(calm, read_kib=16, write_kib=16, surges=(surge,)))
         # Nobody can know that it ends; once it has ended for some minutes, everybody can.
         self.fleet.truth.unclear.append((self.volume_id(0), start, start + MINUTE * minutes - HOUR + JUST_NOW))
         self.scare(start, start + 2 * HOUR)
 
     def nightly(self) -> None:
-        """A batch of two hours every night that takes half of the bucket."""
+        """A batch of two hours every night, begun by hand or after another, that takes half of the bucket."""
         limits = volume_limits("gp2", 100, None, None)
         wanted = limits.base_iops + limits.credits * self.chance.uniform(0.35, 0.6) / 7200
         begins = timedelta(hours=self.chance.randint(0, 4), minutes=self.chance.randint(0, 50))
-        nights = [START + timedelta(days=day) + begins for day in range(self.fleet.scenario.days)]
+        nights = [
+            START + timedelta(days=day) + begins + MINUTE * self.chance.randint(0, 20)
+            for day in range(self.fleet.scenario.days)
+        ]
         surges = tuple(Surge(at, at + 2 * HOUR, wanted * 0.7, wanted * 0.3) for at in nights)
         self.add(0, "gp2", 100, LoadModel(30, 30, noise=0.1, surges=surges))
         self._know(nights)

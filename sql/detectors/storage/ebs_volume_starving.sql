@@ -7,6 +7,8 @@ reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price,
 identity: [account, region, volume_id]
 params:
   warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the bucket is empty"}
+  soon_hours: {default: 4, unit: hours, why: "what lasts longer the next hour sees as well, and still 2 h ahead"}
+  draining_minutes: {default: 8, unit: minutes, why: "most of the last 15; what is shorter is a deploy or a spike"}
   lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling; a spike is no shortage"}
   low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
@@ -23,8 +25,10 @@ rule: |
 
   Warning: nothing holds it back yet, but at the load of the last 15 minutes its bucket will be empty within warn_hours,
   or its instance's own burst will. The bucket is simulated from the operations of each minute (what is spent above what
-  is earned) and starts from BurstBalance. A batch that drained it as far on habit_days of the last week at this hour, and
-  never emptied it, is a habit and no warning.
+  is earned), starts from BurstBalance, and pays what BurstBalance says where that falls faster. The hour as a whole must
+  have drained it; a load that is newer counts when it was there in draining_minutes of the last 15 and soon_hours are
+  left. A batch that drained it as far on habit_days of the last week, within an hour of this one, and never emptied it,
+  is a habit and no warning.
 
   A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
 open_after_hours: 1
@@ -41,8 +45,9 @@ blind_spots: |
   A throttled volume shows what it got, not what was asked for: demand is what it did over the last day before it was held
   back, and may be higher. Bursts within a minute show only through idle time (busy_iops_p95). Volumes that aren't on
   Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells. A bucket that empties
-  within the hour after a sudden load is seen when it is empty. The forecast takes the last 15 minutes as the load to come;
-  a batch that is new alarms until it has become a habit, and a habit that overruns is told once it leaves its hours.
+  within the hour after a sudden load is seen when it is empty, and a load that is new in the last minutes of an hour an
+  hour later. The forecast takes the last 15 minutes as the load to come; a batch that is new alarms until it has become
+  a habit, and a habit that overruns is told once it leaves its hours.
   Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse; how
   they would have been is known of what has no bucket (gp3, io1, io2). A volume that was changed isn't judged for that hour.
 */
@@ -144,9 +149,14 @@ measured as (
     end as hour_drains,
     case when is_hdd then demand_bytes_per_second_p95 / baseline_bytes_per_second else demand_iops_p95 / baseline_iops end
       as demand_over_baseline_ratio,
+    -- What the instance's volumes want together, and never less than it has: the latter was too little.
+    greatest(sum(demand_iops_p95) over of_instance, instance_baseline_iops) as instance_wanted_iops,
+    greatest(sum(demand_bytes_per_second_p95) over of_instance, instance_baseline_bytes_per_second)
+      as instance_wanted_bytes_per_second,
     ceil(:headroom_ratio * demand_iops_p99 / 100) * 100 as iops_to_buy,
     ceil(:headroom_ratio * demand_bytes_per_second_p99 / 1048576 / 5) * 5 as mib_s_to_buy
   from volume
+  window of_instance as (partition by account, region, instance_id)
 ),
 
 judged as (
@@ -172,23 +182,32 @@ judged as (
     end as unknown_because,
     coalesce(throttled_minutes >= :lasting_minutes, false) as is_throttled,
     coalesce(burst_balance_last_percent <= :low_percent and throttled_minutes > 0, false) as is_empty,
-    coalesce(hours_to_exhaustion <= :warn_hours and hours_to_exhaustion > 0 and hour_drains, false) as will_be_empty
+    coalesce(
+      hours_to_exhaustion > 0
+      and (
+        (hours_to_exhaustion <= :warn_hours and hour_drains)
+        or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
+      ),
+      false
+    ) as will_be_empty
   from measured
 ),
 
--- Days on which it was as low at this hour, went on draining, and refilled before it was empty: a nightly batch.
+-- Days on which it was as low about this hour, went on draining, and refilled before it was empty: a nightly batch,
+-- that doesn't begin on the minute.
 habit as (
   select
     j.account,
     j.region,
     j.volume_id,
-    count(*) as habit_days,
+    count(distinct days_ago) as habit_days,
     min(least(was.burst_balance_min_percent, later.lowest_percent)) as habit_lowest_percent
   from judged as j
   cross join generate_series(1, 7) as days_ago
+  cross join generate_series(-1, 1) as hours_off
   inner join metrics.volume_hourly as was
     on j.account = was.account and j.region = was.region and j.volume_id = was.volume_id
-    and was.hour = cast(:hour as timestamptz) - make_interval(days => days_ago)
+    and was.hour = cast(:hour as timestamptz) - make_interval(days => days_ago, hours => hours_off)
     and was.credits_per_hour < 0
     and was.burst_balance_last_percent <= j.burst_balance_last_percent + :habit_percent
   cross join lateral (
@@ -433,7 +452,7 @@ select
       )
     when will_be_empty and is_habit and not instance_drains
       then format(
-        'Its bucket (%s %%) drains as at this hour on %s of the last 7 days, when it fell to %s %% and refilled.',
+        'Its bucket (%s %%) drains as about this hour on %s of the last 7 days, when it fell to %s %% and refilled.',
         balance, habit_days, round(habit_lowest_percent::numeric)
       )
     when will_be_empty
@@ -465,8 +484,9 @@ select
     when bound_by = 'stalled I/O' then 'Open a case with AWS and move its data to a new volume; a larger one will not help.'
     when bound_by = 'instance'
       then format(
-        'Take an instance type whose EBS baseline is above %s IOPS and %s MB/s for all its volumes together,'
-        ' or move a volume to another instance; a larger volume will not help.',
+        'Take an instance type whose EBS baseline is above %s IOPS and %s MB/s, for all its volumes together (this one''s:'
+        ' %s and %s), or move a volume to another instance; a larger volume will not help.',
+        round(instance_wanted_iops::numeric), round((instance_wanted_bytes_per_second / 1000000)::numeric),
         round(instance_baseline_iops::numeric), round((instance_baseline_bytes_per_second / 1000000)::numeric)
       )
     when is_at_its_end then format('It has all that %s gives: spread its load over several volumes.', volume_type)
@@ -492,6 +512,7 @@ select
   hours_to_exhaustion,
   hours_to_exhaustion_low,
   hours_to_exhaustion_high,
+  minutes_draining,
   credits_per_hour,
   iops_now,
   iops_p99,

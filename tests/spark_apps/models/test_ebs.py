@@ -31,14 +31,20 @@ TABLE: list[tuple[Any, ...]] = [
     ("gp2", 5334, None, None, 16000, 16000, 250, 250, None),
     ("gp2", 16384, None, None, 16000, 16000, 250, 250, None),
     ("gp3", 100, None, None, 3000, 3000, 125, 125, None),
-    ("gp3", 100, 16000, 1000, 16000, 16000, 1000, 1000, None),
+    ("gp3", 8, 4000, 1000, 4000, 4000, 1000, 1000, None),
+    ("gp3", 32, 16000, 1000, 16000, 16000, 1000, 1000, None),
+    ("gp3", 160, 80000, 2000, 80000, 80000, 2000, 2000, None),
     ("gp3", 1000, 80000, 2000, 80000, 80000, 2000, 2000, None),
     ("io1", 100, 100, None, 100, 100, 25, 25, None),
     ("io1", 100, 2000, None, 2000, 2000, 500, 500, None),
     ("io1", 1000, 32000, None, 32000, 32000, 500, 500, None),
     ("io1", 2000, 48000, None, 48000, 48000, 750, 750, None),
     ("io1", 2000, 64000, None, 64000, 64000, 1000, 1000, None),
+    ("io1", 1280, 64000, None, 64000, 64000, 1000, 1000, None),
+    ("io2", 4, 100, None, 100, 100, 25.6, 25.6, None),
     ("io2", 100, 1000, None, 1000, 1000, 256, 256, None),
+    ("io2", 128, 15625, None, 15625, 15625, 4000, 4000, None),
+    ("io2", 256, 256000, None, 256000, 256000, 4000, 4000, None),
     ("io2", 1000, 256000, None, 256000, 256000, 4000, 4000, None),
     ("st1", 125, None, None, 500, 500, 4.8828125, 30.517578125, 125 / 1024 * TIB),
     ("st1", 2048, None, None, 500, 500, 80, 500, 2 * TIB),
@@ -65,24 +71,29 @@ def test_limits_are_those_of_the_published_table(spark: SparkSession) -> None:
         assert got[kind, size, iops] == [base, burst, *rates, bucket], (kind, size)
 
 
+# Amazon EBS user guide, every row of "General Purpose SSD volumes" and "Throughput Optimized HDD and Cold HDD volumes".
 # gp2: GiB → seconds that a full bucket lasts at 3,000 IOPS, seconds that an empty one takes to fill.
 GP2_SECONDS = {
-    1: (1862, 54_000), 33: (1862, 54_000), 100: (2000, 18_000), 250: (2400, 7200),
-    334: (2703, 5389), 500: (3600, 3600), 750: (7200, 2400), 1000: (None, None), 5334: (None, None),
+    1: (1862, 54_000), 33: (1862, 54_000), 100: (2000, 18_000), 250: (2400, 7200), 334: (2703, 5389), 500: (3600, 3600),
+    750: (7200, 2400), 1000: (None, None), 5334: (None, None),
 }  # fmt: skip
-# TiB → baseline and burst MiB/s as AWS rounds them.
-ST1_MIB_S = {
-    0.125: (5, 31), 0.5: (20, 125), 1: (40, 250), 2: (80, 500), 3: (120, 500), 6: (240, 500), 12: (480, 500),
-    12.5: (500, 500), 13: (500, 500), 16: (500, 500),
+# TiB → baseline and burst MiB/s as AWS rounds them, and hours that a scan of the whole disk takes from a full bucket.
+ST1 = {
+    0.125: (5, 31, None), 0.5: (20, 125, None), 1: (40, 250, 1.17), 2: (80, 500, 1.17), 3: (120, 500, 1.75),
+    4: (160, 500, 2.33), 5: (200, 500, 2.91), 6: (240, 500, 3.50), 7: (280, 500, 4.08), 8: (320, 500, 4.66),
+    9: (360, 500, 5.24), 10: (400, 500, 5.83), 11: (440, 500, 6.41), 12: (480, 500, 6.99), 12.5: (500, 500, None),
+    13: (500, 500, 7.57), 14: (500, 500, 8.16), 15: (500, 500, 8.74), 16: (500, 500, 9.32),
 }  # fmt: skip
-SC1_MIB_S = {
-    0.125: (1.5, 10), 0.5: (6, 40), 1: (12, 80), 2: (24, 160), 3: (36, 240), 4: (48, 250), 10: (120, 250),
-    15: (180, 250), 16: (192, 250),
+SC1 = {
+    0.125: (1.5, 10, None), 0.5: (6, 40, None), 1: (12, 80, 3.64), 2: (24, 160, 3.64), 3: (36, 240, 3.64),
+    3.125: (37.5, 250, None), 4: (48, 250, 4.66), 5: (60, 250, 5.83), 6: (72, 250, 6.99), 7: (84, 250, 8.16),
+    8: (96, 250, 9.32), 9: (108, 250, 10.49), 10: (120, 250, 11.65), 11: (132, 250, 12.82), 12: (144, 250, 13.98),
+    13: (156, 250, 15.15), 14: (168, 250, 16.31), 15: (180, 250, 17.48), 16: (192, 250, 18.64),
 }  # fmt: skip
 
 
 def test_how_long_buckets_last_and_take_to_fill_as_aws_publishes_it(spark: SparkSession) -> None:
-    disks = [("st1", int(tib * 1024)) for tib in ST1_MIB_S] + [("sc1", int(tib * 1024)) for tib in SC1_MIB_S]
+    disks = [("st1", int(tib * 1024)) for tib in ST1] + [("sc1", int(tib * 1024)) for tib in SC1]
     frame = spark.createDataFrame(
         [*(("gp2", size) for size in GP2_SECONDS), *disks], "volume_type string, size_gib int"
     )
@@ -95,11 +106,17 @@ def test_how_long_buckets_last_and_take_to_fill_as_aws_publishes_it(spark: Spark
         else:
             assert round(row.bucket_credits / (row.burst_iops - row.baseline_iops)) == lasts, size
             assert round(row.bucket_credits / row.baseline_iops) == fills, size
-    for kind, published in (("st1", ST1_MIB_S), ("sc1", SC1_MIB_S)):
-        for tib, rates in published.items():
+    for kind, published in (("st1", ST1), ("sc1", SC1)):
+        for tib, (base, burst, scan_hours) in published.items():
             row = got[kind, int(tib * 1024)]
             mib_s = (row.baseline_bytes_per_second / MIB, row.burst_bytes_per_second / MIB)
-            assert mib_s == pytest.approx(rates, abs=0.5), (kind, tib)
+            assert mib_s == pytest.approx((base, burst), abs=0.5), (kind, tib)
+            if scan_hours:
+                # A full bucket is enough for a whole scan at the rate of the burst.
+                drain = row.burst_bytes_per_second - row.baseline_bytes_per_second
+                scan_seconds = tib * TIB / row.burst_bytes_per_second
+                assert row.bucket_credits >= drain * scan_seconds, (kind, tib)
+                assert scan_seconds / 3600 == pytest.approx(scan_hours, abs=0.01), (kind, tib)
 
 
 def _plain(balance: float, spent: list[float], earned: float, credits: float) -> float:
@@ -143,6 +160,31 @@ def test_an_exhausted_ten_gib_volume_takes_fifteen_hours_to_refill_and_half_an_h
     got = [row[0] for row in spark.createDataFrame([(full[:32],), (full,), (idle,)], POINTS).select(modelled).collect()]
     assert got[0] == 100.0  # nothing but its own first balance is known
     assert got[1:] == [0.0, pytest.approx(100.0)]
+
+
+def test_what_the_bucket_paid_beyond_what_is_counted_is_a_ratio(spark: SparkSession) -> None:
+    start = datetime(2026, 1, 5, tzinfo=UTC)
+
+    def hour(spent: float, *balances: float) -> list[tuple[datetime, int, float, float | None]]:
+        ends = {0: balances[0], 60: balances[-1]}
+        return [(start + timedelta(minutes=i), 60, spent, ends.get(i)) for i in range(61)]
+
+    torn = hour(400.0, 90.0, 40.0)[:30] + hour(400.0, 90.0, 40.0)[31:]
+    # 400 a second on a baseline of 100 takes 20 % of 5,400,000 in an hour.
+    cases = {
+        "as counted": (hour(400.0, 90.0, 70.0), 1.0),
+        "rounded": (hour(400.0, 90.0, 69.0), 1.0),
+        "twice as much": (hour(400.0, 90.0, 70 - 400 * 3600 / 54_000), 2.0),
+        "less than counted": (hour(400.0, 90.0, 80.0), 1.0),
+        "nothing counted": (hour(0.0, 90.0, 50.0), 1.0),
+        "a minute missing": (torn, 1.0),
+        "no BurstBalance": ([(at, s, x, None) for at, s, x, _ in hour(400.0, 90.0)], 1.0),
+    }
+    frame = spark.createDataFrame([(name, points) for name, (points, _) in cases.items()], f"name string, {POINTS}")
+    modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6))
+    ratio = ebs.cost_ratio(f.col("points"), modelled, f.lit(5.4e6)).alias("ratio")
+    got = {row["name"]: row.ratio for row in frame.select("name", ratio).collect()}
+    assert got == pytest.approx({name: expected for name, (_, expected) in cases.items()})
 
 
 def test_ssd_counts_operations_or_pieces_of_256_kib_and_hdd_counts_bytes(spark: SparkSession) -> None:
