@@ -77,7 +77,8 @@ public final class OrdersApp {
 
     /** All stores of the JVM share one block cache and one budget for write buffers. */
     public static final class BoundedMemory implements RocksDBConfigSetter {
-        private static final Cache CACHE = new LRUCache(32L << 20);
+        // Four shards. RocksDB would make 64, of half a MiB each, in which entries of 256 KiB (write buffers) leave gaps.
+        private static final Cache CACHE = new LRUCache(32L << 20, 2);
         private static final WriteBufferManager BUFFERS = new WriteBufferManager(16L << 20, CACHE);
 
         @Override

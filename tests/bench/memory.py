@@ -107,8 +107,9 @@ def _wait_until_full(url: str) -> None:
     while time.monotonic() < deadline:
         try:
             for told in httpx.get(bean, timeout=5).json().get("value", {}).values():
-                if told["block-cache-usage"] > max(most * GROWS, told["block-cache-capacity"] / 2):
-                    most, since = told["block-cache-usage"], time.monotonic()
+                usage = told.get("block-cache-usage", 0.0)  # a store that is being opened hasn't any figure yet
+                if usage > max(most * GROWS, told.get("block-cache-capacity", 0.0) / 2):
+                    most, since = usage, time.monotonic()
         except httpx.HTTPError:
             pass  # the agent isn't listening yet
         if most and time.monotonic() - since > STILL_SECONDS:

@@ -44,7 +44,8 @@ blind_spots: |
   (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent or node exporter. What is
   live in a heap whose old generation hasn't been collected is an upper bound. Processes that aren't configured aren't
   counted, and JVMs are known to share a machine only where instance_id is set. After a failure stores are taken to spread
-  evenly.
+  evenly. A small shared cache (tens of MiB) stays up to a seventh below its capacity for good: RocksDB cuts it into
+  shards of half a MiB, in which the write buffers' entries of 256 KiB leave gaps.
 */
 with node as (
   select
@@ -351,7 +352,12 @@ select
         'Even with -Xmx%sm nothing is left for RocksDB: take a machine with %s GiB, or spread its partitions over more.',
         heap_to_set_mib, memory_needed_gib
       )
-    when system_is_full then null
+    when system_is_full
+      then format(
+        '%s GiB are in use there: see by whom (ps aux --sort=-rss). Where it is this process, it leaks memory that JMX'
+        ' doesn''t show: restart it for now, and bound malloc''s arenas (MALLOC_ARENA_MAX=2) before looking for JNI.',
+        round((system_memory_used_percent * machine_memory_bytes / 100 / 1073741824)::numeric, 1)
+      )
     when outgrows_after_failure and stores_that_fit >= 1
       then format(
         'Run %s instances instead of %s, each on a machine of its own, or give all stores one block cache with a write'
