@@ -10,7 +10,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,7 +27,8 @@ from spark_apps.sources.jmx import Jmx
 PAST = datetime(2026, 1, 5, 10, tzinfo=UTC)
 RESTART = (PAST - timedelta(days=3)).timestamp()
 BYTES, LOG, MISREAD = "kafka_server_BrokerTopicMetrics_Count", "kafka_log_Log_Value", "kafka_cluster_Partition_Value"
-SERIES: list[tuple[dict[str, str], Callable[[float], float | None]]] = [
+_Series = list[tuple[dict[str, str], Callable[[float], float | None]]]
+SERIES: _Series = [
     ({"__name__": "process_start_time_seconds"}, lambda _: RESTART),
     ({"__name__": "jvm_memory_used_bytes", "area": "heap"}, lambda t: 1000 + t % 3600),
     ({"__name__": BYTES, "name": "BytesInPerSec"}, lambda t: 10 * (t - RESTART)),
@@ -50,7 +51,9 @@ class _Server(BaseHTTPRequestHandler):
         if kind == "hangs":
             self.server.freed.wait(20)
         text = {"fails": '{"status": "error", "error": "x"}', "strange": '{"status": "success"}'}
-        body = text.get(kind) or json.dumps({"status": "success", "data": {"result": _answer(form)}})
+        body = text.get(kind) or json.dumps(
+            {"status": "success", "data": {"result": _answer(form, self.server.series)}}
+        )
         self.send_response(422 if kind == "rejects" else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -60,14 +63,14 @@ class _Server(BaseHTTPRequestHandler):
         pass
 
 
-def _answer(form: dict[str, str]) -> list[dict[str, Any]]:
+def _answer(form: dict[str, str], series: Mapping[str, _Series]) -> list[dict[str, Any]]:
     names, instance = re.fullmatch(r'\{__name__=~"(.*?)",instance="(.*)"\}', form["query"]).groups()  # type: ignore[union-attr]
     start, end, step = (float(form[key]) for key in ("start", "end", "step"))
     times = [start + n * step for n in range(int((end - start) / step) + 1)]
     found = []
-    for labels, value_at in SERIES:
+    for labels, value_at in series.get(instance, ()):
         values = [[round(t, 3), str(value_at(t)).replace("nan", "NaN")] for t in times if value_at(t) is not None]
-        if re.fullmatch(names, labels["__name__"]) and instance == "b1:7071" and values:
+        if re.fullmatch(names, labels["__name__"]) and values:
             found.append({"metric": {**labels, "instance": instance, "job": "kafka"}, "values": values})
     return found
 
@@ -78,6 +81,7 @@ class _Listening(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Server)
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.series: Mapping[str, _Series] = {"b1:7071": SERIES}
         self.freed = threading.Event()
 
     @property
@@ -95,12 +99,20 @@ def prometheus() -> Iterator[_Listening]:
     server.server_close()
 
 
-def ask(*urls: str, hour: datetime = PAST, match: str = 'instance="b1:7071"') -> list[dict[str, Any]]:
-    """Rows of the source, read here instead of in a Spark task."""
-    jvm = {"cluster": "demo", "role": "broker", "app": None, "protocol": "prometheus_api", "timeout_seconds": 1}
+def ask(
+    *urls: str,
+    hour: datetime = PAST,
+    match: str = 'instance="b1:7071"',
+    matches: list[str] | None = None,
+    role: str = "broker",
+    timeout_seconds: float = 1,
+) -> list[dict[str, Any]]:
+    """Rows of the source, read here instead of in a Spark task; `matches`: one for each address."""
+    jvm = {"cluster": "demo", "role": role, "app": None, "protocol": "prometheus_api"}
+    jvm |= {"timeout_seconds": timeout_seconds, "has_credentials": False}
     endpoints = [
-        {**jvm, "address": f"{url}{{{match}}}" if match else url, "match": match, "has_credentials": False}
-        for url in urls
+        {**jvm, "address": f"{url}{{{match}}}" if match else url, "match": match}
+        for url, match in zip(urls, matches or [match] * len(urls), strict=True)
     ]
     options = {"endpoints": json.dumps(endpoints), "hour": hour.isoformat()}
     options |= {"samples": "2", "sample_seconds": "0.1", "partitions": "1"}
@@ -130,6 +142,31 @@ def test_a_past_hour_is_read_whole(prometheus: _Listening) -> None:
     assert {row["process_started_at"].timestamp() for row in rows} == {RESTART}
     assert {row["endpoint"] for row in rows} == {prometheus.url + '{instance="b1:7071"}'}
     assert [path for path, _ in prometheus.asked] == ["/api/v1/query_range"] * 2
+
+
+def test_many_machines_of_one_server(prometheus: _Listening) -> None:
+    """Each has its own series; those that the server doesn't know are a gap each and cost the others nothing."""
+    machines = [f"m{number}:9100" for number in range(60)]
+    prometheus.series = {
+        f"m{number}:9100": [
+            ({"__name__": "node_boot_time_seconds"}, lambda _: RESTART),
+            ({"__name__": "node_memory_MemTotal_bytes"}, lambda _, number=number: float(number)),
+            ({"__name__": "node_cpu_seconds_total", "cpu": "0", "mode": "user"}, lambda t: t - RESTART),
+        ]
+        for number in range(50)
+    }
+    rows = ask(
+        *[prometheus.url] * 60,
+        timeout_seconds=30,
+        matches=[f'instance="{machine}"' for machine in machines],
+        role="node",
+    )
+    totals = {row["endpoint"]: row["value"] for row in rows if row["metric"] == "physical_memory_bytes"}
+    assert totals == {f'{prometheus.url}{{instance="m{number}:9100"}}': number for number in range(50)}
+    assert sorted(row["endpoint"] for row in rows if row["gap"]) == sorted(
+        f'{prometheus.url}{{instance="{machine}"}}' for machine in machines[50:]
+    )
+    assert {row["process_started_at"].timestamp() for row in rows if not row["gap"]} == {RESTART}
 
 
 def test_hours_join(prometheus: _Listening) -> None:
