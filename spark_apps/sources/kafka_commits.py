@@ -6,7 +6,8 @@ Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (its metad
 skipped because its layout isn't one of those below.
 Can't see: commits that compaction has dropped (closed segments only), groups that commit elsewhere.
 
-Keys: version 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol (its epoch is its generation).
+Keys: version 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol, 17 one of Kafka Streams' own (their
+epoch is their generation).
 Values of commits: version 0 to 3 with a plain metadata string, 4 with a compact one and tagged fields behind.
 Keys repeat and are decoded once each; values are decoded in bulk.
 """
@@ -44,7 +45,7 @@ from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
 _RECORDS_PER_BATCH = 20_000
 _SILENCE_SECONDS = 15  # a dead leader is replaced within 9 s by default
 _KEYS_KEPT = 1_000_000
-_COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEY = (0, 1), 2, 3
+_COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEYS = (0, 1), 2, (3, 17)
 _READ_FAST = {
     "enable.partition.eof": True,
     "enable.auto.commit": False,
@@ -269,7 +270,7 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
     is_commit = np.isin(version, _COMMIT_KEYS)
     offset, committed_ms, commit_fits = _commit_values(data, start, length, is_commit & (length > 0))
     generation, group_fits = _group_values(data, start, length, version)
-    is_group, is_removed = np.isin(version, (_GROUP_KEY, _NEW_GROUP_KEY)), length < 0
+    is_group, is_removed = np.isin(version, (_GROUP_KEY, *_NEW_GROUP_KEYS)), length < 0
     kind = np.select(
         [is_commit & is_removed, is_commit & commit_fits, group_fits, is_group & is_removed],
         [_TOMBSTONE, _COMMIT, _GROUP, _GROUP_TOMBSTONE],
@@ -299,7 +300,7 @@ _NO_KEY = {"version": -1, "group_id": None, "topic": None, "partition": None}
 def _decode_key(key: bytes | None) -> dict[str, Any]:
     try:
         (version,) = struct.unpack_from(">h", key or b"")
-        if version not in (*_COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEY):
+        if version not in (*_COMMIT_KEYS, _GROUP_KEY, *_NEW_GROUP_KEYS):
             return _NO_KEY
         group_id, at = _string(key or b"", 2)
         if version not in _COMMIT_KEYS:
@@ -372,6 +373,6 @@ def _group_values(
     """Generation of group metadata: classic v0-v3 behind the protocol type, newer v0 right behind the version."""
     value_version = _integers(data, start, 2)
     classic = (version == _GROUP_KEY) & (length > 0) & (value_version >= 0) & (value_version <= 3)
-    newer = (version == _NEW_GROUP_KEY) & (length > 0) & (value_version == 0)
+    newer = np.isin(version, _NEW_GROUP_KEYS) & (length > 0) & (value_version == 0)
     at = start + np.where(classic, 4 + np.maximum(_integers(data, start + 2, 2), 0), 2)
     return _integers(data, at, 4), (classic | newer) & (at + 4 <= start + length)

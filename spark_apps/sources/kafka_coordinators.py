@@ -20,8 +20,10 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
+from streamwarden.config import KafkaCluster
 
 from spark_apps.sources.kafka_client import ANSWER_SECONDS, Connection, cluster_named
+from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
 OFFSETS_TOPIC = "__consumer_offsets"
 PATIENCE_SECONDS = 20
@@ -50,9 +52,10 @@ Read = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Groups:
-    """Protocol (classic, consumer) by group, and why there may be more of them."""
+    """Protocol (classic, consumer) by group, state by group of Streams applications, why there may be more of them."""
 
     protocols: dict[str, str]
+    streams: dict[str, str]
     gaps: list[str]
 
 
@@ -86,7 +89,20 @@ def list_groups(connection: Connection, deadline: float) -> Groups:
     name = connection.cluster.name
     gaps = [f"{connection.gap(error)} A broker doesn't list the groups it coordinates." for error in listing.errors]
     gaps += [f"refused: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader to list its groups." for p in leaderless]
-    return Groups(protocols, sorted(set(gaps)))
+    return Groups(protocols, {} if gaps else _streams_groups(connection.cluster), sorted(set(gaps)))
+
+
+def _streams_groups(cluster: KafkaCluster) -> dict[str, str]:
+    """Groups of the protocol that is Kafka Streams' own (KIP-1071), which confluent-kafka leaves out of its listings.
+
+    Where they can't be had it is no gap: of those that commit the history tells, and that nobody listed them.
+    """
+    try:
+        with second_client(cluster) as client:
+            listed = client.list_groups()
+    except CannotAsk:
+        return {}
+    return {group["group_id"]: group["group_state"].upper() for group in listed if group.get("group_type") == "streams"}
 
 
 def ask_groups(

@@ -1,7 +1,8 @@
 """Consumer groups of Kafka clusters, of the classic and of the newer protocol: state, members, hosts, assignments.
 
 Reads: ListGroups and DescribeGroups, by coordinator. Needs: Describe on the cluster or on the groups. Can't see:
-consumers that assign partitions themselves and commit nothing.
+consumers that assign partitions themselves and commit nothing; members of groups of Kafka Streams' own protocol; share
+groups, which commit no offsets.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class GroupsReader(ClusterReader):
             row = known | {"group_id": group, "protocol": protocol}
             gap = {"resource": f"{name} group {group}", "gap": refused.get(group)}
             rows.append(row | (gap if group in refused else described[group]))
+        rows += [known | {"group_id": g, "protocol": "streams", "state": s} for g, s in listed.streams.items()]
         yield from self.batches(rows or [known])
 
 

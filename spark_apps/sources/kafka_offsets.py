@@ -62,7 +62,7 @@ class OffsetsReader(ClusterReader):
         name = connection.cluster.name
         deadline = time.monotonic() + PATIENCE_SECONDS
         listed = list_groups(connection, deadline)
-        rows, refused = committed_offsets(name, list(listed.protocols), deadline)
+        rows, refused = committed_offsets(name, [*listed.protocols, *listed.streams], deadline)
         gaps = [self.gap_row(name, f"{name} groups", gap) for gap in listed.gaps]
         gaps += [self.gap_row(name, f"{name} group {g}", gap) | {"group_id": g} for g, gap in refused.items()]
         yield from self.batches(self._with_clock(gap | {"kind": "committed"}) for gap in gaps)

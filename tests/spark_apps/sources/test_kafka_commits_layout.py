@@ -41,13 +41,15 @@ def test_a_record_seen_on_kafka_4_3() -> None:
     assert row["committed_at"] == datetime(2026, 11, 21, 5, 19, 55, 347000, UTC)
 
 
-def test_group_metadata_of_both_protocols_and_what_was_removed() -> None:
-    keys = [group_key("g"), group_key("new", 3), commit_key("g", "t", 1), group_key("g")]
-    values = [group_value(17), bytes.fromhex("0000000000020100083e9a8651c9cf7b7a"), None, None]
+def test_group_metadata_of_all_protocols_and_what_was_removed() -> None:
+    keys = [group_key("g"), group_key("new", 3), group_key("app", 17), commit_key("g", "t", 1), group_key("g")]
+    newer, streams = "0000000000020100083e9a8651c9cf7b7a", "00000000000253a07a3f94b8383c0200040000000001190200"
+    values = [group_value(17), bytes.fromhex(newer), bytes.fromhex(streams), None, None]
     rows = decode(keys, values).to_pylist()
     assert [(r["kind"], r["group_id"], r["generation"]) for r in rows] == [
         ("group", "g", 17),
         ("group", "new", 2),
+        ("group", "app", 2),
         ("tombstone", "g", None),
         ("group_tombstone", "g", None),
     ]
