@@ -22,6 +22,9 @@ from spark_apps.sources.kafka_client import (
     Connection,
 )
 
+TOPICS_PER_REQUEST = 1000
+"""A broker writes some thirty settings of each: all of a large cluster's in one answer would outlast the time-out."""
+
 
 class TopicsReader(ClusterReader):
     """See the module."""
@@ -79,10 +82,12 @@ def _configs(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[
     """Configs by topic, and the reason where some couldn't be had. Sensitive values come as null from the broker."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     refusal: str | None = None
-    if not topics:
-        return found, refusal
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    for resource, future in connection.admin.describe_configs(resources, request_timeout=ANSWER_SECONDS).items():
+    futures: dict[ConfigResource, Any] = {}
+    for i in range(0, len(resources), TOPICS_PER_REQUEST):
+        some = resources[i : i + TOPICS_PER_REQUEST]
+        futures |= connection.admin.describe_configs(some, request_timeout=ANSWER_SECONDS)
+    for resource, future in futures.items():
         try:
             found[resource.name] = {
                 entry.name: {"value": entry.value, "source": ConfigSource(entry.source).name.lower()}
