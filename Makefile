@@ -19,7 +19,7 @@ test: setup ## Run every test, two files at a time, fast ones first (ARGS=… fo
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: setup ## Run the tests that need no JVM, browser or Airflow (< 60 s)
-	@$(PYTHON) -m pytest -m "not slow" $(ARGS)
+	@$(PYTHON) -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Lint, types, SQL style, stale docs
 	@ruff check . && ruff format --check .

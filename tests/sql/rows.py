@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,16 +19,13 @@ NEUTRAL = {
     "boolean": False,
 }
 
+_COLUMNS: dict[str, Sequence[sa.Row[Any]]] = {}
+"""By table: asked once, as all databases of a test run have the same."""
+
 
 def insert_row(connection: sa.Connection, table: str, row: dict[str, Any]) -> None:
     """Inserts a row; columns that must have a value and aren't named get a neutral one."""
-    schema, relation = table.split(".")
-    columns = connection.execute(
-        sa.text("""
-            select column_name, data_type, is_nullable, column_default from information_schema.columns
-            where table_schema = :schema and table_name = :relation and is_identity = 'NO'"""),
-        {"schema": schema, "relation": relation},
-    ).all()
+    columns = _COLUMNS.get(table) or _COLUMNS.setdefault(table, _columns(connection, table))
     kinds = {name: kind for name, kind, _, _ in columns}
     assert kinds, f"no table {table}"
     if "hour" not in kinds:
@@ -43,3 +41,13 @@ def insert_row(connection: sa.Connection, table: str, row: dict[str, Any]) -> No
     names = ", ".join(f'"{name}"' for name in values)
     binds = ", ".join(f"cast(:{name} as {kinds[name]})" for name in values)
     connection.execute(sa.text(f"insert into {table} ({names}) values ({binds})"), values)
+
+
+def _columns(connection: sa.Connection, table: str) -> Sequence[sa.Row[Any]]:
+    schema, relation = table.split(".")
+    return connection.execute(
+        sa.text("""
+            select column_name, data_type, is_nullable, column_default from information_schema.columns
+            where table_schema = :schema and table_name = :relation and is_identity = 'NO'"""),
+        {"schema": schema, "relation": relation},
+    ).all()

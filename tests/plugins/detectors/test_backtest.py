@@ -16,7 +16,7 @@ from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, parse_settings
 from streamwarden.errors import StreamwardenError
 
-from tests.plugins.test_cli import streamwarden
+from tests.plugins.test_cli import in_this_process
 from tests.sql.rows import insert_row
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -257,6 +257,6 @@ def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: s
 
 def command(warehouse_url: str, folder: Path, *arguments: str) -> Any:
     (folder / "s.yaml").write_text("")
-    return streamwarden(
+    return in_this_process(
         "backtest", *arguments, **{CONFIG_ENV: str(folder / "s.yaml"), "STREAMWARDEN_WAREHOUSE_URL": warehouse_url}
     )

@@ -13,7 +13,7 @@ from streamwarden.errors import StreamwardenError
 from streamwarden.tickets import deliver, mute, reconcile, unmute
 from streamwarden.tickets.muting import find
 
-from tests.plugins.test_cli import streamwarden
+from tests.plugins.test_cli import in_this_process
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
 
 LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
@@ -23,7 +23,7 @@ LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
 def command(warehouse_url: str, tmp_path: Path) -> Any:
     (tmp_path / "s.yaml").write_text("")
     environment = {CONFIG_ENV: str(tmp_path / "s.yaml"), "STREAMWARDEN_WAREHOUSE_URL": warehouse_url, "USER": "vera"}
-    return lambda *arguments: streamwarden("tickets", *arguments, **environment)
+    return lambda *arguments: in_this_process("tickets", *arguments, **environment)
 
 
 def well(done: subprocess.CompletedProcess[str]) -> str:
