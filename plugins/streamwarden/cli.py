@@ -77,6 +77,8 @@ def run(
     if unknown := set(apps or []) - set(APPS):
         raise StreamwardenError(f"--app {min(unknown)}: no such app; there are: {', '.join(APPS)}.")
     begun = datetime.now(UTC)
+    if start > begun:
+        raise StreamwardenError(f"--hour {hour}: hasn't begun.")
     out.print(f"Hour {start:%Y-%m-%d %H:%M} UTC")
 
     def progress(step: str, what: str, went_well: bool) -> None:

@@ -291,8 +291,13 @@ def _load(path: Path, _mtime_ns: int) -> Config:
         raise StreamwardenError(
             f"{path}: no such config file. Copy streamwarden.example.yaml there, or set {CONFIG_ENV}."
         ) from None
+    except OSError as error:
+        raise StreamwardenError(f"{path}: can't be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise StreamwardenError(f"{path}: not text in UTF-8; save it as that.") from None
     except yaml.YAMLError as error:
-        raise StreamwardenError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        told = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
+        raise StreamwardenError(f"{path}: not YAML: {told}") from None
     if raw is not None and not isinstance(raw, dict):
         raise StreamwardenError(f"{path}: the file must hold keys and values, not a {type(raw).__name__}.")
     try:
@@ -308,7 +313,9 @@ def _describe(error: Any) -> str:
     value = error["input"]
     secret = "password" in key or "client" in key
     shown = "" if secret or isinstance(value, dict | list | BaseModel) else f" (value: {value!r})"
-    return f"{key}: {error['msg'].removeprefix('Value error, ')}{shown}".removeprefix(": ")
+    # YAML reads 012345678901 as an octal number, and no as false.
+    cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
+    return f"{key}: {error['msg'].removeprefix('Value error, ')}{cure}{shown}".removeprefix(": ")
 
 
 def _fill_in(value: Any, path: Path, key: str) -> Any:

@@ -41,7 +41,9 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
         ),
         ("tickets: {sink: roundup}", "needs `url`"),
         ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "cluster name used twice: a"),
-        ("a: [", "not YAML"),
+        ("a: [", "not YAML: while parsing a flow node"),
+        ("a: [", "at line 1, column 5"),
+        ("aws: [{account: 111122223333, regions: [x]}]", "aws.0.account: Input should be a valid string: write it"),
         ("- a", "must hold keys and values, not a list"),
         ("ui_url: ${NOT_SET_ANYWHERE}", "ui_url: environment variable NOT_SET_ANYWHERE is not set"),
     ],
@@ -53,6 +55,14 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str, told: str) -> None:
     assert str(error.value).startswith(str(file))
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(StreamwardenError, match=r": can't be read: Is a directory\.$"):
+        load_config(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes("ui_url: größe".encode("latin-1"))
+    with pytest.raises(StreamwardenError, match=r"latin\.yaml: not text in UTF-8"):
+        load_config(tmp_path / "latin.yaml")
 
 
 def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
