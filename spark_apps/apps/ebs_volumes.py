@@ -621,11 +621,9 @@ def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
 def _volume_columns(facts: DataFrame) -> DataFrame:
     """The table's columns."""
     balance, earned, credits = (f.col(c) for c in ("burst_balance_last_percent", "earned_per_second", "bucket_credits"))
-    # The model reconciled with BurstBalance. Columns of their own, as more than one of the others is made from them.
-    modelled, cost = f.col("modelled_balance_last_percent"), f.col("cost_ratio")
-    facts = facts.withColumn(
-        "modelled_balance_last_percent", ebs.modelled_balance_percent(f.col("points"), earned, credits)
-    ).withColumn("cost_ratio", ebs.cost_ratio(f.col("points"), modelled, credits))
+    # The model reconciled with BurstBalance: a column of its own, as others are made from it for each point.
+    facts = facts.withColumn("cost_ratio", ebs.cost_ratio(f.col("points"), earned, credits))
+    cost = f.col("cost_ratio")
     spent = (f.col("spent_now"), f.get("spent", f.lit(0)), f.get("spent", f.lit(1)))
     now, light, heavy = (rate * cost for rate in spent)
     light = f.when(light > earned, light)
@@ -658,7 +656,7 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
         *("queue_length_mean", "queue_length_max", "read_latency_ms", "write_latency_ms"),
         *ebs.LIMITS,
         *("burst_balance_min_percent", "burst_balance_last_percent"),
-        modelled,
+        ebs.modelled_balance_percent(f.col("points"), earned, credits).alias("modelled_balance_last_percent"),
         f.when(credits.isNotNull(), (earned - now) * 3600).alias("credits_per_hour"),
         f.when(credits.isNotNull(), f.round(draining_seconds / 60).cast("int")).alias("minutes_draining"),
         until_empty(now).alias("hours_to_exhaustion"),

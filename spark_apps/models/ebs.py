@@ -6,6 +6,8 @@ SSD I/O counts in pieces of 256 KiB. A gp2 bucket holds 5,400,000 credits of one
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
@@ -91,7 +93,6 @@ def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Col
     Args:
         points: array of struct<at, period_seconds, spent, balance> in order of time.
     """
-    first, last, since = _between_balances(points)
 
     def step(balance: Column, p: Column) -> Column:
         change = (earned - p.spent) * p.period_seconds / bucket_credits * 100
@@ -99,28 +100,58 @@ def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Col
         is_known = balance.isNotNull() & change.isNotNull()
         return f.when(is_known, f.least(f.lit(100.0), f.greatest(f.lit(0.0), balance + change)))
 
-    seconds = f.aggregate(since, f.lit(0).cast("bigint"), lambda total, p: total + p.period_seconds)
-    is_whole = seconds == f.unix_timestamp(last.at) - f.unix_timestamp(first.at)
-    return f.when(is_whole, f.aggregate(since, first.balance, step))
+    def modelled(first: Column, last: Column, since: Column) -> Column:
+        return f.when(_is_whole(first, last, since), f.aggregate(since, first.balance, step))
+
+    return _between_balances(points, lambda known: f.get(known, f.lit(0)), modelled)
 
 
-def cost_ratio(points: Column, modelled: Column, bucket_credits: Column) -> Column:
-    """What the bucket paid over what `spent` says, where BurstBalance fell that much lower than modelled; else 1.
+def cost_ratio(points: Column, earned: Column, bucket_credits: Column) -> Column:
+    """What the bucket paid over what `spent` says, since BurstBalance was highest; 1 where the two differ by little.
 
-    On HDD what isn't sequential counts as 1 MiB however small it is, and CloudWatch doesn't tell what was.
+    On HDD what isn't sequential counts as 1 MiB however small it is, and CloudWatch doesn't tell what was. A full
+    bucket earns nothing, so what it paid is known only from when it began to fall.
     """
-    _, last, since = _between_balances(points)
-    spent = f.aggregate(since, f.lit(0.0), lambda total, p: total + p.spent * p.period_seconds)
-    unexplained = modelled - last.balance
-    ratio = 1 + unexplained / 100 * bucket_credits / f.nullif(spent, f.lit(0.0))
-    return f.coalesce(f.when(unexplained >= TELLING_PERCENT, ratio), f.lit(1.0))
+
+    def highest(known: Column) -> Column:
+        # Structs compare by their fields in order: the highest balance, and of these the last.
+        return f.array_max(f.transform(known, lambda p: f.struct(p.balance, p.at)))
+
+    def ratio(peak: Column, last: Column, since: Column) -> Column:
+        counted = f.aggregate(since, f.lit(0.0), lambda total, p: total + p.spent * p.period_seconds)
+        seconds = f.unix_timestamp(last.at) - f.unix_timestamp(peak.at)
+        paid = earned * seconds + (peak.balance - last.balance) / 100 * bucket_credits
+        tells = _is_whole(peak, last, since) & (paid - counted >= TELLING_PERCENT / 100 * bucket_credits)
+        return f.when(tells, paid / f.nullif(counted, f.lit(0.0)))
+
+    return f.coalesce(_between_balances(points, highest, ratio), f.lit(1.0))
 
 
-def _between_balances(points: Column) -> tuple[Column, Column, Column]:
-    """The first and the last point with a BurstBalance, and what came after the first up to the last."""
-    known = f.filter(points, lambda p: p.balance.isNotNull())
-    first, last = f.get(known, f.lit(0)), f.get(known, f.size(known) - 1)
-    return first, last, f.filter(points, lambda p: (p.at > first.at) & (p.at <= last.at))
+def _between_balances(
+    points: Column, start: Callable[[Column], Column], judge: Callable[[Column, Column, Column], Column]
+) -> Column:
+    """`judge` of the point where `start` begins, the last one with a BurstBalance, and all after the first up to it."""
+
+    def judged(known: Column) -> Column:
+        ends = f.struct(start(known).alias("first"), f.get(known, f.size(known) - 1).alias("last"))
+        return _let(ends, lambda e: _let(_between(points, e.first, e.last), lambda s: judge(e.first, e.last, s)))
+
+    return _let(f.filter(points, lambda p: p.balance.isNotNull()), judged)
+
+
+def _between(points: Column, first: Column, last: Column) -> Column:
+    return f.filter(points, lambda p: (p.at > first.at) & (p.at <= last.at))
+
+
+def _is_whole(first: Column, last: Column, since: Column) -> Column:
+    """Whether no point between is missing."""
+    seconds = f.aggregate(since, f.lit(0).cast("bigint"), lambda total, p: total + p.period_seconds)
+    return seconds == f.unix_timestamp(last.at) - f.unix_timestamp(first.at)
+
+
+def _let(value: Column, use: Callable[[Column], Column]) -> Column:
+    """`use` of a value that is made once: in another lambda it would be made anew for each element."""
+    return f.get(f.transform(f.array(value), use), f.lit(0))
 
 
 def median(values: Column) -> Column:

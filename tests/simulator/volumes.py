@@ -367,7 +367,7 @@ DECOYS = {
 
 def _label(fleet: Fleet) -> None:
     for volume in fleet.world.volumes.values():
-        held = _held_back(fleet, volume)
+        held, instance_over = _held_back(fleet, volume)
         meant = fleet.causes.get(volume.volume_id, [])
         kind = fleet.kinds.get(volume.volume_id, "beside a fault" if meant else "healthy")
         fleet.truth.decoys[volume.volume_id] = kind
@@ -387,22 +387,28 @@ def _label(fleet: Fleet) -> None:
                 continue
             fleet.truth.faults.append(Fault(volume.volume_id, kind, cause, due, end, start if meant_at else None))
             told.add(cause)
+        # Neither: its instance was at its limit, and of the share that it lost it felt little.
+        beside = [at for v in fleet.world._unit_of(volume).volumes for at in fleet.causes.get(v.volume_id, [])]
+        for first, last, minutes in _spans(instance_over):
+            start, end = START + first * MINUTE, START + last * MINUTE
+            if minutes > HARMLESS:
+                began = max((at for at in beside if at <= start), default=start)
+                fleet.truth.unclear.append((volume.volume_id, began, end))
 
 
-def _held_back(fleet: Fleet, volume: Volume) -> np.ndarray:
-    """Minutes in which the volume did less than it was asked to, for whatever reason."""
+def _held_back(fleet: Fleet, volume: Volume) -> tuple[np.ndarray, np.ndarray]:
+    """Minutes in which the volume did less than it was asked to, for whatever reason; and its instance."""
     unit = fleet.world._unit_of(volume)
     row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
-    held = []
+    held, over = [], []
     for day in range(first, first + fleet.scenario.days):
         figures, instance = unit.day(day)
         mine = figures[row]
+        of_instance = instance.iops_exceeded + instance.bytes_exceeded if instance else np.zeros(len(mine.queue))
         exceeded = np.nan_to_num(mine.iops_exceeded) + np.nan_to_num(mine.bytes_exceeded) + np.nan_to_num(mine.stalled)
-        if instance is not None:
-            waits = np.nan_to_num(mine.queue) >= 1
-            exceeded = exceeded + (instance.iops_exceeded + instance.bytes_exceeded) * waits
-        held.append(exceeded > 0)
-    return np.concatenate(held)
+        held.append(exceeded + of_instance * (np.nan_to_num(mine.queue) >= 1) > 0)
+        over.append(of_instance > 0)
+    return np.concatenate(held), np.concatenate(over)
 
 
 def _spans(held: np.ndarray) -> Iterator[tuple[int, int, int]]:

@@ -14,7 +14,8 @@ params:
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
   part_percent: {default: 10, unit: "%", why: "a volume that does less of what its instance sustains isn't what drains it"}
   habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
-  habit_percent: {default: 10, unit: "%", why: "a bucket that was this near to where it is now was as low"}
+  habit_percent: {default: 3, unit: "%", why: "a bucket that was this near to where it is now was as low; one that overran is lower"}
+  habit_burn_ratio: {default: 0.75, unit: ratio, why: "of what it burns now; a load that was lighter is no habit"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
 rule: |
   A volume lives within three limits: its IOPS and its throughput, which for gp2, st1 and sc1 are those of the burst while
@@ -27,8 +28,8 @@ rule: |
   or its instance's own burst will. The bucket is simulated from the operations of each minute (what is spent above what
   is earned), starts from BurstBalance, and pays what BurstBalance says where that falls faster. The hour as a whole must
   have drained it; a load that is newer counts when it was there in draining_minutes of the last 15 and soon_hours are
-  left. A batch that drained it as far on habit_days of the last week, within an hour of this one, and never emptied it,
-  is a habit and no warning.
+  left. A batch that drained it as fast and as far on habit_days of the last week, within an hour of this time, and
+  never emptied it, is a habit and no warning.
 
   A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
 open_after_hours: 1
@@ -193,31 +194,41 @@ judged as (
   from measured
 ),
 
--- Days on which it was as low about this hour, went on draining, and refilled before it was empty: a nightly batch,
--- that doesn't begin on the minute.
+-- Days on which it burnt as fast within an hour of this time, was as low as now, and refilled before it was empty: a
+-- nightly batch, which needn't begin on the minute.
 habit as (
   select
-    j.account,
-    j.region,
-    j.volume_id,
-    count(distinct days_ago) as habit_days,
-    min(least(was.burst_balance_min_percent, later.lowest_percent)) as habit_lowest_percent
-  from judged as j
-  cross join generate_series(1, 7) as days_ago
-  cross join generate_series(-1, 1) as hours_off
-  inner join metrics.volume_hourly as was
-    on j.account = was.account and j.region = was.region and j.volume_id = was.volume_id
-    and was.hour = cast(:hour as timestamptz) - make_interval(days => days_ago, hours => hours_off)
-    and was.credits_per_hour < 0
-    and was.burst_balance_last_percent <= j.burst_balance_last_percent + :habit_percent
-  cross join lateral (
-    select min(m.burst_balance_min_percent) as lowest_percent
-    from metrics.volume_hourly as m
-    where m.account = was.account and m.region = was.region and m.volume_id = was.volume_id
-    and m.hour > was.hour and m.hour <= was.hour + make_interval(hours => ceil(j.hours_to_exhaustion)::int)
-  ) as later
-  where j.will_be_empty and later.lowest_percent is not null
-  group by j.account, j.region, j.volume_id
+    account,
+    region,
+    volume_id,
+    count(*) as habit_days,
+    min(lowest_percent) as habit_lowest_percent
+  from (
+    select
+      j.account,
+      j.region,
+      j.volume_id,
+      j.burst_balance_last_percent + :habit_percent >= min(was.burst_balance_min_percent) as was_as_low,
+      bool_or(was.credits_per_hour <= :habit_burn_ratio * j.credits_per_hour) as burnt_as_fast,
+      count(later.lowest_percent) > 0 as went_on,
+      min(least(was.burst_balance_min_percent, later.lowest_percent)) as lowest_percent
+    from judged as j
+    cross join generate_series(1, 7) as days_ago
+    inner join metrics.volume_hourly as was
+      on j.account = was.account and j.region = was.region and j.volume_id = was.volume_id
+      and was.hour >= cast(:hour as timestamptz) - make_interval(days => days_ago, hours => 1)
+      and was.hour <= cast(:hour as timestamptz) - make_interval(days => days_ago, hours => -1)
+    cross join lateral (
+      select min(m.burst_balance_min_percent) as lowest_percent
+      from metrics.volume_hourly as m
+      where m.account = was.account and m.region = was.region and m.volume_id = was.volume_id
+      and m.hour > was.hour and m.hour <= was.hour + make_interval(hours => ceil(j.hours_to_exhaustion)::int)
+    ) as later
+    where j.will_be_empty
+    group by j.account, j.region, j.volume_id, j.burst_balance_last_percent, days_ago
+  ) as day
+  where was_as_low and burnt_as_fast and went_on
+  group by account, region, volume_id
 ),
 
 accustomed as (
@@ -553,5 +564,6 @@ select
     format('volume:%s', volume_id),
     case when instance_id is not null then format('instance:%s', instance_id) end,
     case when application is not null then format('app:%s', application) end
-  ], null)) as touches
+  ], null)) as touches,
+  coalesce(state <> 'in-use', false) or instance_id is null or volume_type = 'standard' as nothing_to_judge
 from advice_words

@@ -163,28 +163,33 @@ def test_an_exhausted_ten_gib_volume_takes_fifteen_hours_to_refill_and_half_an_h
 
 
 def test_what_the_bucket_paid_beyond_what_is_counted_is_a_ratio(spark: SparkSession) -> None:
-    start = datetime(2026, 1, 5, tzinfo=UTC)
+    start, earned, credits = datetime(2026, 1, 5, tzinfo=UTC), 100.0, 5.4e6
 
-    def hour(spent: float, *balances: float) -> list[tuple[datetime, int, float, float | None]]:
-        ends = {0: balances[0], 60: balances[-1]}
-        return [(start + timedelta(minutes=i), 60, spent, ends.get(i)) for i in range(61)]
+    def hour(spent: float, cost: float, *, calm: int = 0, unit: int = 0) -> list[tuple[datetime, int, float, float]]:
+        """Full, for `calm` minutes hardly used, then a load of which each operation costs so much."""
+        balance, points = 100.0, []
+        for minute in range(61):
+            rate = spent if minute > calm else 5.0
+            balance = _plain(balance, [rate * cost], earned, credits)
+            points.append((start + timedelta(minutes=minute), 60, rate, round(balance, unit)))
+        return points
 
-    torn = hour(400.0, 90.0, 40.0)[:30] + hour(400.0, 90.0, 40.0)[31:]
-    # 400 a second on a baseline of 100 takes 20 % of 5,400,000 in an hour.
+    torn = [point for minute, point in enumerate(hour(50.0, 16.0)) if minute != 30]
+    late = [(at, s, x, None if minute > 55 else b) for minute, (at, s, x, b) in enumerate(hour(50.0, 16.0, calm=35))]
     cases = {
-        "as counted": (hour(400.0, 90.0, 70.0), 1.0),
-        "rounded": (hour(400.0, 90.0, 69.0), 1.0),
-        "twice as much": (hour(400.0, 90.0, 70 - 400 * 3600 / 54_000), 2.0),
-        "less than counted": (hour(400.0, 90.0, 80.0), 1.0),
-        "nothing counted": (hour(0.0, 90.0, 50.0), 1.0),
+        "as counted": (hour(800.0, 1.0, unit=3), 1.0),
+        "rounded to whole percents": (hour(800.0, 1.0), 1.0),
+        "sixteen times as much": (hour(50.0, 16.0, unit=3), 16.0),
+        "the same since 25 minutes, BurstBalance late": (late, 16.0),
+        "cheaper than counted": (hour(800.0, 0.5), 1.0),
         "a minute missing": (torn, 1.0),
-        "no BurstBalance": ([(at, s, x, None) for at, s, x, _ in hour(400.0, 90.0)], 1.0),
+        "no BurstBalance": ([(at, s, x, None) for at, s, x, _ in hour(50.0, 16.0)], 1.0),
+        "nothing counted": ([(at, s, 0.0, b) for at, s, _, b in hour(50.0, 16.0)], 1.0),
     }
     frame = spark.createDataFrame([(name, points) for name, (points, _) in cases.items()], f"name string, {POINTS}")
-    modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6))
-    ratio = ebs.cost_ratio(f.col("points"), modelled, f.lit(5.4e6)).alias("ratio")
+    ratio = ebs.cost_ratio(f.col("points"), f.lit(earned), f.lit(credits)).alias("ratio")
     got = {row["name"]: row.ratio for row in frame.select("name", ratio).collect()}
-    assert got == pytest.approx({name: expected for name, (_, expected) in cases.items()})
+    assert got == pytest.approx({name: expected for name, (_, expected) in cases.items()}, rel=0.1)
 
 
 def test_ssd_counts_operations_or_pieces_of_256_kib_and_hdd_counts_bytes(spark: SparkSession) -> None:
