@@ -3,7 +3,8 @@
 Consumers at the log's end are served from the page cache. A disk is read when somebody wants what isn't there any more:
 that is a rogue when nobody commits for it, and a decoy when a known group lags or was rewound, a store is restored, a
 replica is filled, or the broker's own housekeeping reads. Every cluster lives through one such event after the other;
-some have a nightly backfill, several disks a broker, or readers at the log's end that never commit.
+some have a nightly backfill, several disks a broker, readers at the log's end that never commit, or a group that
+nobody runs any more and whose lag explains nothing.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ BROKERS, PARTITIONS, REPLICAS = 3, 3, 3
 RETENTION = timedelta(days=3)
 JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
 """When a run reads those, after the end of its hour."""
-COMMIT_EVERY, LAST_COMMIT = 5 * MINUTE, timedelta(seconds=5)
-"""Groups commit every 5 s, the default; of those only some are written down, and the hour's last."""
+COMMIT_EVERY, FIRST_COMMIT, LAST_COMMIT = 5 * MINUTE, timedelta(seconds=5), timedelta(seconds=5)
+"""Groups commit every 5 s, the default; of those only some are written down: the first of all, and the hour's last."""
 SEEN = 10
 """Minutes of an hour that an event must fill before that hour has to tell."""
 CONTROL_HOURS = 3
 USUAL_HOURS = 26
 """Of what topics were sent before, as far as detectors need it to call something usual."""
 NIGHT, NIGHTS_BEFORE = 2 * HOUR, 28
-MEMORY = 32 * GIB
+MEMORY, PAGE_CACHE = 32 * GIB, 0.65
+GROUPS, RETIRED = ("billing", "search"), "retired"
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,16 @@ class Cluster:
     """What part of a broker's reads each of its volumes does."""
     has_silent_readers: bool = False
     """Of the first topic, and of the changelog (standbys): always at the log's end, never committing."""
+    has_retired_group: bool = False
+    """Its offsets are still there; it reads nothing."""
     nights: list[Event] = field(default_factory=list)
     """A known backfill each night, also before the days that are simulated."""
     events: list[Event] = field(default_factory=list)
 
     def position(self, group: str, topic: Topic, moment: datetime) -> int:
         """What a group has committed of each partition: near the end, or where an event has brought it."""
+        if group == RETIRED:
+            return topic.end(START - HOUR)
         near = topic.end(moment - timedelta(seconds=2))
         for event in (*self.nights, *self.events):
             if event.group == group and event.topic == topic and event.start <= moment:
@@ -118,6 +124,17 @@ class Cluster:
                 read = event.rate / topic.size / PARTITIONS * (moment - event.start).total_seconds()
                 near = min(near, begun + int(read))
         return near
+
+    def groups(self, topic: Topic, moment: datetime) -> list[str]:
+        """Groups that have committed of a topic by then."""
+        new = {e.group for e in self.events if e.topic == topic and e.group and e.start + FIRST_COMMIT <= moment}
+        return sorted({*GROUPS} | new | ({RETIRED} if self.has_retired_group else set()))
+
+    def begun(self, group: str, topic: Topic) -> datetime:
+        """When it committed of the topic for the first time."""
+        if group in (*GROUPS, RETIRED):
+            return START - RETENTION
+        return min(e.start for e in self.events if e.group == group and e.topic == topic) + FIRST_COMMIT
 
     def sent(self, topic: Topic, moment: datetime) -> float:
         """Bytes of a topic that consumers had by then, since some day before."""
@@ -127,10 +144,20 @@ class Cluster:
         total = readers * topic.bytes_per_second * (moment - START + RETENTION).total_seconds()
         for event in (*self.nights, *self.events):
             if event.topic == topic and event.kind != "replica is filled":
-                # A group reads either there or at the end.
-                beyond = event.rate - (topic.bytes_per_second if event.group else 0)
+                # A group reads either there or at the end, where a new one stays.
+                beyond = event.rate - (topic.bytes_per_second if event.group in GROUPS else 0)
                 total += beyond * event.seconds(moment)
+                if event.group and event.group not in GROUPS:
+                    total += topic.bytes_per_second * max((moment - event.end).total_seconds(), 0)
         return total
+
+    def cold_until(self, event: Event) -> datetime:
+        """When a group that catches up reaches what memory still holds; others never do."""
+        if not event.group:
+            return event.end
+        written = REPLICAS * sum(topic.bytes_per_second for topic in (*self.topics, self.changelog))
+        warm = timedelta(seconds=PAGE_CACHE * BROKERS * MEMORY / written)
+        return event.end - (event.end - event.start) * min(warm / event.back, 1)
 
     def disk(self, broker: int, start: datetime, minutes: int) -> np.ndarray:
         """Bytes that a broker's volume reads in each minute."""
@@ -139,7 +166,7 @@ class Cluster:
         for event in (*self.nights, *self.events):
             if event.kind == "hot reader":
                 continue
-            first, last = ((at - start) / MINUTE for at in (event.start, event.end))
+            first, last = ((at - start) / MINUTE for at in (event.start, self.cold_until(event)))
             inside = np.clip(np.minimum(np.arange(minutes) + 1, last) - np.maximum(np.arange(minutes), first), 0, 1)
             # The kernel reads ahead, and leaders are never quite even.
             read = read + inside * 60 * event.rate / BROKERS * chance.uniform(1.0, 1.15) * (0.85, 1.0, 1.15)[broker]
@@ -169,6 +196,8 @@ ROGUES = (
     "two rogues",
     "rogue beside a lagging group",
     "rogue at night",
+    "rogue in bursts",
+    "rogue for half a day",
 )
 DECOYS = (
     "lagging group",
@@ -178,6 +207,8 @@ DECOYS = (
     "broker's own reads",
     "hot reader",
     "one-minute spike",
+    "new group from the beginning",
+    "slowly lagging group",
 )
 
 
@@ -195,11 +226,13 @@ def build(scenario: Scenario) -> Fleet:
         while moment < scenario.end - 12 * HOUR:
             event = _event(kinds[turn % len(kinds)], cluster, moment + MINUTE * chance.randrange(600), chance)
             turn += 1
-            cluster.events += [event, *_beside(event, cluster, chance)]
-            _label(fleet, cluster, event)
+            events = [event, *_beside(event, cluster, chance)]
+            cluster.events += events
+            ends = max(each.end for each in events)
+            _label(fleet, cluster, event, ends)
             first = start_of_hour(event.start) - HOUR
-            hours |= {first + n * HOUR for n in range(int((event.end - first) / HOUR) + 2)}
-            moment = event.end + 24 * HOUR
+            hours |= {first + n * HOUR for n in range(int((ends - first) / HOUR) + 2)}
+            moment = ends + 24 * HOUR
         hours |= {start_of_hour(night.start) for night in cluster.nights[-2:]}
         hours |= {START + HOUR * chance.randrange(24, scenario.days * 24 - 1) for _ in range(CONTROL_HOURS)}
     return fleet
@@ -216,6 +249,7 @@ def _cluster(number: int, scenario: Scenario, chance: random.Random) -> Cluster:
     if number % 3 == 1:
         cluster.shares = (0.4, 0.3, 0.2, 0.1)
     cluster.has_silent_readers = number % 3 == 2
+    cluster.has_retired_group = number % 3 == 0
     if number % 2 == 0:
         first = _catching_up(
             "nightly backfill", START - NIGHTS_BEFORE * 24 * HOUR + NIGHT, topics[-1], "search", chance
@@ -227,9 +261,12 @@ def _cluster(number: int, scenario: Scenario, chance: random.Random) -> Cluster:
     return cluster
 
 
-def _catching_up(kind: str, start: datetime, topic: Topic, group: str, chance: random.Random) -> Event:
-    """A group reads old records until it has caught up, faster than the topic grows."""
-    back, rate = timedelta(hours=chance.uniform(8, 20)), topic.bytes_per_second * chance.uniform(8, 15)
+def _catching_up(
+    kind: str, start: datetime, topic: Topic, group: str, chance: random.Random, faster: float | None = None
+) -> Event:
+    """A group reads old records until it has caught up, so much faster than the topic grows."""
+    back = timedelta(hours=chance.uniform(8, 20))
+    rate = topic.bytes_per_second * (faster or chance.uniform(8, 15))
     seconds = back.total_seconds() * topic.bytes_per_second / (rate - topic.bytes_per_second)
     return Event(kind, start, start + timedelta(seconds=seconds), rate, topic, group, back)
 
@@ -239,6 +276,9 @@ def _beside(event: Event, cluster: Cluster, chance: random.Random) -> list[Event
     if event.kind == "two rogues":
         others = [topic for topic in cluster.topics if topic != event.topic]
         return [replace(event, rate=event.rate * chance.uniform(0.3, 1.5), topic=chance.choice(others))]
+    if event.kind == "rogue in bursts":
+        every = timedelta(minutes=chance.randint(6, 12))
+        return [replace(event, start=event.start + n * every, end=event.end + n * every) for n in range(1, 12)]
     if event.kind == "rogue beside a lagging group":
         lags = _catching_up("lagging group", event.start, cluster.topics[0], "billing", chance)
         rate = event.rate * chance.uniform(0.1, 1.5)
@@ -260,6 +300,16 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
             return Event(kind, night, night + MINUTE * minutes, rate, topic)
         case "rogue beside a lagging group":
             return Event(kind, start, start + MINUTE * minutes, rate, chance.choice(cluster.topics[1:]))
+        case "rogue in bursts":
+            return Event(kind, start, start + MINUTE * chance.randint(2, 4), rate, topic)
+        case "rogue for half a day":
+            return Event(kind, start, start + HOUR * chance.uniform(6, 12), rate, topic)
+        case "slowly lagging group":
+            busiest = max(cluster.topics, key=lambda t: t.bytes_per_second)
+            return _catching_up(kind, start, busiest, "billing", chance, faster=chance.uniform(2, 4))
+        case "new group from the beginning":
+            smallest = min(cluster.topics, key=lambda t: t.bytes_per_second)
+            return _catching_up(kind, start, smallest, "audit", chance, faster=chance.uniform(15, 25))
         case "lagging group" | "rewound group":
             return _catching_up(kind, start, max(cluster.topics, key=lambda t: t.bytes_per_second), "billing", chance)
         case "store is restored":
@@ -272,13 +322,13 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
             return Event(kind, start, start + MINUTE * minutes, rate, topic)
 
 
-def _label(fleet: Fleet, cluster: Cluster, event: Event) -> None:
+def _label(fleet: Fleet, cluster: Cluster, event: Event, ends: datetime) -> None:
     if event.kind not in ROGUES:
         return
     due = start_of_hour(event.start)
-    if due + HOUR - event.start < SEEN * MINUTE:
+    if due + HOUR - event.start < SEEN * MINUTE * (4 if event.kind == "rogue in bursts" else 1):
         due += HOUR
-    fleet.truth.faults.append(Fault(cluster.name, event.kind, event.start, due, event.end))
+    fleet.truth.faults.append(Fault(cluster.name, event.kind, event.start, due, ends))
 
 
 def cases(fleet: Fleet) -> list[Case]:
@@ -382,7 +432,8 @@ class _Sources:
         chance = np.random.default_rng([hash_of(case.name), broker])
         read = cluster.calm * 3600 * chance.lognormal(0, 0.1, hours)
         for event in (*cluster.nights, *cluster.events):
-            seconds = [event.seconds(case.hour - n * HOUR) for n in range(hours, -1, -1)]
+            cold = replace(event, end=cluster.cold_until(event))
+            seconds = [cold.seconds(case.hour - n * HOUR) for n in range(hours, -1, -1)]
             read += np.diff(seconds) * event.rate / BROKERS
         return read
 
@@ -442,7 +493,7 @@ class _Sources:
             for topic in (*cluster.topics, cluster.changelog):
                 offsets += _logs(case, topic)
             for topic in cluster.topics:
-                for group in ("billing", "search"):
+                for group in cluster.groups(topic, case.hour + HOUR):
                     committed, history, written = _commits(case, cluster, topic, group)
                     offsets += committed
                     commits += history
@@ -521,7 +572,12 @@ def _groups(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
         "resource": case.name,
     }
     assigned = {topic.name: list(range(PARTITIONS)) for topic in cluster.topics}
-    rows = [known | {"group_id": group, "members": [_member(group, assigned)]} for group in ("billing", "search")]
+    rows = [known | {"group_id": group, "members": [_member(group, assigned)]} for group in GROUPS]
+    if cluster.has_retired_group:
+        rows.append(known | {"group_id": RETIRED, "state": "EMPTY", "members": []})
+    for topic in cluster.topics:
+        for group in {*cluster.groups(topic, case.hour + HOUR)} - {*GROUPS, RETIRED}:
+            rows.append(known | {"group_id": group, "members": [_member(group, {topic.name: [*range(PARTITIONS)]})]})
     read_at = case.hour + HOUR + OFFSETS_AT
     for event in cluster.events:
         if event.kind == "rogue among members" and event.topic and event.start <= read_at < event.end:
@@ -565,15 +621,18 @@ def _commits(
     ]
     history = []
     first = case.hour - consumer_groups.LOOK_BACK
-    moments = [first + n * COMMIT_EVERY for n in range(int((end - first) / COMMIT_EVERY))]
-    for n, at in enumerate([*moments, end - LAST_COMMIT]):
+    moments = [first + n * COMMIT_EVERY for n in range(int((end - first) / COMMIT_EVERY))] + [end - LAST_COMMIT]
+    begun = cluster.begun(group, topic)
+    if begun > first:
+        moments = [begun, *(at for at in moments if at > begun)]
+    for n, at in enumerate(moments if group != RETIRED else []):
         for p in range(PARTITIONS):
             history.append(
                 {"cluster": case.name, "kind": "commit", **place, "partition": p,
                  "committed_offset": cluster.position(group, topic, at), "committed_at": at + case.shift,
                  "log_partition": 0, "log_offset": n * PARTITIONS + p, "written_at": at + case.shift}
             )  # fmt: skip
-    last = cluster.position(group, topic, at)
+    last = cluster.position(group, topic, moments[-1])
     written = START - RETENTION + timedelta(seconds=last / topic.rate) + case.shift
     times = [
         {"cluster": case.name, "topic": topic.name, "partition": p, "offset": last, "record_at": written}

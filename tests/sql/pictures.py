@@ -94,7 +94,7 @@ def _rogue() -> Rows:
             {"hour": hour, "cluster": "shop", "group_id": group, "topic": topic, "partition": 0, "lag_seconds": lag}
             for group, topic, lag in (("billing", "orders", 4 + n % 3), ("search", "clicks", (30, 210, 90)[n % 3]))
         ]
-        evidence = json.dumps({"page_cache_seconds": 2400 + 60 * n})
+        evidence = json.dumps({"page_cache_holds_seconds": 2400 + 60 * n})
         rows["detect.evaluation"].append(
             {"hour": hour, "detector": "consumer_rogue", "fingerprint": "-", "status": "ok",
              "identity": {"cluster": "shop"}, "evidence": evidence}

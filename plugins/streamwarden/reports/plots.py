@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,8 +160,11 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
     known = _known(rows)
     scale, unit = _scaled(unit, max(map(abs, known), default=0))
     for name, points in series.items():
-        points.sort(key=lambda point: point[0])
+        points = _with_gaps(sorted(points, key=lambda point: point[0]))
         times, values = [at for at, _ in points], [value / scale for _, value in points]
+        unknown = [math.isnan(value) for value in (math.nan, *values, math.nan)]
+        # A line of one point isn't seen.
+        alone = [n for n in range(len(values)) if unknown[n] and not unknown[n + 1] and unknown[n + 2]]
         limit = name.startswith(LIMIT)
         axes.plot(
             times,  # type: ignore[arg-type]
@@ -168,7 +172,9 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
             color=LIMIT_COLOUR if limit else COLOURS[number % len(COLOURS)],
             linestyle=(0, (4, 3)) if limit else STROKES[number % len(STROKES)],
             linewidth=1.4 if limit else 1.8,
-            marker="o" if len(points) < 3 and not limit else None,
+            marker="o" if alone and not limit else None,
+            markersize=4,
+            markevery=alone,
             label=_short(name) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
         )
         number += not limit
@@ -177,6 +183,16 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
     return number
+
+
+def _with_gaps(points: list[tuple[datetime, float]]) -> list[tuple[datetime, float]]:
+    """A line breaks where points are missing: more than three times as far apart as they are as a rule."""
+    steps = [after[0] - before[0] for before, after in pairwise(points)]
+    if len(steps) < 2:
+        return points
+    usual = sorted(steps)[len(steps) // 2]
+    gaps = [(at + usual, math.nan) for (at, _), step in zip(points, steps, strict=False) if step > 3 * usual]
+    return sorted([*points, *gaps], key=lambda point: point[0])
 
 
 def _known(rows: Sequence[dict[str, Any]]) -> list[float]:

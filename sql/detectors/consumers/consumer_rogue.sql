@@ -30,13 +30,17 @@ params:
 rule: |
   Consumers at the end of a log are served from the page cache; a disk is read when somebody wants what isn't there any
   more. First: do the brokers' volumes, one or all of a cluster together, read more than usual in the same hour of the
-  week (median and deviations of four weeks; of all hours while there are fewer than three), for sustained_minutes?
+  week (median and deviations of four weeks; of all hours while there are fewer than three), by spike_mads deviations and
+  by floor_bytes_per_second, for sustained_minutes?
 
   Then two amounts, over the time that JMX counted. Unexplained: what the disks read beyond the usual or the known, which
   is groups that lag beyond the page cache or work off an older backlog, restores of state stores, and replicas that
   catch up. Unaccounted: what topics sent beyond the progress that groups committed, in bytes, and beyond what readers
   without commits are always sent. A rogue's bytes are both, so the lesser counts: above rogue_share of the excess it is
   an alarm.
+
+  What a group read is told by its commits; of one that reads from disk a step more than those is taken to be its own, as
+  much again where it jumped back. A group that only lags, and reads nothing, explains nothing.
 
   The page cache holds what was written last: page_cache_share of the brokers' memory, divided by what is written per
   second, is how old a record in it can be.
@@ -354,6 +358,7 @@ group_topic as (
     g.*,
     (least(g.records, g.produced) * g.new_bytes_per_record + g.backlog * g.old_bytes_per_record) * g.counted_part
       as consumed_bytes,
+    least(g.records, g.produced) * g.new_bytes_per_record * g.counted_part as fresh_bytes,
     g.backlog * g.old_bytes_per_record * g.counted_part as backlog_bytes
   from (
     select
@@ -369,6 +374,7 @@ group_topic as (
       bool_or(c.records is null) as is_unknown,
       bool_or(c.has_member) and sum(c.commits) = 0 as is_silent,
       sum(c.rewinds) as rewinds,
+      sum(c.commits)::double precision / count(*) as commits_per_partition,
       sum(c.records) as records,
       greatest(sum(c.records) - coalesce(max(t.produced), 0), 0) as backlog,
       least(1, max(t.covered_seconds) / nullif(max(c.consumed_seconds), 0)) as counted_part
@@ -393,9 +399,15 @@ cold_topic as (
   cross join lateral (
     select coalesce(g.lag_seconds > c.seconds or g.lag_bytes > c.bytes, false) as is_cold
   ) as lag
-  -- What it read between a jump back and its next commit isn't seen: at most as much again.
+  -- What it read before its first commit, or between a jump back and the next one, isn't seen: about one step more of
+  -- those between commits, and after a jump as much again.
   cross join lateral (
-    select case when is_cold and g.rewinds > 0 then 2 else 1 end * g.consumed_bytes as accounted_bytes
+    select
+      g.consumed_bytes * case
+        when not is_cold or g.commits_per_partition is null then 1
+        when g.rewinds > 0 then 2
+        else 1 + 1 / greatest(g.commits_per_partition - 1, 1)
+      end as accounted_bytes
   ) as accounted
 ),
 
@@ -418,7 +430,10 @@ unaccounted_topic as (
     t.covered_seconds,
     coalesce(g.accounted_bytes, 0) as accounted_bytes,
     t.usual_bytes,
-    greatest(t.bytes_out - greatest(g.accounted_bytes, t.usual_bytes), 0) as unaccounted_bytes,
+    -- What is usual beyond what groups read of new records goes to readers that never commit, whatever else groups read.
+    greatest(
+      t.bytes_out - coalesce(g.accounted_bytes, 0) - greatest(t.usual_bytes - coalesce(g.fresh_bytes, 0), 0), 0
+    ) as unaccounted_bytes,
     coalesce(t.may_be_restored or g.has_silent_reader, false) as has_known_reader,
     g.group_ids,
     m.clients as clients_without_commits
@@ -428,6 +443,7 @@ unaccounted_topic as (
       cluster,
       topic,
       sum(accounted_bytes) as accounted_bytes,
+      sum(fresh_bytes) as fresh_bytes,
       bool_or(is_cold and is_silent) as has_silent_reader,
       jsonb_agg(group_id order by group_id) as group_ids
     from cold_topic
@@ -554,7 +570,8 @@ verdict as (
           json_build_object(
             'topic', u.topic, 'unaccounted_bytes_per_second', u.unaccounted_bytes / u.covered_seconds,
             'unaccounted_bytes', u.unaccounted_bytes, 'sent_bytes', u.bytes_out, 'accounted_bytes', u.accounted_bytes,
-            'groups', u.group_ids, 'clients_without_commits', u.clients_without_commits
+            'groups', coalesce(u.group_ids, '[]'),
+            'clients_without_commits', coalesce(u.clients_without_commits, '[]')
           )
           order by u.unaccounted_bytes desc
         )
@@ -661,7 +678,8 @@ select
     else format(
       'Broker disks read %s MiB/s against a usual %s%s, for %s min since %s UTC, and no lagging group explains it;'
       || ' %s MiB/s, most of topic %s, go to consumers that commit nothing.',
-      round((read_per_second / 1048576)::numeric, 1), round((baseline_per_second / 1048576)::numeric, 1),
+      round((read_per_second / 1048576)::numeric, 1),
+      round((baseline_per_second / 1048576)::numeric, case when baseline_per_second < 0.05 * 1048576 then 2 else 1 end),
       case when baseline_hours < 24 then format(' (known of only %s h)', baseline_hours) end,
       round(minutes_above), to_char(since at time zone 'UTC', 'HH24') || ':' || to_char(since at time zone 'UTC', 'MI'),
       round((unaccounted_bytes / counted_seconds / 1048576)::numeric, 1), top_topics
@@ -674,7 +692,9 @@ select
       || ' consumer_byte_rate=%s --entity-type clients --entity-name %s (so much of each broker); give replays a cluster of'
       || ' their own.',
       top_topics,
-      coalesce(' (members without commits are ' || (unaccounted_topics -> 0 ->> 'clients_without_commits') || ')', ''),
+      coalesce(
+        ' (members without commits are ' || nullif(unaccounted_topics -> 0 ->> 'clients_without_commits', '[]') || ')', ''
+      ),
       cast(round((:floor_bytes_per_second / brokers)::numeric) as bigint), coalesce(top_client, '<client id>')
     )
   end as advice,
@@ -701,7 +721,7 @@ select
   excess_bytes as excess_read_bytes,
   unaccounted_bytes,
   unaccounted_bytes / counted_seconds as unaccounted_bytes_per_second,
-  100 * unaccounted_bytes / nullif(excess_bytes, 0) as unaccounted_percent_of_excess,
+  100 * unaccounted_bytes / nullif(excess_bytes, 0) as unaccounted_of_excess_percent,
   unaccounted_topics,
   fetching_clients,
   explained_bytes,
@@ -709,7 +729,7 @@ select
   restore_bytes as restored_bytes,
   catching_up_bytes as replica_catching_up_bytes,
   under_replicated_partitions,
-  (select c.seconds from page_cache as c where c.cluster = verdict.cluster) as page_cache_seconds,
+  (select c.seconds from page_cache as c where c.cluster = verdict.cluster) as page_cache_holds_seconds,
   (select max(g.lag_seconds) from group_topic as g where g.cluster = verdict.cluster) as longest_lag_seconds,
   groups_reading_cold,
   volumes as volumes_known,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import math
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.detectors import load_detectors
 from streamwarden.errors import StreamwardenError
-from streamwarden.reports.plots import FOLDER, draw_finding, load_plot, plot_finding
+from streamwarden.reports.plots import FOLDER, _with_gaps, draw_finding, load_plot, plot_finding
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: because\n*/\n"
@@ -81,6 +82,15 @@ def test_a_second_panel_has_its_own_unit_and_may_be_unknown(warehouse: sa.Engine
         drawing = draw_finding(warehouse, "two", HOUR, {}, "svg", tmp_path)
         assert drawing is not None and b"Lag of groups" in drawing.content
         assert "reads 4.77 MiB/s" in drawing.alt and told in drawing.alt
+
+
+def test_a_line_breaks_where_points_are_missing() -> None:
+    def at(minute: int) -> datetime:
+        return HOUR + timedelta(minutes=minute)
+
+    points = [(at(minute), 1.0) for minute in (0, 1, 2, 3, 20, 21)]
+    assert [minute for minute, value in _with_gaps(points) if math.isnan(value)] == [at(4)]
+    assert _with_gaps(points[:2]) == points[:2]
 
 
 def test_the_same_data_gives_the_same_file(warehouse: sa.Engine, folder: Path) -> None:
