@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from streamwarden.config import Config
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.hours import HOUR
 
 from spark_apps.submit import run_app
+from tests.clock import present_hour
 from tests.spark_apps.sources.agents import running_agents
 from tests.spark_apps.sources.node_page import BOOTED_AT, GIB, node_page
 
@@ -19,7 +20,7 @@ DEAD = "http://127.0.0.1:1/metrics"
 
 
 def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
-    hour = start_of_hour(datetime.now(UTC))
+    hour = present_hour()
     node = {"role": "node", "cluster": "c", "protocol": "prometheus"}
     with running_agents() as agents:
         address = agents.serve(node_page())

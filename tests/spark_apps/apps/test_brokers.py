@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from streamwarden.config import Config
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.hours import HOUR
 
 from spark_apps.submit import run_app
+from tests.clock import present_hour
 
 pytestmark = pytest.mark.slow
 TOPIC = "payments"
@@ -88,7 +89,7 @@ TOPIC_ROW = "select * from metrics.topic_hourly where hour = :hour and topic = :
 def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     broker: Broker, warehouse: sa.Engine, spark: Any
 ) -> None:
-    hour = start_of_hour(datetime.now(UTC))
+    hour = present_hour()
     config = config_for(broker)
     produce(broker, 1000)
     run_app(spark, "brokers", hour - HOUR, config)
@@ -134,7 +135,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
 
 
 def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
-    hour = start_of_hour(datetime.now(UTC))
+    hour = present_hour()
     for _ in range(2):  # the second run doubles nothing
         run_app(spark, "brokers", hour, config_for(broker))
     dead = row(warehouse, BROKER_ROW, hour=hour, endpoint=DEAD)
@@ -147,7 +148,7 @@ def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse:
 def test_an_hour_that_is_over_is_missing_not_empty(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path
 ) -> None:
-    hour = start_of_hour(datetime.now(UTC)) - 48 * HOUR
+    hour = present_hour() - 48 * HOUR
     rows = run_app(spark, "brokers", hour, config_for(broker))
     assert rows == {"metrics.broker_sample": 0, "metrics.broker_hourly": 2, "metrics.topic_hourly": 0}
     told = row(warehouse, "select count(*) as n, min(status) as status, min(reason) as reason from detect.coverage")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from streamwarden.config import CONFIG_ENV, Config
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.hours import HOUR
 
 from spark_apps.sources.jmx import Jmx, read_jmx
 from spark_apps.sources.jvm_endpoint import address_of
+from tests.clock import present_hour
 from tests.spark_apps.sources.agents import Agents, running_agents
 
 
@@ -40,7 +41,7 @@ def ask(*addresses: str, hour: datetime | None = None, **options: Any) -> list[d
         for address in addresses
     ]
     given = {"samples": 2, "sample_seconds": 0.1, "partitions": 1, **options}
-    given |= {"endpoints": json.dumps(endpoints), "hour": (hour or start_of_hour(datetime.now(UTC))).isoformat()}
+    given |= {"endpoints": json.dumps(endpoints), "hour": (hour or present_hour()).isoformat()}
     source = Jmx({key: str(value) for key, value in given.items()})
     reader = source.reader(source.schema())
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
@@ -129,13 +130,13 @@ def test_credentials_in_an_address_are_cut_out() -> None:
 
 @pytest.mark.parametrize("age", [timedelta(hours=2), timedelta(days=2), -HOUR])
 def test_other_hours_can_not_be_known(agents: Agents, age: timedelta) -> None:
-    rows = ask(agents.url("good"), hour=start_of_hour(datetime.now(UTC)) - age)
+    rows = ask(agents.url("good"), hour=present_hour() - age)
     assert (gap_of(rows, agents.url("good")) or "").startswith("missing: a JVM only knows the present")
     assert len(rows) == 1 and agents.asked == []
 
 
 def test_the_hour_before_still_counts(agents: Agents) -> None:
-    rows = ask(agents.url("good"), hour=start_of_hour(datetime.now(UTC)) - HOUR)
+    rows = ask(agents.url("good"), hour=present_hour() - HOUR)
     assert gap_of(rows, agents.url("good")) is None
 
 
@@ -155,7 +156,7 @@ def test_in_spark_tasks(agents: Agents, spark: Any) -> None:
             "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 1},
         }
     )
-    frame = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), "app")
+    frame = read_jmx(spark, config, present_hour(), "app")
     rows = [row.asDict() for row in frame.where("metric = 'processors' or gap is not null").collect()]
     assert sorted(row["app"] for row in rows) == sorted([f"app-{n}" for n in range(5)] * 2 + ["down"])
     for app in {row["app"] for row in rows} - {"down"}:
