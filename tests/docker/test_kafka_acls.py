@@ -6,7 +6,6 @@ import argparse
 import shlex
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 from streamwarden.config import CONFIG_ENV
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.hours import HOUR
 
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters
@@ -34,6 +33,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.clock import present_hour
 from tests.docker.documented import block
 from tests.secured_broker import SecuredBroker, secured_broker
 from tests.spark_apps.offsets_log import commit
@@ -95,7 +95,7 @@ def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeyp
     monkeypatch.setenv(CONFIG_ENV, str(file))
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    hour = start_of_hour(datetime.now(UTC))
+    hour = present_hour()
     span = {"from": int(hour.timestamp() * 1000), "to": int((hour + HOUR).timestamp() * 1000)}
 
     def gather(bindings: list[AclBinding]) -> tuple[set[str], list[str]]:

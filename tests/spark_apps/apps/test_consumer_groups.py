@@ -20,6 +20,7 @@ from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.hours import HOUR, start_of_hour
 
 from spark_apps.submit import run_app
+from tests.clock import present_hour
 from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits, write_group
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
@@ -83,7 +84,7 @@ def test_a_cluster_without_topics_and_groups_has_answered(
     judged: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """First of the module: nobody has made `__consumer_offsets` yet."""
-    judged(start_of_hour(datetime.now(UTC)))
+    judged(present_hour())
     with warehouse.connect() as connection:
         told = connection.execute(sa.text("select distinct status, resource from detect.coverage")).tuples().all()
     assert {status for status, _ in told} == {"answered"}
@@ -178,7 +179,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     write_group(servers, "connect-workers", 3, lately)  # no consumer group: nobody misses it
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([gone])[gone].result()
-    hour = start_of_hour(datetime.now(UTC))
+    hour = present_hour()
     with warehouse.begin() as connection:
         connection.execute(
             sa.text(
@@ -236,7 +237,7 @@ def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_regi
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
     with registry() as (url, _):
         file.write_text(yaml.safe_dump({"kafka": [cluster | {"schema_registry": {"url": f"{url}/one_broken"}}]}))
-        loaded = run_app(spark, "consumer_groups", start_of_hour(datetime.now(UTC)) - HOUR, load_config())
+        loaded = run_app(spark, "consumer_groups", present_hour() - HOUR, load_config())
     assert {table: n for table, n in loaded.items() if n} == {
         "inventory.schema_hourly": len(SCHEMAS),
         "inventory.registered_schema": 4,

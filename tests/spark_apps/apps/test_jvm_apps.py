@@ -19,10 +19,10 @@ from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 from streamwarden.config import Config
-from streamwarden.hours import start_of_hour
 
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app
+from tests.clock import present_hour
 
 pytestmark = pytest.mark.slow
 MIB = 2**20
@@ -81,7 +81,7 @@ def wait_for_stores(url: str) -> None:
 
 def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.Engine, spark: Any) -> None:
     which, url = orders
-    hour = start_of_hour(datetime.now(UTC))
+    hour = present_hour()
     config = Config.model_validate(
         {
             "kafka": [{"name": "demo", "bootstrap_servers": "unused:9092"}],
@@ -135,7 +135,7 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     )
     from spark_apps.apps import jvm_apps
 
-    samples = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), "app")
+    samples = read_jmx(spark, config, present_hour(), "app")
     empty = spark.createDataFrame(
         [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
     )
