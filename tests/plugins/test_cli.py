@@ -9,7 +9,8 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from streamwarden.cli import main
+from rich.console import Console
+from streamwarden import cli
 from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV
 
 COMMANDS = (
@@ -30,10 +31,11 @@ def in_this_process(*arguments: str, **environment: str) -> subprocess.Completed
     told, failed = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(failed):
         patch.setattr(sys, "argv", ["streamwarden", *arguments])
+        patch.setattr(cli, "out", Console(width=200))
         for name, value in {"COLUMNS": "200", **environment}.items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:
-            main()
+            cli.main()
     return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), told.getvalue(), failed.getvalue())
 
 
