@@ -15,6 +15,7 @@ class ConsoleSink:
     """Prints; it remembers nothing, so nothing is ever found."""
 
     name = "console"
+    remembers = False
     takes_files = False
 
     def __init__(self, console: Console | None = None) -> None:

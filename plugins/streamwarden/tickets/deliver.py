@@ -54,7 +54,8 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
     sink = open_sink(config)
     deaf = None
     try:
-        listen(engine, sink)
+        if sink.remembers:
+            listen(engine, sink)
     except TrackerDown as error:
         deaf = error  # the plan is made all the same: intent waits in the warehouse
     plan = reconcile(engine, config, detectors)
@@ -65,18 +66,30 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
 
 
 def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
-    """Takes over what people did in the tracker: closed, snoozed, won't fix. Returns how many tickets changed."""
+    """Takes over what people did in the tracker: closed, snoozed, won't fix, deleted. Returns how many changed."""
     now = now or datetime.now(UTC)
     with engine.connect() as connection:
         tickets = connection.execute(_HEARD, {"sink": sink.name}).mappings().all()
     changed = 0
     for ticket in tickets:
         issue = sink.find(ticket["fingerprint"])
-        if issue is None or issue.key != ticket["external_key"]:
-            continue
         with engine.begin() as connection:
-            changed += _take_over(connection, ticket, issue, now)
+            if issue is None:
+                changed += _file_again(connection, ticket)
+            elif issue.key == ticket["external_key"]:
+                changed += _take_over(connection, ticket, issue, now)
     return changed
+
+
+def _file_again(connection: sa.Connection, ticket: sa.RowMapping) -> bool:
+    """An open ticket that isn't in the tracker any more: what filed it is to be told once more."""
+    if ticket["state"] != "open":
+        return False
+    connection.execute(
+        sa.text("update tickets.change set done_at = null where ticket_id = :id and action = 'create'"),
+        {"id": ticket["ticket_id"]},
+    )
+    return True
 
 
 def _take_over(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue, now: datetime) -> bool:

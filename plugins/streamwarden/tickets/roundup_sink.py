@@ -44,6 +44,7 @@ class RoundupSink:
     """Files into one Roundup tracker."""
 
     name = "roundup"
+    remembers = True
     takes_files = True
 
     def __init__(self, settings: Tickets) -> None:

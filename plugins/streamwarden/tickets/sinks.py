@@ -54,6 +54,7 @@ class Sink(Protocol):
     """A tracker."""
 
     name: str
+    remembers: bool
     takes_files: bool
 
     def find(self, fingerprint: str) -> Issue | None:

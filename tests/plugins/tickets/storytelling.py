@@ -115,6 +115,7 @@ class MemorySink:
     """A tracker of a few lines that remembers everything, and can be told to break at a given moment."""
 
     name: str = "console"
+    remembers: bool = True
     takes_files: bool = False
     drafts: list[Draft] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)

@@ -88,6 +88,21 @@ def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Track
     assert len(tracker.texts(untouched)) == 1
 
 
+def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracker: Tracker, story: Story) -> None:
+    config = Config(tickets=tracker.settings)
+    sink = RoundupSink(config.tickets)
+    story.judge(0, {"disk-c": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    deliver(story.engine, sink, config)
+    before = story.tickets()[0]["external_key"]
+    tracker.delete(before)
+    assert listen(story.engine, sink, hour(1)) == 1
+    assert deliver(story.engine, sink, config).done == 1
+    again = sink.find(story.tickets()[0]["fingerprint"])
+    assert again is not None and again.state == "open" and before != again.key == story.tickets()[0]["external_key"]
+    assert listen(story.engine, sink, hour(1)) == 0
+
+
 def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f4"))
     tracker.edit(issue.key, status="in-progress", title="Ours now")
