@@ -18,7 +18,7 @@ demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then sto
 test: setup ## Run every test, two files at a time, fast ones first (ARGS=… for pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-fast: setup ## Run the tests that need no JVM, browser or Airflow (< 60 s)
+test-fast: setup ## Run the tests that need no JVM, browser or Airflow (2 min on two cores)
 	@$(PYTHON) -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Lint, types, SQL style, stale docs
