@@ -7,10 +7,8 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
-import botocore.session
 import pytest
 import sqlalchemy as sa
 from streamwarden import PROJECT_ROOT
@@ -66,14 +64,6 @@ def module_warehouse(migrated_template: str) -> Iterator[sa.Engine]:
 def warehouse(warehouse_url: str) -> sa.Engine:
     """Engine on `warehouse_url`."""
     return engine(warehouse_url)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _read_aws_models_once() -> Iterator[None]:
-    """For each session botocore reads EC2's model anew, 0.2 s of CPU; tests open hundreds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
-        yield
 
 
 @pytest.fixture(scope="session")
