@@ -148,9 +148,8 @@ class RoundupSink:
             raise TrackerDown(f"tickets.url {self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
         if "data" not in said:
             reason = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
-            if (
-                answer.status_code == 404 or "is retired" in reason
-            ):  # Roundup's word for deleted; it reads, but can't change
+            # Retired is Roundup's word for deleted: it may still be read, but not changed.
+            if answer.status_code == 404 or "is retired" in reason:
                 raise IssueGone(f"tickets.url {self.url}: {method} {path}: {reason}")
             raise _Refused(
                 f"tickets.url {self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})"
