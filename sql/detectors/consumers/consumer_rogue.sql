@@ -58,7 +58,8 @@ runbook: |
 blind_spots: |
   Kafka doesn't say who is connected without committing: topics and amounts are known, the client only where quotas make
   brokers count by client, and while it still reads when JMX is asked. A reader of data that is still in the page cache
-  isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies.
+  isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies;
+  nor, in a cluster's first weeks, one that reads less than groups which always lag.
   A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
   far behind that has members and hasn't committed is taken for the reader of its topics; one that jumped back in the
   hour may have read twice what it committed. Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
@@ -545,11 +546,17 @@ measured as (
   left join known_reads as k using (cluster)
 ),
 
--- A rogue's bytes are both: sent to nobody known, and read from the disk beyond what is usual or known.
+-- A rogue's bytes are both: sent to nobody known, and read from the disk beyond what is usual or known. What is usual at
+-- this hour of the week holds the nightly batch; what is usual of all hours is the calm beside it.
 weighed as (
   select
     *,
-    least(unaccounted_bytes, read_bytes - greatest(usual_bytes, explained_bytes)) as rogue_bytes
+    least(
+      unaccounted_bytes,
+      read_bytes - case
+        when baseline_hours is null then greatest(usual_bytes, explained_bytes) else usual_bytes + explained_bytes
+      end
+    ) as rogue_bytes
   from measured
 ),
 
