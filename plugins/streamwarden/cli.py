@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from streamwarden import PROJECT_ROOT
 from streamwarden.config import CONFIG_ENV, Config, config_path, load_config
 from streamwarden.errors import StreamwardenError
 
@@ -255,14 +256,19 @@ def unmute_ticket(fingerprint: FingerprintArgument) -> None:
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; else the one in force.")] = None,
 ) -> None:
-    """Check a config file, overrides of detectors and files of targets included."""
+    """Check a config file, with all that it names: detectors, clients' properties, prices, files of targets."""
+    from spark_apps.sources.kafka_client import Connection
     from streamwarden.detectors import load_detectors
     from streamwarden.jvms import jvms_of
+    from streamwarden.prices import read_prices
 
     if file:
         os.environ[CONFIG_ENV] = str(file.resolve())  # for whoever looks for it on the way
     config = load_config()
     enabled = load_detectors(config=config)
+    read_prices(PROJECT_ROOT / config.ebs_prices)
+    for cluster in config.kafka:
+        Connection(cluster)  # librdkafka checks its properties; nobody waits for an answer
     jvms = jvms_of(config)
     number = Counter(endpoint.role for endpoint in jvms.endpoints)
     machines = f" and {number['node']} machines" if number["node"] else ""

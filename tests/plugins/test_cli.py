@@ -87,6 +87,28 @@ def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:
     assert "1 Kafka clusters" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ebs_prices: /nowhere.csv", "ebs_prices: /nowhere.csv: No such file or directory."),
+        (
+            "kafka: [{name: a, bootstrap_servers: b, client: {sasl.pasword: c}}]",
+            "kafka cluster 'a': No such configuration property: \"sasl.pasword\"",
+        ),
+        (
+            "detectors: {consumer_rogue: {params: {spike_mads: -1}}}",
+            "detectors.consumer_rogue.params.spike_mads: must be 0 or more, not -1.",
+        ),
+    ],
+)
+def test_a_config_is_checked_with_all_that_it_names(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "s.yaml").write_text(text)
+    done = in_this_process("config", "check", str(tmp_path / "s.yaml"))
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_explain_prints_what_psql_runs() -> None:
     done = streamwarden("detectors", "explain", "consumer_rogue", "--hour", "2026-11-21T05:00")
     assert done.returncode == 0

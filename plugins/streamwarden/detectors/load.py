@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -27,7 +28,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, config=_STRICT)
 class Parameter:
-    """A threshold: its default, unit and reason."""
+    """A threshold: its default, unit and reason. Numbers are never negative."""
 
     default: ParameterValue
     unit: str
@@ -72,7 +73,7 @@ class Detector:
         """Defaults with the config's overrides.
 
         Raises:
-            StreamwardenError: the config names a parameter that the detector doesn't have, or of another type.
+            StreamwardenError: as `with_params`, for what the config says.
         """
         settings = config.detectors.get(self.id)
         return self.with_params(
@@ -87,7 +88,7 @@ class Detector:
         """The values, some of them replaced; `key` is what stands before a name where people wrote it.
 
         Raises:
-            StreamwardenError: a name that the detector doesn't have, or a value of another type.
+            StreamwardenError: a name that the detector doesn't have, a value of another type, or a negative one.
         """
         for name, value in replaced.items():
             if name not in values:
@@ -96,6 +97,8 @@ class Detector:
             if _kind(value) != _kind(values[name]):
                 like = f"{_kind(values[name])} like {values[name]!r}"
                 raise StreamwardenError(f"{key}{name}: must be a {like}, not {value!r}.")
+            if isinstance(value, int | float) and not 0 <= value < math.inf:
+                raise StreamwardenError(f"{key}{name}: must be 0 or more, not {value!r}.")
         return {**values, **replaced}
 
 
