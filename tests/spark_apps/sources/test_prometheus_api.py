@@ -50,6 +50,8 @@ class _Server(BaseHTTPRequestHandler):
         kind = self.path.split("/")[1]
         if kind == "hangs":
             self.server.freed.wait(20)
+            self.close_connection = True  # nobody listens any more
+            return
         text = {"fails": '{"status": "error", "error": "x"}', "strange": '{"status": "success"}'}
         body = text.get(kind) or json.dumps(
             {"status": "success", "data": {"result": _answer(form, self.server.series)}}
