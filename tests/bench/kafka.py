@@ -94,10 +94,10 @@ def _fleet(brokers: int) -> Iterator[_Fleet]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(dir=PROJECT_ROOT / "var")))
         if brokers == 1:
-            broker = stack.enter_context(Broker(folder, heap="1g", settings=SETTINGS))
+            broker = stack.enter_context(Broker(folder, heap="2g", settings=SETTINGS))
             servers, pids = broker.bootstrap_servers, {broker.pid}
         else:
-            cluster = stack.enter_context(Cluster(folder, size=brokers, heap="1g", settings=SETTINGS))
+            cluster = stack.enter_context(Cluster(folder, size=brokers, heap="2g", settings=SETTINGS))
             servers, pids = cluster.bootstrap_servers, {broker.pid for broker in cluster.brokers}
         config = folder / "streamwarden.yaml"
         config.write_text(yaml.safe_dump({"kafka": [{"name": "bench", "bootstrap_servers": servers}]}))
