@@ -11,6 +11,7 @@ stands alone.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -152,7 +153,12 @@ def _in_child(work: Callable[[], Any]) -> Any:
     """What the work returns, done in a forked process; None when that died or is stuck."""
     fork = multiprocessing.get_context("fork")
     receiving, sending = fork.Pipe(duplex=False)
-    child = fork.Process(target=lambda: sending.send(work()), daemon=True)
+
+    def run() -> None:
+        gc.disable()  # to look for garbage is to touch, and so to copy, all of the parent's memory
+        sending.send(work())
+
+    child = fork.Process(target=run, daemon=True)
     child.start()
     sending.close()
     try:

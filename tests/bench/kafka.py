@@ -40,8 +40,10 @@ COMMITTED_SHARE = 0.1
 COMMITS = 1_000_000
 COMMITS_PER_SECOND = 150_000
 TIMES = 5
-WARM = 5
-"""Turns before it counts: an hour's other sources have run the JVM's code before this one does."""
+WARM = 30
+"""Turns before it counts: by then an hour's other sources have had the JVM's code compiled."""
+LONGEST_WAIT_SECONDS = 600
+"""Until the brokers have made 30,000 logs, and the offsets topic's after them."""
 LOG_PARTITIONS = 50
 SETTINGS = {"offsets.topic.num.partitions": str(LOG_PARTITIONS)}
 
@@ -160,18 +162,19 @@ def _grow(fleet: _Fleet, partitions: int) -> None:
     _wait_for_leaders(fleet.servers, partitions)
     places = [TopicPartition(f"bench-{i % count}", i // count) for i in range(round(COMMITTED_SHARE * partitions))]
     for number, group in enumerate(GROUPS):
-        commit(fleet.servers, group, *(TopicPartition(p.topic, p.partition, number) for p in places))
+        offsets = [TopicPartition(p.topic, p.partition, number) for p in places]
+        commit(fleet.servers, group, *offsets, seconds=LONGEST_WAIT_SECONDS)
 
 
 def _wait_for_leaders(servers: str, partitions: int) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + LONGEST_WAIT_SECONDS
     while time.monotonic() < deadline:
         # A client that asked while topics were being created keeps its opinion: a fresh one each time.
         led = led_partitions(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10))
         if sum(leader >= 0 for topic, _, leader in led if topic != TOPIC) == partitions:
             return
         time.sleep(0.5)
-    raise AssertionError(f"{partitions} partitions didn't get their leaders within three minutes")
+    raise AssertionError(f"{partitions} partitions didn't get their leaders within {LONGEST_WAIT_SECONDS} s")
 
 
 def _bare_snapshot(servers: str, **span: int) -> int:
