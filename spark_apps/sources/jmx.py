@@ -51,6 +51,8 @@ SCHEMA = StructType(
     ]
 )
 KNOWN_FOR = 2 * HOUR
+TASKS_BEGIN_SECONDS = 0.5
+"""After so long all tasks of a job have begun, and take their first sample."""
 PROTOCOLS: dict[str, Ask] = {
     "jolokia": jolokia.ask,
     "jmx_rmi": jolokia.ask,
@@ -145,7 +147,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         slices = [self.endpoints[i :: self.slices] for i in range(self.slices)]
-        start_at = time.time() + 0.5  # enough for the tasks to begin
+        start_at = time.time() + TASKS_BEGIN_SECONDS
         return [_Slice([], start_at, self.gaps), *(_Slice(some, start_at, []) for some in slices if some)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -33,7 +33,7 @@ class _Api(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def api() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

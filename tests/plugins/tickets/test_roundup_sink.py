@@ -195,7 +195,7 @@ class _Stumbling(BaseHTTPRequestHandler):
 def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker, lose_answers: bool) -> None:
     handler = type("H", (_Stumbling,), {"target": tracker.settings.url, "lose_answers": lose_answers, "seen": {}})
     with HTTPServer(("127.0.0.1", 0), handler) as proxy:
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        threading.Thread(target=proxy.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{proxy.server_port}"
         sink = RoundupSink(tracker.settings.model_copy(update={"url": url}))
         title = f"stumbling {lose_answers}"

@@ -222,7 +222,7 @@ class Agents:
 def running_agents() -> Iterator[Agents]:
     """The agents, until the end of the block."""
     server = _Server()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield Agents(server)
     finally:

@@ -152,7 +152,7 @@ def registry(schemas: list[dict[str, Any]] = SCHEMAS) -> Iterator[tuple[str, Cou
     """Its address, to which a behaviour is added as path, and how often what was asked."""
     server = _Server(("127.0.0.1", 0), _Registry)
     server.schemas, server.asked, server.over = schemas, Counter(), threading.Event()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", server.asked
     finally:

@@ -94,7 +94,7 @@ class _Listening(ThreadingHTTPServer):
 @pytest.fixture
 def prometheus() -> Iterator[_Listening]:
     server = _Listening()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server
     server.freed.set()
     server.shutdown()
