@@ -252,17 +252,6 @@ excess as (
   group by s.cluster
 ),
 
-topic_log as (
-  select
-    cluster,
-    topic,
-    sum(log_end_offset - log_start_offset) as records,
-    sum(log_end_offset_last - log_end_offset_first) as produced
-  from metrics.partition_hourly
-  where hour = cast(:hour as timestamptz)
-  group by cluster, topic
-),
-
 -- What readers that never commit are sent all the time, for each byte that comes in: the least quarter of the hours.
 usual_reading as (
   select
@@ -294,30 +283,14 @@ settled_application as (
   having count(g.rebalances) = :settled_hours and sum(g.rebalances) = 0
 ),
 
-topic_bytes as (
+topic as (
   select
-    t.cluster,
-    t.topic,
-    t.bytes_in,
-    t.bytes_out,
-    t.covered_seconds,
-    l.produced,
-    coalesce(i.kind, case when left(t.topic, 2) = '__' then 'internal' else 'plain' end) as kind,
-    coalesce(i.kind = 'changelog' and (s.application_id is null or u.sent_per_byte is null), false) as may_be_restored,
-    coalesce(u.sent_per_byte * t.bytes_in, 0) as usual_bytes,
-    t.bytes_in * coalesce(i.replication_factor, 1) as written,
-    t.bytes_in * (coalesce(i.replication_factor, 1) - 1) as replicated,
-    -- As it comes in, and as it lies on the disk; where only one is known, that.
-    coalesce(t.bytes_in / nullif(t.messages_in, 0), stored.bytes_per_record) as new_bytes_per_record,
-    coalesce(stored.bytes_per_record, t.bytes_in / nullif(t.messages_in, 0)) as old_bytes_per_record
-  from metrics.topic_hourly as t
-  left join topic_log as l using (cluster, topic)
-  left join inventory.topic_hourly as i on t.hour = i.hour and t.cluster = i.cluster and t.topic = i.topic
-  left join usual_reading as u on t.cluster = u.cluster and t.topic = u.topic
-  left join settled_application as s on i.cluster = s.cluster and i.application_id = s.application_id
-  cross join lateral (
-    select t.log_bytes / coalesce(i.replication_factor, 1) / nullif(l.records, 0) as bytes_per_record
-  ) as stored
+    t.*,
+    t.kind = 'changelog' and (s.application_id is null or u.sent_per_byte is null) as may_be_restored,
+    coalesce(u.sent_per_byte * t.bytes_in, 0) as usual_bytes
+  from topic_bytes as t
+  left join usual_reading as u using (cluster, topic)
+  left join settled_application as s using (cluster, application_id)
   where t.hour = cast(:hour as timestamptz)
 ),
 
@@ -326,63 +299,21 @@ page_cache as (
   select
     t.cluster,
     max(r.page_cache_bytes) as bytes,
-    max(r.page_cache_bytes) / nullif(sum(t.written / nullif(t.covered_seconds, 0)), 0) as seconds
-  from topic_bytes as t
+    max(r.page_cache_bytes)
+    / nullif(sum(t.bytes_in * t.replication_factor / nullif(t.covered_seconds, 0)), 0) as seconds
+  from topic as t
   inner join cluster_reads as r using (cluster)
   group by t.cluster
 ),
 
--- A group that commits once an hour or less has no step within the hour: then the offset of the hour before counts.
-consumed as (
-  select
-    p.cluster,
-    p.group_id,
-    p.topic,
-    p.lag_records,
-    p.lag_seconds,
-    p.rewinds,
-    p.commits,
-    p.consumed_seconds,
-    p.client_id is not null as has_member,
-    greatest(p.records_consumed, p.committed_offset - before.committed_offset) as records
-  from metrics.consumer_partition_hourly as p
-  left join metrics.consumer_partition_hourly as before
-    on before.hour = cast(:hour as timestamptz) - interval '1 hour'
-    and p.cluster = before.cluster and p.group_id = before.group_id
-    and p.topic = before.topic and p.partition = before.partition
-  where p.hour = cast(:hour as timestamptz)
-),
-
--- What it read of the hour's new records, and what of older ones.
 group_topic as (
   select
-    g.*,
-    (least(g.records, g.produced) * g.new_bytes_per_record + g.backlog * g.old_bytes_per_record) * g.counted_part
-      as consumed_bytes,
-    least(g.records, g.produced) * g.new_bytes_per_record * g.counted_part as fresh_bytes,
-    g.backlog * g.old_bytes_per_record * g.counted_part as backlog_bytes
-  from (
-    select
-      c.cluster,
-      c.group_id,
-      c.topic,
-      max(t.produced) as produced,
-      max(t.new_bytes_per_record) as new_bytes_per_record,
-      max(t.old_bytes_per_record) as old_bytes_per_record,
-      max(t.bytes_in / nullif(t.covered_seconds, 0)) as bytes_in_per_second,
-      max(c.lag_seconds) as lag_seconds,
-      sum(c.lag_records) * max(t.old_bytes_per_record) as lag_bytes,
-      bool_or(c.records is null) as is_unknown,
-      bool_or(c.has_member) and sum(c.commits) = 0 as is_silent,
-      sum(c.rewinds) as rewinds,
-      sum(c.commits)::double precision / count(*) as commits_per_partition,
-      sum(c.records) as records,
-      greatest(sum(c.records) - coalesce(max(t.produced), 0), 0) as backlog,
-      least(1, max(t.covered_seconds) / nullif(max(c.consumed_seconds), 0)) as counted_part
-    from consumed as c
-    inner join topic_bytes as t using (cluster, topic)
-    group by c.cluster, c.group_id, c.topic
-  ) as g
+    r.*,
+    r.fresh_bytes + r.backlog_bytes as consumed_bytes,
+    t.bytes_in / nullif(t.covered_seconds, 0) as bytes_in_per_second
+  from topic_readers as r
+  inner join topic as t using (hour, cluster, topic)
+  where r.hour = cast(:hour as timestamptz)
 ),
 
 -- What a group reads that isn't in the page cache: all of it when it lags that far, else the older part of the backlog.
@@ -438,7 +369,7 @@ unaccounted_topic as (
     coalesce(t.may_be_restored or g.has_silent_reader, false) as has_known_reader,
     g.group_ids,
     m.clients as clients_without_commits
-  from topic_bytes as t
+  from topic as t
   left join (
     select
       cluster,
@@ -514,7 +445,7 @@ known_reads as (
     ) as restore_bytes,
     greatest(
       r.replicated_per_second * c.seconds
-      - coalesce((select sum(t.replicated) from topic_bytes as t where t.cluster = r.cluster), 0), 0
+      - coalesce((select sum(t.bytes_in * (t.replication_factor - 1)) from topic as t where t.cluster = r.cluster), 0), 0
     ) as catching_up_bytes
   from cluster_reads as r
   inner join counted as c using (cluster)

@@ -1,0 +1,34 @@
+-- Bytes in and out of each topic in each hour, over the time that JMX counted, and what a record weighs.
+create view public.topic_bytes as
+select
+  t.hour,  -- The hour (UTC)
+  t.cluster,  -- Kafka cluster
+  t.topic,  -- Topic
+  told.kind,  -- plain, changelog, repartition or internal
+  i.application_id,  -- The Kafka Streams application that it belongs to
+  told.replication_factor,  -- Replicas of each partition; 1 where nobody said
+  t.covered_seconds,  -- Time that JMX counted
+  t.bytes_in,  -- Bytes produced in that time
+  t.bytes_out,  -- Bytes sent to consumers in that time
+  l.records_in,  -- Records produced in the hour
+  coalesce(came.bytes_per_record, stored.bytes_per_record) as new_bytes_per_record,  -- As it comes in; else as stored
+  coalesce(stored.bytes_per_record, came.bytes_per_record) as old_bytes_per_record  -- As stored; else as it comes in
+from metrics.topic_hourly as t
+left join inventory.topic_hourly as i using (hour, cluster, topic)
+left join (
+  select
+    hour,
+    cluster,
+    topic,
+    sum(log_end_offset - log_start_offset) as records,
+    sum(log_end_offset_last - log_end_offset_first) as records_in
+  from metrics.partition_hourly
+  group by hour, cluster, topic
+) as l using (hour, cluster, topic)
+cross join lateral (
+  select
+    coalesce(i.kind, case when left(t.topic, 2) = '__' then 'internal' else 'plain' end) as kind,
+    coalesce(i.replication_factor, 1) as replication_factor
+) as told
+cross join lateral (select t.bytes_in / nullif(t.messages_in, 0) as bytes_per_record) as came
+cross join lateral (select t.log_bytes / told.replication_factor / nullif(l.records, 0) as bytes_per_record) as stored;

@@ -1,0 +1,46 @@
+-- What each group read of each topic in each hour, as its commits tell. Bytes are those of the time that JMX counted.
+create view public.topic_readers as
+select
+  r.hour,  -- The hour (UTC)
+  r.cluster,  -- Kafka cluster
+  r.group_id,  -- Group
+  r.topic,  -- Topic
+  r.records,  -- Records that it read; null: unknown on all partitions
+  least(r.records, r.records_in) * r.new_bytes_per_record * r.counted_part as fresh_bytes,  -- Bytes of the hour's records
+  backlog.records * r.old_bytes_per_record * r.counted_part as backlog_bytes,  -- Bytes of older records
+  r.lag_seconds,  -- Age of the oldest unread record, worst partition
+  r.lag_bytes,  -- Bytes that it is behind
+  r.rewinds,  -- How often it jumped back
+  r.commits_per_partition,  -- Commits in the hour, mean of the partitions; null: history couldn't be read
+  r.is_unknown,  -- Whether it isn't known what it read of a partition
+  r.is_silent  -- Whether it has members and committed nothing
+from (
+  select
+    p.hour,
+    p.cluster,
+    p.group_id,
+    p.topic,
+    max(t.records_in) as records_in,
+    max(t.new_bytes_per_record) as new_bytes_per_record,
+    max(t.old_bytes_per_record) as old_bytes_per_record,
+    max(p.lag_seconds) as lag_seconds,
+    sum(p.lag_records) * max(t.old_bytes_per_record) as lag_bytes,
+    sum(p.rewinds) as rewinds,
+    sum(p.commits)::double precision / count(*) as commits_per_partition,
+    bool_or(consumed.records is null) as is_unknown,
+    bool_or(p.client_id is not null) and sum(p.commits) = 0 as is_silent,
+    sum(consumed.records) as records,
+    least(1, max(t.covered_seconds) / nullif(max(p.consumed_seconds), 0)) as counted_part
+  from metrics.consumer_partition_hourly as p
+  inner join public.topic_bytes as t using (hour, cluster, topic)
+  left join metrics.consumer_partition_hourly as before
+    on before.hour = p.hour - interval '1 hour'
+    and p.cluster = before.cluster and p.group_id = before.group_id
+    and p.topic = before.topic and p.partition = before.partition
+  -- A group that commits once an hour or less has no step within the hour: then the offset of the hour before counts.
+  cross join lateral (
+    select greatest(p.records_consumed, p.committed_offset - before.committed_offset) as records
+  ) as consumed
+  group by p.hour, p.cluster, p.group_id, p.topic
+) as r
+cross join lateral (select greatest(r.records - coalesce(r.records_in, 0), 0) as records) as backlog;
