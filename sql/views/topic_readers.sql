@@ -12,6 +12,7 @@ select
   r.lag_bytes,  -- Bytes that it is behind
   r.rewinds,  -- How often it jumped back
   r.commits_per_partition,  -- Commits in the hour, mean of the partitions; null: history couldn't be read
+  r.consumed_seconds / nullif(r.commits_per_partition, 0) as seconds_between_commits,  -- Mean of the partitions
   r.is_unknown,  -- Whether it isn't known what it read of a partition
   r.is_silent  -- Whether it has members and committed nothing
 from (
@@ -30,6 +31,7 @@ from (
     bool_or(consumed.records is null) as is_unknown,
     bool_or(p.client_id is not null) and sum(p.commits) = 0 as is_silent,
     sum(consumed.records) as records,
+    max(p.consumed_seconds) as consumed_seconds,
     least(1, max(t.covered_seconds) / nullif(max(p.consumed_seconds), 0)) as counted_part
   from metrics.consumer_partition_hourly as p
   inner join public.topic_bytes as t using (hour, cluster, topic)

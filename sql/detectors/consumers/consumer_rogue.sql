@@ -61,8 +61,9 @@ blind_spots: |
   isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies;
   nor, in a cluster's first weeks, one that reads less than groups which always lag.
   A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
-  far behind that has members and hasn't committed is taken for the reader of its topics; one that jumped back in the
-  hour may have read twice what it committed. Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
+  far behind that has members and hasn't committed is taken for the reader of its topics, and so is one that jumped back
+  if the disks were read for no longer than it takes to commit twice; else it may have read twice what it committed.
+  Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
 */
 with broker as (
   select
@@ -320,14 +321,18 @@ group_topic as (
 cold_topic as (
   select
     g.*,
-    is_cold,
     accounted_bytes,
+    -- It has said nothing since it reads from disk, or jumped back and has hardly had the time to commit.
+    is_cold and (
+      g.is_silent or (g.rewinds > 0 and 60 * l.minutes_above <= 2 * g.seconds_between_commits)
+    ) as is_untold,
     case
       when is_cold then g.consumed_bytes
       else greatest(g.backlog_bytes - coalesce(g.bytes_in_per_second * c.seconds, 0), 0)
     end as cold_bytes
   from group_topic as g
   inner join page_cache as c using (cluster)
+  left join loud_cluster as l using (cluster)
   cross join lateral (
     select coalesce(g.lag_seconds > c.seconds or g.lag_bytes > c.bytes, false) as is_cold
   ) as lag
@@ -366,7 +371,7 @@ unaccounted_topic as (
     greatest(
       t.bytes_out - coalesce(g.accounted_bytes, 0) - greatest(t.usual_bytes - coalesce(g.fresh_bytes, 0), 0), 0
     ) as unaccounted_bytes,
-    coalesce(t.may_be_restored or g.has_silent_reader, false) as has_known_reader,
+    coalesce(t.may_be_restored or g.has_untold_reader, false) as has_known_reader,
     g.group_ids,
     m.clients as clients_without_commits
   from topic as t
@@ -376,7 +381,7 @@ unaccounted_topic as (
       topic,
       sum(accounted_bytes) as accounted_bytes,
       sum(fresh_bytes) as fresh_bytes,
-      bool_or(is_cold and is_silent) as has_silent_reader,
+      bool_or(is_untold) as has_untold_reader,
       jsonb_agg(group_id order by group_id) as group_ids
     from cold_topic
     group by cluster, topic
