@@ -36,6 +36,8 @@ HEAP_GROWS, CACHES_FILL = 18 * HOUR, 8 * HOUR
 """Time constants: after one of them 63 % is reached."""
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
 KEPT_HOURS, CONTROL_HOURS, SAMPLES = 6, 4, 2
+READ_AFTER = timedelta(minutes=1)
+"""When a run reads JMX, after the end of its hour."""
 
 
 class Store(NamedTuple):
@@ -189,12 +191,16 @@ class _Builder:
         self.fleet.hours[host] |= {first + n * HOUR for n in range(hours + 2)}
 
     def fault(self, process: Process, kind: str, begins: datetime, due: datetime | None = None) -> None:
-        """From `begins` on the machine can't hold it. The run reads JMX as it is then: the hour of it must say so."""
+        """From `begins` on the machine can't hold it. The run reads JMX as it is then: the hour of it must say so.
+
+        What begins on the hour the run of the hour before sees already, and may say.
+        """
         due = due or start_of_hour(begins)
+        seen = begins - READ_AFTER
         outage = self._outage(process.host, begins)
         for each in self.fleet.on(process.host):
             self.fleet.truth.decoys[each.name] = "beside a fault"
-            self.fleet.truth.faults.append(Fault(each.name, kind, begins, due, self.fleet.scenario.end, outage))
+            self.fleet.truth.faults.append(Fault(each.name, kind, seen, due, self.fleet.scenario.end, outage))
         self.near(process.host, begins)
         if due > start_of_hour(begins):
             self.near(process.host, due)
@@ -573,7 +579,7 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
         process = fleet.processes[case.resource]
         head = (CLUSTER, "app", case.name, _url(case))
         for n in range(SAMPLES):
-            at = case.hour + HOUR + timedelta(minutes=1, seconds=5 * n)
+            at = case.hour + HOUR + READ_AFTER + timedelta(seconds=5 * n)
             if process.silent and process.silent[0] <= at < process.silent[1]:
                 continue
             since, _ = process.at(at)
