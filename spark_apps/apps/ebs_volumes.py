@@ -418,13 +418,16 @@ def _cpu_minutes() -> Column:
 
 
 def _instance_limits(samples: DataFrame) -> DataFrame:
-    """Instance and minute: whether its EBS limits bound. A point of basic monitoring holds until the next."""
+    """Instance and minute: whether its EBS limits bound. A point of basic monitoring holds until the next.
+
+    Where it sends no checks an empty balance has to tell; beside checks it may be a load that just fits.
+    """
     empty = f.least("ebs_io_balance_percent", "ebs_byte_balance_percent") <= EMPTY_PERCENT
     later = f.lead("at").over(Window.partitionBy(*INSTANCE).orderBy("at"))
     minute = f.expr("interval 1 minute")
     upto = f.least(f.coalesce(later, f.col("at") + minute) - minute, f.col("at") + f.expr("interval 4 minutes"))
     covered = f.when(f.col("period_seconds") == 60, f.sequence("at", f.greatest(upto, "at"), minute))
-    limited = f.greatest("ebs_iops_exceeded", "ebs_throughput_exceeded", empty.cast("double"))
+    limited = f.coalesce(f.greatest("ebs_iops_exceeded", "ebs_throughput_exceeded"), empty.cast("double"))
     return (
         samples.withColumn("instance_limited", limited)
         .filter("instance_limited is not null")
