@@ -1,7 +1,7 @@
 """Kafka on a real broker: a snapshot of all offsets against the bare client, and the decoding of an hour of commits.
 
 The bare client makes the same calls in the same run, without Spark. 30,000 partitions lie on two brokers, as each takes
-two memory maps of its process's 65,530; until those have made their logs it takes some four minutes.
+two memory maps of its process's 65,530; to make their logs takes those a minute or two.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def _fleet(brokers: int) -> Iterator[_Fleet]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(dir=PROJECT_ROOT / "var")))
         if brokers == 1:
-            broker = stack.enter_context(Broker(folder, heap="2g", settings=SETTINGS))
+            broker = stack.enter_context(Broker(folder, heap="1g", settings=SETTINGS))
             servers, pids = broker.bootstrap_servers, {broker.pid}
         else:
-            cluster = stack.enter_context(Cluster(folder, size=brokers, heap="2g", settings=SETTINGS))
+            cluster = stack.enter_context(Cluster(folder, size=brokers, heap="1g", settings=SETTINGS))
             servers, pids = cluster.bootstrap_servers, {broker.pid for broker in cluster.brokers}
         config = folder / "streamwarden.yaml"
         config.write_text(yaml.safe_dump({"kafka": [{"name": "bench", "bootstrap_servers": servers}]}))
