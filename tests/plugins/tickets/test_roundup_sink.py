@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from streamwarden.tickets import deliver, listen, reconcile
 from streamwarden.tickets.roundup_sink import RoundupSink
 from streamwarden.tickets.sinks import Draft, TrackerDown, Update
 
+from tests.answering import answering
 from tests.plugins.tickets.conftest import Tracker
 from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
 
@@ -194,14 +194,12 @@ class _Stumbling(BaseHTTPRequestHandler):
 @pytest.mark.parametrize("lose_answers", [False, True], ids=["503 first", "answer lost"])
 def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker, lose_answers: bool) -> None:
     handler = type("H", (_Stumbling,), {"target": tracker.settings.url, "lose_answers": lose_answers, "seen": {}})
-    with HTTPServer(("127.0.0.1", 0), handler) as proxy:
-        threading.Thread(target=proxy.serve_forever, args=(0.02,), daemon=True).start()
+    with answering(HTTPServer(("127.0.0.1", 0), handler)) as proxy:
         url = f"http://127.0.0.1:{proxy.server_port}"
         sink = RoundupSink(tracker.settings.model_copy(update={"url": url}))
         title = f"stumbling {lose_answers}"
         issue = sink.create(draft(f"s{lose_answers}", title))
         sink.update(Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "critical", "Once."))
-        proxy.shutdown()
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]
     assert [text.strip() for text in tracker.texts(filed[0])][1:] == ["Once."]

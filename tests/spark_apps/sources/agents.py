@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from tests.answering import answering
+
 QUERY = "/api/v1/query_range"
 VALUES: dict[str, dict[str, dict[str, Any]]] = {
     "java.lang:type=Memory": {
@@ -221,11 +223,8 @@ class Agents:
 @contextmanager
 def running_agents() -> Iterator[Agents]:
     """The agents, until the end of the block."""
-    server = _Server()
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield Agents(server)
-    finally:
-        server.freed.set()
-        server.shutdown()
-        server.server_close()
+    with answering(_Server()) as server:
+        try:
+            yield Agents(server)
+        finally:
+            server.freed.set()

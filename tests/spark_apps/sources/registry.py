@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.answering import answering
+
 MOST = 3
 LOGIN = "Basic " + b64encode(b"reader:s3cret").decode()
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
@@ -152,10 +154,8 @@ def registry(schemas: list[dict[str, Any]] = SCHEMAS) -> Iterator[tuple[str, Cou
     """Its address, to which a behaviour is added as path, and how often what was asked."""
     server = _Server(("127.0.0.1", 0), _Registry)
     server.schemas, server.asked, server.over = schemas, Counter(), threading.Event()
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", server.asked
-    finally:
-        server.over.set()
-        server.shutdown()
-        server.server_close()
+    with answering(server):
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", server.asked
+        finally:
+            server.over.set()

@@ -23,6 +23,7 @@ from streamwarden.config import JmxEndpoint
 from streamwarden.hours import HOUR, start_of_hour
 
 from spark_apps.sources.jmx import Jmx
+from tests.answering import answering
 
 PAST = datetime(2026, 1, 5, 10, tzinfo=UTC)
 RESTART = (PAST - timedelta(days=3)).timestamp()
@@ -93,12 +94,9 @@ class _Listening(ThreadingHTTPServer):
 
 @pytest.fixture
 def prometheus() -> Iterator[_Listening]:
-    server = _Listening()
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield server
-    server.freed.set()
-    server.shutdown()
-    server.server_close()
+    with answering(_Listening()) as server:
+        yield server
+        server.freed.set()
 
 
 def ask(
