@@ -7,6 +7,7 @@ profile, instance role); none of them is ever an option of a source. `AWS_ENDPOI
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -306,9 +307,9 @@ class PlacesSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return _PlacesReader(self, schema)
 
+    @abstractmethod
     def read_place(self, connection: Connection) -> Iterator[list[dict[str, Any]]]:
         """Rows in lots; columns left out are null. It turns its failures into gaps itself."""
-        raise NotImplementedError
 
 
 def read_places(spark: SparkSession, source: type[PlacesSource], places: Iterable[Place], **options: str) -> DataFrame:

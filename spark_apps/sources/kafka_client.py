@@ -250,7 +250,10 @@ class ClusterReader(DataSourceReader):
             yield from self.batches([self.gap_row(partition.cluster, partition.cluster, connection.gap(error))])
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of one cluster; raises KafkaException when the cluster as a whole doesn't answer."""
+        """Rows of one cluster; raises KafkaException when the cluster as a whole doesn't answer.
+
+        Not abstract: a reader that asks something beside the cluster (its Schema Registry) has a `read` of its own.
+        """
         raise NotImplementedError
 
     def gap_row(self, cluster: str, resource: str, gap: str) -> dict[str, Any]:
