@@ -26,6 +26,7 @@ test-fast: setup ## Run the tests that need no JVM, browser or Airflow (1 min; m
 check: setup ## Lint, types, SQL style, stale docs
 	@ruff check . && ruff format --check .
 	@mypy
+	@lint-imports --no-logo --no-cache >/dev/null || lint-imports --no-logo --no-cache
 	@sqlfluff lint sql --disable-progress-bar --nofail-on-unparsable 2>/dev/null || sqlfluff lint sql
 	@streamwarden docs --check
 

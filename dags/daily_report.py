@@ -15,9 +15,9 @@ def report(day: str) -> str:
     """Writes the report of a day (UTC) and mails it when there are recipients; returns the file's path."""
     from datetime import date
 
-    from streamwarden.config import load_config
+    from streamwarden.base.config import load_config
+    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.reports import mail_report, render_daily, write_report
-    from streamwarden.warehouse import open_warehouse
 
     config = load_config()
     rendered = render_daily(open_warehouse(config), config, date.fromisoformat(day))

@@ -1,6 +1,6 @@
 """Gathers, judges and files one hour: Spark apps → detectors → tickets.
 
-The graph is drawn from what the apps write (`spark_apps/catalogue.py`) and what the detectors read (headers in
+The graph is drawn from what the apps write (`streamwarden/base/catalogue.py`) and what the detectors read (headers in
 `sql/detectors/`). A failed app blocks only the detectors that read its tables: they are *skipped* and say why, all
 others go on, tickets are brought in line, and the run ends as failed (`incomplete`).
 
@@ -23,13 +23,13 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TaskGroup, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.catalogue import APPS, SparkApp
+from streamwarden.base.hours import parse_hour
+from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors.load import load_detectors
-from streamwarden.hours import parse_hour
 from streamwarden.operators import SettledHour, hour_of
 
-from spark_apps.catalogue import APPS, SparkApp
-from spark_apps.jvm import driver_java_options
+from spark_apps.runtime.class_archive import driver_java_options
 
 HOUR = "{{ hour(dag_run) }}"
 PRICES = "inventory.ebs_price"
@@ -58,9 +58,9 @@ def gather(app: SparkApp) -> SparkSubmitOperator:
 @task
 def prices() -> str:
     """Reads the table of EBS prices, so that a new one takes effect with the next hour."""
-    from streamwarden.config import load_config
-    from streamwarden.prices import load_prices
-    from streamwarden.warehouse import open_warehouse
+    from streamwarden.base.config import load_config
+    from streamwarden.base.warehouse import open_warehouse
+    from streamwarden.store.prices import load_prices
 
     config = load_config()
     return f"{len(load_prices(open_warehouse(config), config))} regions"
@@ -69,9 +69,9 @@ def prices() -> str:
 @task(trigger_rule="all_done")
 def judge(detector_id: str, hour: str) -> str:
     """Judges the hour with one detector; skipped where its tables weren't loaded."""
-    from streamwarden.config import load_config
+    from streamwarden.base.config import load_config
+    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.detectors import evaluate
-    from streamwarden.warehouse import open_warehouse
 
     config = load_config()
     detector = load_detectors(config=config).get(detector_id)
@@ -88,9 +88,9 @@ def judge(detector_id: str, hour: str) -> str:
 @task(trigger_rule="all_done")
 def tickets() -> str:
     """Brings tickets in line with all that was judged, and tells the tracker."""
-    from streamwarden.config import load_config
+    from streamwarden.base.config import load_config
+    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.tickets import reconcile_and_deliver
-    from streamwarden.warehouse import open_warehouse
 
     config = load_config()
     return reconcile_and_deliver(open_warehouse(config), config, load_detectors(config=config))

@@ -13,9 +13,9 @@ from airflow.sdk import DAG, task
 @task(multiple_outputs=False)
 def keep_warehouse() -> dict[str, int]:
     """Makes the next days' partitions and drops what is too old; returns what was done, by table."""
-    from streamwarden.config import load_config
-    from streamwarden.housekeeping import keep_house
-    from streamwarden.warehouse import open_warehouse
+    from streamwarden.base.config import load_config
+    from streamwarden.base.warehouse import open_warehouse
+    from streamwarden.store.housekeeping import keep_house
 
     config = load_config()
     return keep_house(open_warehouse(config), config.warehouse)

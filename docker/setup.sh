@@ -46,4 +46,4 @@ if [ "$(cat .venv/.setup-stamp 2>/dev/null)" != "$stamp" ]; then
 fi
 # The jars' modules look for themselves what is there already; the class archive makes every Spark start cheaper.
 PYTHONPATH=docker .venv/bin/python -m demo.jars
-.venv/bin/python -m spark_apps.jvm >/dev/null
+.venv/bin/python -m spark_apps.runtime.class_archive >/dev/null

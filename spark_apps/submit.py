@@ -18,14 +18,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
-from streamwarden.config import Config, load_config
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import parse_hour
-from streamwarden.warehouse import open_warehouse
+from streamwarden.base.catalogue import APPS
+from streamwarden.base.config import Config, load_config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import parse_hour
+from streamwarden.base.warehouse import open_warehouse
 
-from spark_apps.catalogue import APPS
-from spark_apps.load import record_failure, replace_hour
-from spark_apps.session import start_session
+from spark_apps.runtime.load import record_failure, replace_hour
+from spark_apps.runtime.session import start_session
 
 _COVERAGE_SCHEMA = "source string, resource string, status string, reason string"
 

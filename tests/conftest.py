@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import WAREHOUSE_ENV
-from streamwarden.migrate import migrate
-from streamwarden.warehouse import embedded_url, engine
+from streamwarden.base.config import WAREHOUSE_ENV
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.store.migrate import migrate
 
 TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
 
@@ -138,7 +138,7 @@ def warehouse(warehouse_url: str) -> sa.Engine:
 def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the tests that ask for it
     """One local Spark session."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from spark_apps.session import start_session
+    from spark_apps.runtime.session import start_session
 
     session = start_session("tests", master="local[2]")
     # To compile code for a handful of rows takes longer than to interpret it.

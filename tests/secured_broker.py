@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechani
 from demo.broker import Broker
 from demo.process import free_port
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 
 _MODULES = "org.apache.kafka.common.security"
 STORE_PASSWORD = "not-secret"

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from demo.fleet import Fleet, Ports, parse_faults
 from demo.score import open_tickets, score
-from streamwarden.config import WAREHOUSE_ENV
+from streamwarden.base.config import WAREHOUSE_ENV
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

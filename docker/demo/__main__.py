@@ -17,8 +17,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TimeElapsedColumn
-from streamwarden import PROJECT_ROOT
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import PROJECT_ROOT
 
 from demo.fleet import LOAD_SECONDS, Fleet, Say, parse_faults
 from demo.score import Score, open_tickets, score

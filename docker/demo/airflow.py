@@ -24,11 +24,11 @@ import httpx
 import psutil
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Warehouse
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR
-from streamwarden.warehouse import AIRFLOW_DATABASE, embedded_url, engine
+from streamwarden.base.config import Warehouse
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import AIRFLOW_DATABASE, embedded_url, engine
 
 from demo.process import Process, claim_port
 

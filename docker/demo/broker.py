@@ -18,12 +18,12 @@ from typing import Self
 import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 from demo.jar_set import ensure
 from demo.jars import BROKER, JOLOKIA, classpath
 from demo.process import JVM_OPTIONS, Jvm, Process, free_port
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 
 CLUSTER_ID = "c3RyZWFtd2FyZGVuLWRlbQ"
 READY_SECONDS = 60

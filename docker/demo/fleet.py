@@ -26,9 +26,9 @@ from typing import Any, Self
 import httpx
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
-from streamwarden.config import CONFIG_ENV
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR, start_of_hour
 
 from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker

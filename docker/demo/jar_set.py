@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 
 SETTINGS_ENV = "STREAMWARDEN_IVY_SETTINGS"
 

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Self
 
 import psutil
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 
 # Cheap JVMs: one compiler, one collector thread, nothing mapped twice.
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xshare:auto", "-Dlog4j2.level=WARN")

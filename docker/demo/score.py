@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import httpx
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 from demo.fleet import Injected
 

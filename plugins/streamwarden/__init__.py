@@ -1,5 +1,5 @@
-"""Streamwarden acts here: warehouse, detectors' runner, tickets, reports, Airflow pages and the command line."""
+"""Streamwarden acts here: warehouse, detectors' runner, tickets, reports, Airflow pages and the command line.
 
-from pathlib import Path
-
-PROJECT_ROOT = Path(__file__).resolve().parents[2]
+Rooms, each importing only those below it: `cli`, `ui`, `pipeline`, `operators` · `reports` · `tickets` · `plots` ·
+`detectors` · `words`, `store` · `base`.
+"""

@@ -13,12 +13,12 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from spark_apps.catalogue import APPS, WRITER_OF
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Config
+from streamwarden.base.catalogue import APPS, WRITER_OF
+from streamwarden.base.config import Config
+from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import Detector, load_detectors
-from streamwarden.migrate import MIGRATIONS, VIEWS, comments
-from streamwarden.reports.plots import load_plot
+from streamwarden.plots.draw import load_plot
+from streamwarden.store.migrate import MIGRATIONS, VIEWS, comments
 
 FOLDER = PROJECT_ROOT / "docs"
 _MADE = "<!-- Made by `streamwarden docs`; edit the source it names, not this page. -->\n\n"

@@ -8,8 +8,8 @@ from typing import Any
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
-from streamwarden.config import load_config
-from streamwarden.hours import HOUR, last_full_hour, parse_hour
+from streamwarden.base.config import load_config
+from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
 
 
 def hour_of(dag_run: Any) -> str:

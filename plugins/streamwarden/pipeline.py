@@ -12,14 +12,14 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from spark_apps.catalogue import APPS
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Config
+from streamwarden.base.catalogue import APPS
+from streamwarden.base.config import Config
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Judgement, evaluate, load_detectors
-from streamwarden.migrate import migrate
-from streamwarden.prices import load_prices
+from streamwarden.store.migrate import migrate
+from streamwarden.store.prices import load_prices
 from streamwarden.tickets import reconcile_and_deliver
-from streamwarden.warehouse import open_warehouse
 
 MOST_GAPS, MOST_EXAMPLES = 20, 3
 Progress = Callable[[str, str, bool], None]
@@ -62,7 +62,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
 
 
 def _gather(config: Config, hour: datetime, apps: list[str], run: HourRun, progress: Progress) -> None:
-    from spark_apps.session import start_session  # pyspark: only where a job runs
+    from spark_apps.runtime.session import start_session  # pyspark: only where a job runs
     from spark_apps.submit import one_line, run_app
 
     spark = start_session("hour", master=os.environ.get("STREAMWARDEN_SPARK_MASTER", "local[2]"))

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 
-from spark_apps.counters import counts, earlier_counters
-from spark_apps.samples import counted, label, labels_are, reading
+from spark_apps.models.counters import counts, earlier_counters
+from spark_apps.models.samples import counted, label, labels_are, reading
+from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.jmx import endpoints_of, read_jmx
 from spark_apps.sources.jvm_endpoint import name_of
-from spark_apps.warehouse_io import read_query
 
 BROKER = ("cluster", "endpoint")
 _REMEMBERED = timedelta(days=7)

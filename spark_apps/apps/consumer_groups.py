@@ -13,10 +13,12 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
-from streamwarden.config import Config
-from streamwarden.hours import HOUR
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
 
 from spark_apps.models.consumer_lag import STATUS_WORST_FIRST, lag_seconds, partition_status
+from spark_apps.models.streams_topics import StreamsTopics
+from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
@@ -25,8 +27,6 @@ from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.sources.schema_registry import SchemaRegistry
-from spark_apps.streams_topics import StreamsTopics
-from spark_apps.warehouse_io import read_query
 
 LOOK_BACK = timedelta(minutes=15)
 """Commits before the hour that are read too: the offsets that the hour began with."""

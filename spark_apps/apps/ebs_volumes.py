@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
-from streamwarden.config import Config
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR
-from streamwarden.jvms import jvms_of
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
 
 from spark_apps.models import ebs
+from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.aws_client import places_of, read_places
 from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
-from spark_apps.warehouse_io import read_query
+from spark_apps.sources.targets import jvms_of
 
 OVERLAP = timedelta(minutes=15)
 """Read again before the hour: late points come in, and a fresh hour has a past."""

@@ -9,12 +9,12 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 
-from spark_apps.counters import counts, earlier_counters
-from spark_apps.nodes import NODE, node_hours
-from spark_apps.rocksdb_memory import APP, by_process, by_store, store_instances
-from spark_apps.samples import counted, label, labels_are, reading
+from spark_apps.models.counters import counts, earlier_counters
+from spark_apps.models.nodes import NODE, node_hours
+from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
+from spark_apps.models.samples import counted, label, labels_are, reading
 from spark_apps.sources.jmx import endpoints_of, read_jmx
 from spark_apps.sources.jvm_endpoint import name_of
 

@@ -18,17 +18,17 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 
 from spark_apps.models.json_look_alikes import look_alikes
 from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
 from spark_apps.models.schema_report import Exemplar, Report
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
+from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.schema_registry import SchemaRegistry
-from spark_apps.warehouse_io import read_query
 
 _WINDOWED_SHARE = 0.9
 _PATHS = (

@@ -36,8 +36,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from streamwarden.config import AwsAccount, Config, load_config
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import AwsAccount, Config, load_config
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.planned import read_source
 

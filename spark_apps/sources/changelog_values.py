@@ -26,9 +26,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
 
+from spark_apps.models.streams_topics import CHANGELOG, StreamsTopics
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
     SILENT,
@@ -40,7 +41,6 @@ from spark_apps.sources.kafka_client import (
     cluster_named,
     list_offsets,
 )
-from spark_apps.streams_topics import CHANGELOG, StreamsTopics
 
 CHUNK_VALUES = 25
 BATCH_VALUES = 2000

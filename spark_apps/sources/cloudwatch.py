@@ -25,7 +25,7 @@ from botocore.utils import parse_timestamp
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.aws_client import (
     Connection,

@@ -26,9 +26,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
-from streamwarden.config import Config, JmxEndpoint
-from streamwarden.hours import HOUR
-from streamwarden.jvms import Jvms, jvms_of
+from streamwarden.base.config import Config, JmxEndpoint
+from streamwarden.base.hours import HOUR
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.columns import batch_of
@@ -36,6 +35,7 @@ from spark_apps.sources.jmx_catalogue import METRICS, Role
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.jvm_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.planned import read_source
+from spark_apps.sources.targets import Jvms, jvms_of
 
 SCHEMA = StructType(
     [

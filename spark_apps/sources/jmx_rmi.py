@@ -18,9 +18,9 @@ from pathlib import Path
 
 import httpx
 from pyspark.find_spark_home import _find_spark_home
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 from spark_apps.sources.jvm_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE, Refused
 
 _SCHEME = "rmi://"

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import httpx
-from streamwarden.config import JmxEndpoint, load_config
+from streamwarden.base.config import JmxEndpoint, load_config
 
 from spark_apps.sources.jmx_catalogue import Role
 
@@ -35,7 +35,7 @@ class Endpoint:
     match: str | None = None
     """Label matchers of its series, where a Prometheus server is asked for it."""
     section: str = "jmx"
-    """Where the config has its credentials; see `streamwarden.jvms`."""
+    """Where the config has its credentials; see `spark_apps.sources.targets`."""
 
     @property
     def url(self) -> str:

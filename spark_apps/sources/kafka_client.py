@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from streamwarden.config import KafkaCluster, load_config
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import KafkaCluster, load_config
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.planned import read_source
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from streamwarden.config import KafkaCluster
+from streamwarden.base.config import KafkaCluster
 
 from spark_apps.sources.kafka_client import ANSWER_SECONDS, Connection, cluster_named
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client

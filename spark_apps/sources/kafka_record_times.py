@@ -19,7 +19,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import DataFrame
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import Answer, Connection, cluster_named, list_offsets
 

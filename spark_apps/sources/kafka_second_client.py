@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
-from streamwarden.config import KafkaCluster
+from streamwarden.base.config import KafkaCluster
 
 from spark_apps.sources.kafka_client import ANSWER_SECONDS
 

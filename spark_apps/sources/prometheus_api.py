@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
-from streamwarden.hours import HOUR
+from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
 from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json

@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
-from streamwarden.config import KafkaCluster
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import KafkaCluster
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.jvm_endpoint import address_of
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named

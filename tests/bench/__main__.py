@@ -9,7 +9,7 @@ from multiprocessing import get_context
 
 from rich.console import Console
 from rich.table import Table
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.bench import aws, hour, jmx, kafka, load, memory, schemas
 from tests.bench.figure import Figure

@@ -19,10 +19,10 @@ from demo.aws_endpoint import AwsEndpoint
 from demo.world import EBS_METRICS, World
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden.config import CONFIG_ENV
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.hours import HOUR, start_of_hour
 
-from spark_apps.session import start_session
+from spark_apps.runtime.session import start_session
 from spark_apps.sources.cloudwatch import CALLS_AT_ONCE, SERIES_PER_CALL, Span, read_metrics
 from tests.bench.figure import Figure
 from tests.bench.serving import serving

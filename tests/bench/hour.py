@@ -11,9 +11,9 @@ import psutil
 from demo.airflow import Airflow
 from demo.fleet import ROOM_SECONDS, Fleet, Ports, parse_faults, seconds_until_room
 from rich.console import Console
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import WAREHOUSE_ENV
-from streamwarden.warehouse import embedded_url
+from streamwarden.base.config import WAREHOUSE_ENV
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import embedded_url
 
 from tests.bench.figure import Figure
 

@@ -11,10 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 
 from pyspark.sql import SparkSession
-from streamwarden.config import Config
-from streamwarden.hours import start_of_hour
+from streamwarden.base.config import Config
+from streamwarden.base.hours import start_of_hour
 
-from spark_apps.session import start_session
+from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.sources.jmx_catalogue import Role
 from tests.bench.figure import Figure

@@ -23,10 +23,10 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from demo.broker import Broker, Cluster
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.paths import PROJECT_ROOT
 
-from spark_apps.session import start_session
+from spark_apps.runtime.session import start_session
 from spark_apps.sources.kafka_client import PARTITIONS_PER_REQUEST, ClusterSource, led_partitions, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS, KafkaOffsets

@@ -11,14 +11,14 @@ import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import WAREHOUSE_ENV
-from streamwarden.migrate import migrate
-from streamwarden.warehouse import embedded_url, engine
+from streamwarden.base.catalogue import SparkApp
+from streamwarden.base.config import WAREHOUSE_ENV
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.store.migrate import migrate
 
-from spark_apps.catalogue import SparkApp
-from spark_apps.load import replace_hour
-from spark_apps.session import start_session
+from spark_apps.runtime.load import replace_hour
+from spark_apps.runtime.session import start_session
 from tests.bench.figure import Figure
 
 ROWS = 1_000_000

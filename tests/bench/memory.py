@@ -25,11 +25,11 @@ from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 from pyspark.sql import Row, SparkSession
-from streamwarden.config import Config
-from streamwarden.hours import start_of_hour
+from streamwarden.base.config import Config
+from streamwarden.base.hours import start_of_hour
 
 from spark_apps.apps import jvm_apps
-from spark_apps.session import start_session
+from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
 from tests.bench.figure import Figure
 

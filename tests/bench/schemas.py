@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from spark_apps.apps.state_stores import exemplars_of, report_of, shapes_of
 from spark_apps.models.json_shapes import paths_of
-from spark_apps.session import start_session
+from spark_apps.runtime.session import start_session
 from tests.bench.figure import Figure
 
 VALUES = 400_000

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.catalogue import APPS, WRITER_OF
+from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import load_detectors
-
-from spark_apps.catalogue import APPS, WRITER_OF
 
 DAGS = PROJECT_ROOT / "dags"
 HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "matplotlib", "pyarrow", "aiokafka"}
@@ -143,7 +142,7 @@ def test_the_hour_of_a_run(dags: dict[str, Any]) -> None:
     from datetime import UTC, datetime
     from types import SimpleNamespace
 
-    from streamwarden.errors import StreamwardenError
+    from streamwarden.base.errors import StreamwardenError
     from streamwarden.operators import hour_of, settled_at
 
     begin = datetime(2026, 11, 21, 5, tzinfo=UTC)

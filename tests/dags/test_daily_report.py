@@ -14,8 +14,8 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MessageHandler
 from demo.process import free_port
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.paths import PROJECT_ROOT
 
 
 class Inbox(MessageHandler):

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
-from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV
+from streamwarden.base.catalogue import APPS, WRITER_OF
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
-from streamwarden.errors import StreamwardenError
 
-from spark_apps.catalogue import APPS, WRITER_OF
 from tests.conftest import a_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

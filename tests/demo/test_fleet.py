@@ -20,9 +20,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartit
 from confluent_kafka.admin import AdminClient
 from demo.fleet import DRIFTING_TOPIC, Fleet, Ports, parse_faults, seconds_until_room
 from demo.world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import load_config
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import load_config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import PROJECT_ROOT
 
 FREE = Ports(0, 0, 0, 0, 0)
 LOAD_SECONDS = 24.0

@@ -8,9 +8,9 @@ import pytest
 from demo.jar_set import SETTINGS_ENV, JarSet, ensure, write_locks
 from demo.jars import ALL
 from demo.process import free_port
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 
 SETTINGS = """<ivysettings><settings defaultResolver="mirror"/><resolvers>
 <ibiblio name="mirror" m2compatible="true" root="{}/"/></resolvers></ivysettings>"""

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from demo.process import Process, claim_port, end_leftover
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"

@@ -12,7 +12,7 @@ from demo.fleet import Injected
 from demo.process import free_port
 from demo.score import Ticket, open_tickets, score
 from demo.tracker import credentials
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 START = datetime(2026, 11, 21, 5, 10, tzinfo=UTC)
 MEMORY = Injected("memory", "app_memory_heavy", "orders", START.isoformat(), "heap")

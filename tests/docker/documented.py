@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 
 DEPLOY = PROJECT_ROOT / "docs" / "deploy.md"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.docker.documented import DEPLOY
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.answering import answering
 

@@ -13,7 +13,7 @@ from demo.jar_set import ensure
 from demo.jars import JOLOKIA
 from demo.process import free_port
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 from tests.docker.documented import block
 
 pytestmark = pytest.mark.slow

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from pyspark.sql import SparkSession
-from streamwarden.config import CONFIG_ENV
-from streamwarden.hours import HOUR
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters

@@ -8,7 +8,7 @@ from functools import cache
 
 import botocore.session
 from botocore import xform_name
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.docker.documented import block
 

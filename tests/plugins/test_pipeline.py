@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden import pipeline
-from streamwarden.cli import app
-from streamwarden.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.cli.main import app
 from typer.testing import CliRunner
 
 HOUR = datetime(2026, 11, 19, 8, tzinfo=UTC)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from spark_apps.session import start_session
+from spark_apps.runtime.session import start_session
 from tests.simulator import consumers, memory, schemas, volumes
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario

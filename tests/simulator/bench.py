@@ -11,16 +11,16 @@ from typing import Any
 
 import sqlalchemy as sa
 from pyspark.sql import DataFrame, SparkSession
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Config
+from streamwarden.base.catalogue import APPS
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.evaluate import run
-from streamwarden.hours import HOUR
-from streamwarden.migrate import migrate
-from streamwarden.warehouse import embedded_url, engine
+from streamwarden.store.migrate import migrate
 
-from spark_apps.catalogue import APPS
-from spark_apps.load import replace_hour
+from spark_apps.runtime.load import replace_hour
 from tests.simulator.scenario import JUDGED
 
 PAST = timedelta(days=7)

@@ -24,8 +24,8 @@ import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
-from streamwarden.config import Config, JmxEndpoint, KafkaCluster
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import brokers, consumer_groups, ebs_volumes
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes

@@ -21,8 +21,8 @@ import pandas as pd
 import sqlalchemy as sa
 from demo.world import INSTANCE_TYPES
 from pyspark.sql import functions as f
-from streamwarden.config import Config, JmxEndpoint, KafkaCluster
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import jvm_apps as app
 from tests.simulator.bench import Bench

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from streamwarden.hours import HOUR
+from streamwarden.base.hours import HOUR
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday. All days are simulated from here."""

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
-from streamwarden.config import Config
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import state_stores as app
 from tests.simulator.bench import Bench

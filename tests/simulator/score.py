@@ -11,9 +11,9 @@ from typing import cast
 
 from rich.console import Console
 from rich.table import Table
+from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import Detector
-from streamwarden.hours import HOUR, start_of_hour
-from streamwarden.tickets.history import Status, replay
+from streamwarden.detectors.episodes import Status, replay
 
 from tests.simulator.scenario import Fault, Truth, Verdict
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from streamwarden.hours import HOUR
+from streamwarden.base.hours import HOUR
 
 from tests.simulator.__main__ import PARTS
 from tests.simulator.bench import Bench, a_bench

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from demo.world import Day
-from streamwarden.hours import HOUR
+from streamwarden.base.hours import HOUR
 
 from tests.simulator import schemas, volumes
 from tests.simulator.scenario import SMALL, START, Case

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from streamwarden.base.hours import HOUR
 from streamwarden.detectors import load_detectors
-from streamwarden.hours import HOUR
 
 from tests.simulator.scenario import START, Case, Fault, Truth, Verdict
 from tests.simulator.score import SETTLE, Score, score

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from demo.world import GIB, INSTANCE_TYPES, KIB, LoadModel, Metric, Surge, Volume, World, volume_limits
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden.config import Config
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import ebs_volumes as app
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes

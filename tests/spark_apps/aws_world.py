@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from demo.aws_endpoint import AwsEndpoint
 from demo.world import LoadModel, World
-from streamwarden.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV
 
 from spark_apps.sources.aws_client import Connection, Place, PlacesSource
 from spark_apps.sources.cloudwatch import Span, _Reader

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import load_detectors
-from streamwarden.reports.plots import draw_finding
+from streamwarden.plots.draw import draw_finding
 
 from tests.sql.rows import insert_row
 
@@ -127,8 +127,8 @@ def draw(warehouse: sa.Engine, detector: str) -> bytes:
 
 def main() -> None:
     """Draws all."""
-    from streamwarden.migrate import migrate
-    from streamwarden.warehouse import engine
+    from streamwarden.base.warehouse import engine
+    from streamwarden.store.migrate import migrate
 
     from tests.conftest import a_database
 

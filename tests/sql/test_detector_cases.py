@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.evaluate import run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import sqlalchemy as sa
-from streamwarden import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.sql.rows import HOUR, insert_row
 

@@ -15,12 +15,12 @@ from typing import Any
 import sqlalchemy as sa
 import yaml
 
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
+from streamwarden.detectors.episodes import Episode, Status, replay, whole_hours
 from streamwarden.detectors.evaluate import evaluations
 from streamwarden.detectors.load import Detector, ParameterValue
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR
-from streamwarden.readable import moment, span
-from streamwarden.tickets.history import Episode, Status, replay, whole_hours
+from streamwarden.words.readable import moment, span
 
 Progress = Callable[[int, int], None]
 """Called after each hour: hours done, hours in all."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from streamwarden.config import Config
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors.load import Detector
-from streamwarden.errors import StreamwardenError
 
 _SPECIAL = ("resource", "status", "reason", "severity")
 

@@ -14,11 +14,11 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from spark_apps.catalogue import WRITER_OF
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Config
-from streamwarden.errors import StreamwardenError
-from streamwarden.sql_header import read_header, shown
+from streamwarden.base.catalogue import WRITER_OF
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.store.sql_header import read_header, shown
 
 FOLDER = PROJECT_ROOT / "sql" / "detectors"
 Severity = Literal["critical", "warning", "info"]

@@ -12,13 +12,13 @@ from typing import Any
 import jinja2
 import sqlalchemy as sa
 
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Config
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import start_of_hour
-from streamwarden.readable import clean, moment, readable_evidence, span
-from streamwarden.reports.plots import Drawing, draw_finding
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import start_of_hour
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.plots.draw import Drawing, draw_finding
 from streamwarden.tickets.render import finding_url
+from streamwarden.words.readable import clean, moment, readable_evidence, span
 
 QUERIES = PROJECT_ROOT / "sql" / "reports"
 MOST_FINDINGS, MOST_LINES, MOST_PLOTS, MOST_EVIDENCE = 50, 20, 20, 14

@@ -12,8 +12,8 @@ from email.utils import formatdate, make_msgid
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
-from streamwarden.config import Config
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.reports.daily import Report
 
 if TYPE_CHECKING:

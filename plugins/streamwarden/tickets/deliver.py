@@ -9,17 +9,17 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from streamwarden.config import Config
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import start_of_hour
 from streamwarden.detectors import Detector
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import start_of_hour
-from streamwarden.readable import clean
 from streamwarden.tickets import render
-from streamwarden.tickets.console_sink import ConsoleSink
 from streamwarden.tickets.muting import close_as_wont_fix
 from streamwarden.tickets.reconcile import STORM, reconcile
-from streamwarden.tickets.roundup_sink import RoundupSink
-from streamwarden.tickets.sinks import Draft, Issue, IssueGone, Sink, TrackerDown, Update
+from streamwarden.tickets.sinks.console import ConsoleSink
+from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, Sink, TrackerDown, Update
+from streamwarden.tickets.sinks.roundup import RoundupSink
+from streamwarden.words.readable import clean
 
 SNOOZE = timedelta(days=7)  # how long `deferred` in the tracker keeps a ticket quiet
 RELATED = 10  # related tickets named in a text
@@ -229,7 +229,7 @@ def _draft(engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowM
 
 
 def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> bytes | None:
-    from streamwarden.reports.plots import plot_finding  # matplotlib: only where there is something to draw
+    from streamwarden.plots.draw import plot_finding  # matplotlib: only where there is something to draw
 
     try:
         return plot_finding(engine, ticket["detector"], change["hour"], ticket["identity"], "png")

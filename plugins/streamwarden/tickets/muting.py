@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import start_of_hour
-from streamwarden.readable import clean, moment
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import start_of_hour
 from streamwarden.tickets.reconcile import STORM, plan_change, update_ticket
+from streamwarden.words.readable import clean, moment
 
 
 def listed(connection: sa.Connection) -> list[sa.RowMapping]:

@@ -21,12 +21,12 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 from streamwarden.detectors import Detector
-from streamwarden.readable import clean, moment
+from streamwarden.detectors.episodes import Standing, standings
 from streamwarden.tickets import render
 from streamwarden.tickets.causes import Linkable, causes, causes_first
-from streamwarden.tickets.history import Standing, standings
+from streamwarden.words.readable import clean, moment
 
 SEVERITIES = ("critical", "warning", "info")
 STORM = "storm"  # `detector` of a summary ticket

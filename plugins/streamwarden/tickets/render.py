@@ -18,9 +18,9 @@ from typing import Any
 import jinja2
 import sqlalchemy as sa
 
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 from streamwarden.detectors import Detector
-from streamwarden.readable import clean, moment, readable_evidence, span
+from streamwarden.words.readable import clean, moment, readable_evidence, span
 
 TITLE_LENGTH = 200
 LINE = 100  # characters

@@ -22,7 +22,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Redirect
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.ui import pages
 from streamwarden.ui.render import render
 

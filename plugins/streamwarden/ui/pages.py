@@ -14,15 +14,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spark_apps.catalogue import APPS
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import Config, load_config
+from streamwarden.base.catalogue import APPS
+from streamwarden.base.config import Config, load_config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR, parse_hour
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.explain import psql_script
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR, parse_hour
-from streamwarden.readable import clean, readable, readable_evidence, span
-from streamwarden.warehouse import open_warehouse
+from streamwarden.words.readable import clean, readable, readable_evidence, span
 
 QUERIES, REPORT_QUERIES = PROJECT_ROOT / "sql" / "pages", PROJECT_ROOT / "sql" / "reports"
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
@@ -344,7 +344,7 @@ def _stretches(history: list[Row], newest: datetime) -> list[Row]:
 
 def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     """The plot as an address that holds the picture itself; its words are for who can't see it."""
-    from streamwarden.reports import plots  # matplotlib: only for who looks at a finding
+    from streamwarden.plots import draw as plots  # matplotlib: only for who looks at a finding
 
     nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
     file = plots.FOLDER / f"{found['detector']}.sql"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import jinja2
 
-from streamwarden.readable import clean, moment, span
+from streamwarden.words.readable import clean, moment, span
 
 
 def render(template: str, values: dict[str, Any]) -> str:

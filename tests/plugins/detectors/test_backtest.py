@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from streamwarden.config import CONFIG_ENV, Config
+from streamwarden.base.config import CONFIG_ENV, Config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, parse_settings
-from streamwarden.errors import StreamwardenError
+from tests.plugins.cli.test_cli import in_this_process
 
-from tests.plugins.test_cli import in_this_process
 from tests.sql.rows import insert_row
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)

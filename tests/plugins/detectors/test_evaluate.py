@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, evaluate, load_detectors
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)

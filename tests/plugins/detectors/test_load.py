@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from streamwarden.config import Config
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
-from streamwarden.errors import StreamwardenError
 
 GOOD = """/*
 title: Something is wrong

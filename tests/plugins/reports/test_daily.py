@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from demo.process import free_port
-from streamwarden.config import Config, Reports
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import Config, Reports
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.reports import daily, mail, mail_report, render_daily, write_report
 from streamwarden.tickets import reconcile
 
@@ -54,7 +54,7 @@ def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def _draw(engine: sa.Engine, *args: Any) -> Any:
-    from streamwarden.reports.plots import draw_finding
+    from streamwarden.plots.draw import draw_finding
 
     return draw_finding(engine, *args)
 

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from demo.process import Process, free_port
 from demo.tracker import credentials
-from streamwarden.config import Config, Tickets
+from streamwarden.base.config import Config, Tickets
 
 from tests.plugins.tickets.storytelling import MemorySink, Story
 

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from streamwarden.detectors import Detector
 from streamwarden.detectors.evaluate import fingerprint
-from streamwarden.tickets.sinks import Draft, Issue, Update
+from streamwarden.tickets.sinks.contract import Draft, Issue, Update
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from streamwarden.config import Config, Tickets
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import Config, Tickets
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, mute, reconcile, reconcile_and_deliver
-from streamwarden.tickets.sinks import TrackerDown
+from streamwarden.tickets.sinks.contract import TrackerDown
 
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story
 

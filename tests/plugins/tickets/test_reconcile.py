@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from streamwarden.config import Config, Tickets
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.config import Config, Tickets
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, mute, reconcile
 
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of

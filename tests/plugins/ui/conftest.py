@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
-from streamwarden import PROJECT_ROOT
-from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
+from streamwarden.base.hours import HOUR, last_full_hour
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import embedded_url
 from streamwarden.detectors import evaluate, load_detectors
-from streamwarden.hours import HOUR, last_full_hour
 from streamwarden.tickets import reconcile
-from streamwarden.warehouse import embedded_url
 
 NASTY_TOPIC = "<script>alert('topic')</script>"
 TRACKER = "http://127.0.0.1:9/issue7"

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
-from streamwarden.config import Config
-from streamwarden.hours import HOUR
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
 
 from spark_apps.submit import run_app
 from tests.clock import present_hour

@@ -15,9 +15,9 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
-from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
-from streamwarden.hours import HOUR, start_of_hour
 
 from spark_apps.submit import run_app
 from tests.clock import present_hour

@@ -28,10 +28,10 @@ from demo.world import (
     World,
     demo_world,
 )
-from streamwarden.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
 from streamwarden.detectors import evaluate, load_detectors
-from streamwarden.errors import StreamwardenError
-from streamwarden.hours import HOUR
 
 from spark_apps.apps import ebs_volumes
 from spark_apps.apps.ebs_volumes import known_until

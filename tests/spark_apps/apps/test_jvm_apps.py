@@ -18,7 +18,7 @@ from demo.broker import Broker
 from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
-from streamwarden.config import Config
+from streamwarden.base.config import Config
 
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app

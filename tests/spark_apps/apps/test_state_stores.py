@@ -17,7 +17,7 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.types import StructType
-from streamwarden.config import CONFIG_ENV, Config, load_config
+from streamwarden.base.config import CONFIG_ENV, Config, load_config
 from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps.state_stores import shapes_of

@@ -12,7 +12,7 @@ from botocore.config import Config as ClientConfig
 from demo.aws_endpoint import HANDLERS, AwsEndpoint
 from demo.aws_wire import AwsError
 from demo.world import Metric, World
-from streamwarden.errors import StreamwardenError
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources import aws_client, cloudwatch
 from spark_apps.sources.aws_client import Place

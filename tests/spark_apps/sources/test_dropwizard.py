@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from streamwarden.config import JmxEndpoint
-from streamwarden.hours import start_of_hour
+from streamwarden.base.config import JmxEndpoint
+from streamwarden.base.hours import start_of_hour
 
 from spark_apps.sources.dropwizard import readings_of
 from spark_apps.sources.jmx import Jmx

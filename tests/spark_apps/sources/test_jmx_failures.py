@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from streamwarden.config import CONFIG_ENV
-from streamwarden.hours import start_of_hour
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.hours import start_of_hour
 
 from spark_apps.sources.jmx import ARCHIVES, PROTOCOLS, Jmx
 from tests.spark_apps.sources.agents import Agents, running_agents

@@ -17,10 +17,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from demo.process import Process, free_port
-from streamwarden.config import CONFIG_ENV, JmxEndpoint, load_config
-from streamwarden.hours import start_of_hour
+from streamwarden.base.config import CONFIG_ENV, JmxEndpoint, load_config
+from streamwarden.base.hours import start_of_hour
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 from spark_apps.sources import jmx_rmi
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.jmx_catalogue import METRICS

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from streamwarden.config import CONFIG_ENV, Config
-from streamwarden.hours import HOUR
+from streamwarden.base.config import CONFIG_ENV, Config
+from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.jmx import Jmx, read_jmx
 from spark_apps.sources.jvm_endpoint import address_of

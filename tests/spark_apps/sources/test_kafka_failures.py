@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker, Cluster
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
-from streamwarden.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV
 
 from spark_apps.sources import kafka_commits
 from spark_apps.sources.kafka_client import ClusterSource, read_clusters

@@ -23,10 +23,10 @@ from confluent_kafka.admin import (
 from demo.jars import STREAMS, classpath
 from demo.process import JVM_OPTIONS, Process
 from pyspark.sql import Row, SparkSession
-from streamwarden.config import CONFIG_ENV
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.hours import HOUR, start_of_hour
 
-from spark_apps.jvm import java
+from spark_apps.runtime.class_archive import java
 from spark_apps.sources.kafka_client import ClusterSource, Connection, cluster_named, led_partitions, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups

@@ -20,8 +20,8 @@ from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 from pydantic import ValidationError
-from streamwarden.config import CONFIG_ENV, JmxEndpoint
-from streamwarden.hours import start_of_hour
+from streamwarden.base.config import CONFIG_ENV, JmxEndpoint
+from streamwarden.base.hours import start_of_hour
 
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.jmx_catalogue import METRICS

@@ -19,8 +19,8 @@ from urllib.parse import parse_qs
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from streamwarden.config import JmxEndpoint
-from streamwarden.hours import HOUR, start_of_hour
+from streamwarden.base.config import JmxEndpoint
+from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.sources.jmx import Jmx
 from tests.answering import answering

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
-from streamwarden.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV
 
 from spark_apps.sources import schema_registry
 from spark_apps.sources.kafka_client import ClusterPartition

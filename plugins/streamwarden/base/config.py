@@ -1,0 +1,336 @@
+"""What a deployment says about itself: `streamwarden.yaml`, checked by pydantic, one clear line per mistake.
+
+The file is found by `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` in the project. Secrets never stand in it: a
+value `${NAME}` is taken from the environment when the file is loaded. The config reference is made from this model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import PROJECT_ROOT
+
+CONFIG_ENV = "STREAMWARDEN_CONFIG"
+WAREHOUSE_ENV = "STREAMWARDEN_WAREHOUSE_URL"
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Section(BaseModel):
+    """A part of the config. An unknown key is an error, so that a typing slip can't switch something off in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Warehouse(Section):
+    """Where rows are kept."""
+
+    url: str | None = Field(
+        None, description="PostgreSQL URL, `postgresql://user:password@host:5432/database`. Empty: the embedded server."
+    )
+    data_folder: Path = Field(
+        Path("var/postgres"), description="Data folder of the embedded PostgreSQL, relative to the project."
+    )
+    sample_retention_days: int = Field(35, ge=2, description="Days that samples are kept (daily partitions).")
+    fact_retention_days: int = Field(455, ge=30, description="Days that hourly facts and evaluations are kept.")
+
+
+class AwsAccount(Section):
+    """One AWS account whose volumes and instances are watched. Credentials come from boto3's own chain."""
+
+    account: str = Field(pattern=r"^\d{12}$", description="The 12-digit account id.")
+    regions: list[Name] = Field(min_length=1, description="Regions to read.")
+    role_arn: str | None = Field(
+        None, description="Role to assume in that account; empty: the credentials as they are."
+    )
+    external_id: str | None = Field(None, description="External id of the role's trust policy.")
+
+
+class SchemaRegistry(Section):
+    """The Schema Registry of a Kafka cluster (Confluent's REST interface)."""
+
+    url: Name = Field(description="Its address, e.g. https://registry.internal:8081")
+    user: str | None = Field(None, description="HTTP basic user or API key, where it asks for one.")
+    password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
+    timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
+
+
+class KafkaCluster(Section):
+    """One Kafka cluster."""
+
+    name: Name = Field(description="Name used in every row, page and ticket.")
+    bootstrap_servers: Name = Field(description="host:port, comma-separated.")
+    client: dict[str, str] = Field(
+        default_factory=dict,
+        description="librdkafka properties, e.g. `security.protocol: SASL_SSL`, `sasl.password: ${KAFKA_PASSWORD}`.",
+    )
+    schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, where it has one.")
+
+
+class JmxEndpoint(Section):
+    """One JVM whose metrics are read, a broker or an application; or a machine that JVMs run on."""
+
+    role: Literal["broker", "app", "node"] = Field(
+        description="What it is: a broker's JVM, an application's, or a machine (node exporter's page)."
+    )
+    cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
+    app: str | None = Field(None, description="Name of the application (role `app`).")
+    protocol: Literal["jolokia", "jmx_rmi", "prometheus", "dropwizard", "prometheus_api"] = Field(
+        "jolokia",
+        description="How it is read: Jolokia's agent, the JVM's own JMX-RMI, a page in Prometheus' exposition format"
+        " (JMX exporter, MSK open monitoring, Micrometer, node exporter), Dropwizard's metrics servlet (role `app`), or"
+        " a Prometheus server that scrapes it, which also knows past hours.",
+    )
+    url: Name = Field(
+        description="Address: http://10.0.0.5:8778/jolokia, http://10.0.0.5:7071/metrics, …; for JMX-RMI 10.0.0.5:9999"
+        " (service:jmx:rmi:///jndi/rmi://10.0.0.5:9999/jmxrmi is the same)."
+    )
+    match: str | None = Field(
+        None,
+        min_length=1,
+        description='Which series of the Prometheus server are its own: label matchers, e.g. `instance="10.0.0.5:7071"`'
+        " (protocol `prometheus_api`).",
+    )
+    user: str | None = Field(None, description="User (HTTP basic, or JMX-RMI's), where it asks for one.")
+    password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
+    broker_id: int | None = Field(None, description="Broker id, where it can't be read from the JVM.")
+    instance_id: str | None = Field(
+        None, description="The EC2 instance it runs on, or is: ties JVMs, their machine and its volumes together."
+    )
+    memory_limit_bytes: int | None = Field(None, gt=0, description="Memory of its container, where it runs in one.")
+    rocksdb_write_buffer_bytes: int = Field(
+        16 * 2**20, gt=0, description="write_buffer_size of its RocksDB stores, which no metric tells (role `app`)."
+    )
+    rocksdb_write_buffers: int = Field(3, ge=1, description="max_write_buffer_number of its RocksDB stores.")
+    timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rmi_is_a_url_too(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("protocol") != "jmx_rmi" or not given.get("url"):
+            return given
+        address = str(given["url"]).rpartition("/jndi/")[2]
+        return {**given, "url": address if "://" in address else f"rmi://{address}/jmxrmi"}
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> JmxEndpoint:
+        if self.role == "app" and not self.app:
+            raise ValueError("an endpoint with role 'app' needs `app`, the application's name")
+        if (self.protocol == "prometheus_api") != (self.match is not None):
+            raise ValueError(
+                "`match` says which series are a JVM's: protocol 'prometheus_api' needs it, no other has it"
+            )
+        if self.role == "broker" and self.protocol == "dropwizard":
+            raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia', 'jmx_rmi' or 'prometheus'")
+        if self.role == "node" and not self.protocol.startswith("prometheus"):
+            raise ValueError("a machine is read by node exporter: `protocol: prometheus` (or prometheus_api)")
+        return self
+
+
+def _are_keys(defaults: dict[str, str | int | float]) -> dict[str, str | int | float]:
+    if unknown := sorted(defaults.keys() - JmxEndpoint.model_fields.keys() | defaults.keys() & {"url"}):
+        raise ValueError(f"no key of an entry under `jmx`, or the target's own: {', '.join(unknown)}")
+    return defaults
+
+
+JmxDefaults = Annotated[dict[str, str | int | float], AfterValidator(_are_keys)]
+
+
+class JmxFiles(Section):
+    """JVMs that other programs keep in files, as Prometheus' `file_sd_configs` reads them: targets and labels."""
+
+    path: Name = Field(description="JSON or YAML file, or a pattern such as /etc/prometheus/targets/kafka-*.json.")
+    defaults: JmxDefaults = Field(
+        default_factory=dict,
+        repr=False,
+        description="Keys of an entry under `jmx` for all targets. The labels role, cluster, app, protocol, broker_id,"
+        " instance_id and memory_limit_bytes win over them; `__scheme__` and `__metrics_path__` go into the address.",
+    )
+
+
+class JmxEc2(Section):
+    """JVMs (or machines) on running EC2 instances, found by their tags and asked at their private addresses."""
+
+    account: str = Field(description="An account under `aws`; all its regions are searched.")
+    tags: dict[str, str] = Field(
+        min_length=1, description="Tags that the instances have, e.g. `{kafka: orders-prod}`; * and ? are wildcards."
+    )
+    port: int = Field(ge=1, le=65535, description="Port of the agent or exporter.")
+    scheme: Literal["http", "https"] = Field("http", description="How it is reached.")
+    path: str | None = Field(
+        None, pattern="^/[^?#]*$", description="Path of its address; empty: /metrics, or what the protocol has."
+    )
+    told_by: dict[Literal["role", "cluster", "app", "broker_id", "memory_limit_bytes"], Name] = Field(
+        default_factory=dict,
+        description="Keys of an entry under `jmx` that a tag of the instance tells, e.g. `{app: application}`.",
+    )
+    defaults: JmxDefaults = Field(
+        default_factory=dict,
+        repr=False,
+        description="Keys of an entry under `jmx` for all instances; tags win.",
+    )
+
+
+class Gathering(Section):
+    """How sources are read."""
+
+    settle_minutes: int = Field(10, ge=0, description="How late CloudWatch points may come; the hour waits that long.")
+    jmx_samples: int = Field(3, ge=2, description="How often gauges are sampled within a run.")
+    jmx_sample_seconds: float = Field(5, gt=0, description="Seconds between two samples.")
+    changelog_sample_values: int = Field(
+        50_000, ge=1000, description="Values of one changelog that an hour reads at most; more are sampled evenly."
+    )
+    show_example_values: bool = Field(
+        False, description="Show values of state stores in evidence; else they are masked."
+    )
+
+
+class Tickets(Section):
+    """Where tickets go and how eagerly."""
+
+    sink: Literal["console", "roundup"] = Field("console", description="The tracker.")
+    url: str | None = Field(None, description="Address of the tracker.")
+    user: str | None = Field(None, description="User that files tickets.")
+    password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
+    max_new_per_run: int = Field(20, ge=1, description="New tickets of one run; the rest share one summary ticket.")
+    reopen_within_hours: int = Field(72, ge=0, description="A finding back within this time reopens its ticket.")
+
+    @model_validator(mode="after")
+    def _address_is_known(self) -> Tickets:
+        if self.sink != "console" and not self.url:
+            raise ValueError(f"sink '{self.sink}' needs `url`, the tracker's address")
+        return self
+
+
+class Reports(Section):
+    """The scheduled reports."""
+
+    folder: Path = Field(Path("var/reports"), description="Folder of the HTML files, relative to the project.")
+    mail_to: list[str] = Field(default_factory=list, description="Recipients; empty: no mail.")
+    mail_from: str = Field("streamwarden@localhost", description="Sender.")
+
+
+class DetectorSettings(Section):
+    """Overrides of one detector."""
+
+    enabled: bool = Field(True, description="Off: not evaluated; its open tickets stay as they are.")
+    params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
+
+
+class Config(Section):
+    """The whole file."""
+
+    warehouse: Warehouse = Field(default_factory=lambda: Warehouse(), description="Where rows are kept.")
+    aws: list[AwsAccount] = Field(default_factory=list, description="AWS accounts to watch.")
+    kafka: list[KafkaCluster] = Field(default_factory=list, description="Kafka clusters to watch.")
+    jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
+    jmx_files: list[JmxFiles] = Field(default_factory=list, description="Files that name more JVMs to read.")
+    jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
+    gathering: Gathering = Field(default_factory=lambda: Gathering(), description="How sources are read.")
+    detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
+    tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
+    reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
+    ebs_prices: Path = Field(
+        Path("sql/prices/ebs.csv"),
+        description="Table of EBS prices by region, relative to the project; read anew with every hour.",
+    )
+    ui_url: str = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
+
+    @field_validator("kafka")
+    @classmethod
+    def _names_are_unique(cls, clusters: list[KafkaCluster]) -> list[KafkaCluster]:
+        names = [cluster.name for cluster in clusters]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"cluster name used twice: {', '.join(sorted(twice))}")
+        return clusters
+
+    @model_validator(mode="after")
+    def _searched_accounts_are_watched(self) -> Config:
+        if unknown := {found.account for found in self.jmx_ec2} - {account.account for account in self.aws}:
+            raise ValueError(f"jmx_ec2 names account {min(unknown)}, which isn't under `aws`")
+        return self
+
+    @model_validator(mode="after")
+    def _endpoints_name_a_cluster(self) -> Config:
+        known = {cluster.name for cluster in self.kafka}
+        for endpoint in self.jmx:
+            if endpoint.cluster not in known:
+                raise ValueError(
+                    f"jmx endpoint {endpoint.url} names cluster '{endpoint.cluster}', which isn't under `kafka`"
+                )
+        return self
+
+
+def config_path() -> Path:
+    """The file in force: `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` of the project."""
+    return Path(os.environ.get(CONFIG_ENV) or PROJECT_ROOT / "streamwarden.yaml")
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Reads and checks a config file.
+
+    Raises:
+        StreamwardenError: one line that names file, key, value and reason, for the first mistakes found.
+    """
+    path = path or config_path()
+    return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@cache
+def _load(path: Path, _mtime_ns: int) -> Config:
+    try:
+        raw = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise StreamwardenError(
+            f"{path}: no such config file. Copy streamwarden.example.yaml there, or set {CONFIG_ENV}."
+        ) from None
+    except OSError as error:
+        raise StreamwardenError(f"{path}: can't be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise StreamwardenError(f"{path}: not text in UTF-8; save it as that.") from None
+    except yaml.YAMLError as error:
+        told = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
+        raise StreamwardenError(f"{path}: not YAML: {told}") from None
+    if raw is not None and not isinstance(raw, dict):
+        raise StreamwardenError(f"{path}: the file must hold keys and values, not a {type(raw).__name__}.")
+    try:
+        return Config.model_validate(_fill_in(raw or {}, path, ""))
+    except ValidationError as error:
+        raise StreamwardenError(f"{path}: " + "; ".join(_describe(e) for e in error.errors()[:5])) from None
+
+
+def _describe(error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key (see docs/config.md)"
+    value = error["input"]
+    secret = "password" in key or "client" in key
+    shown = "" if secret or isinstance(value, dict | list | BaseModel) else f" (value: {value!r})"
+    # What looks like a number or a truth value is one to YAML: an account's id, the tag `yes`.
+    cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
+    return f"{key}: {error['msg'].removeprefix('Value error, ')}{cure}{shown}".removeprefix(": ")
+
+
+def _fill_in(value: Any, path: Path, key: str) -> Any:
+    """Replaces `${NAME}` by the environment's value, everywhere in the file."""
+    if isinstance(value, dict):
+        return {k: _fill_in(v, path, f"{key}.{k}".lstrip(".")) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_fill_in(v, path, f"{key}.{i}") for i, v in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def from_environment(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1])
+        if found is None:
+            raise StreamwardenError(f"{path}: {key}: environment variable {match[1]} is not set.")
+        return found
+
+    return re.sub(r"\$\{(\w+)\}", from_environment, value)

@@ -1,0 +1,37 @@
+"""Hours: everything Streamwarden knows is keyed on the start of an hour, in UTC; an hour is [start, start + 1 h)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from streamwarden.base.errors import StreamwardenError
+
+HOUR = timedelta(hours=1)
+
+
+def parse_hour(text: str) -> datetime:
+    """Start of an hour from ISO text; text without a zone is UTC.
+
+    Raises:
+        StreamwardenError: the text isn't a time, or isn't on the hour.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise StreamwardenError(f"hour '{text}': not a time; write it like 2026-11-21T05:00.") from None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if moment != start_of_hour(moment):
+        raise StreamwardenError(
+            f"hour '{text}': must be the start of an hour, like {start_of_hour(moment):%Y-%m-%dT%H:%M}."
+        )
+    return moment
+
+
+def start_of_hour(moment: datetime) -> datetime:
+    """Start of the hour that holds `moment`."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def last_full_hour(now: datetime | None = None) -> datetime:
+    """Start of the newest hour that is over."""
+    return start_of_hour(now or datetime.now(UTC)) - HOUR

@@ -1,0 +1,80 @@
+"""Reads the table of EBS prices (`sql/prices/ebs.csv`, or the config's) into the warehouse, where detectors use it."""
+
+from __future__ import annotations
+
+import csv
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import sqlalchemy as sa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.store.sql_header import shown
+
+Usd = Annotated[float, Field(ge=0)] | None
+
+
+class EbsPrice(BaseModel):
+    """A line of the table: a region's list prices; what they are per stands at `inventory.ebs_price`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    region: str = Field(min_length=1)
+    as_of: date
+    source: str = Field(min_length=1)
+    gp2_gib: Usd
+    gp3_gib: Usd
+    gp3_iops: Usd
+    gp3_mib_s: Usd
+    io1_gib: Usd
+    io1_iops: Usd
+    io2_gib: Usd
+    io2_iops: Usd
+    io2_iops_above_32000: Usd
+    io2_iops_above_64000: Usd
+    st1_gib: Usd
+    sc1_gib: Usd
+
+
+def load_prices(engine: sa.Engine, config: Config) -> list[EbsPrice]:
+    """Replaces the warehouse's prices by those of the table.
+
+    Raises:
+        StreamwardenError: one line that names file, region, column and reason; the prices stay as they were then.
+    """
+    prices = read_prices(PROJECT_ROOT / config.ebs_prices)
+    columns = ", ".join(EbsPrice.model_fields)
+    binds = ", ".join(f":{column}" for column in EbsPrice.model_fields)
+    with engine.begin() as connection:
+        connection.execute(sa.text("delete from inventory.ebs_price"))
+        connection.execute(
+            sa.text(f"insert into inventory.ebs_price ({columns}) values ({binds})"),  # noqa: S608 our own names
+            [price.model_dump() for price in prices],
+        )
+    return prices
+
+
+def read_prices(file: Path) -> list[EbsPrice]:
+    """The table's lines; those that begin with `#` are remarks."""
+    try:
+        lines = [line for line in file.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    except OSError as error:
+        raise StreamwardenError(f"ebs_prices: {shown(file)}: {error.strerror}.") from None
+    prices: dict[str, EbsPrice] = {}
+    for row in csv.DictReader(lines):
+        where = f"{shown(file)}: {row.get('region')}"
+        try:
+            price = EbsPrice.model_validate({column: value or None for column, value in row.items() if column})
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise StreamwardenError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
+        if price.region in prices:
+            raise StreamwardenError(f"{where}: stands there twice.")
+        prices[price.region] = price
+    if not prices:
+        raise StreamwardenError(f"{shown(file)}: holds no prices.")
+    return list(prices.values())

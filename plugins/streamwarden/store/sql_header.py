@@ -1,0 +1,36 @@
+"""Reads the YAML header in the first comment of our SQL files (detectors, plots, reports)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import PROJECT_ROOT
+
+
+def read_header(file: Path) -> tuple[dict[str, Any], str]:
+    """Header and whole text of an SQL file.
+
+    Raises:
+        StreamwardenError: no header, or it isn't YAML; the line names the file.
+    """
+    text = file.read_text()
+    found = re.match(r"\s*/\*(.*?)\*/", text, re.DOTALL)
+    if not found:
+        raise StreamwardenError(f"{shown(file)}: must begin with a comment that holds its YAML header.")
+    try:
+        header = yaml.safe_load(found[1])
+    except yaml.YAMLError as error:
+        raise StreamwardenError(f"{shown(file)}: the header isn't YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(header, dict):
+        raise StreamwardenError(f"{shown(file)}: the header must hold keys and values.")
+    return header, text
+
+
+def shown(file: Path) -> str:
+    """The file as people know it: relative to the project where it lies in it."""
+    return str(file.relative_to(PROJECT_ROOT)) if file.is_relative_to(PROJECT_ROOT) else str(file)

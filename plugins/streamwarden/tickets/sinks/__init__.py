@@ -1,0 +1,1 @@
+"""Trackers: one module each, by the contract of `contract.py`."""

@@ -1,0 +1,38 @@
+"""The sink without a tracker: prints what would be filed."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
+
+from streamwarden.tickets.sinks.contract import Draft, Issue, Update
+
+_STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}
+
+
+class ConsoleSink:
+    """Prints; it remembers nothing, so nothing is ever found."""
+
+    name = "console"
+    remembers = False
+    takes_files = False
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+
+    def find(self, fingerprint: str) -> Issue | None:
+        return None
+
+    def create(self, draft: Draft) -> Issue:
+        self._show(f"new, {draft.severity}: {draft.title}", draft.body, draft.severity)
+        return Issue(draft.fingerprint[:12], None, "open")
+
+    def update(self, update: Update) -> None:
+        self._show(f"{update.action}: {update.key}", update.body, update.severity)
+
+    def _show(self, heading: str, body: str, severity: str) -> None:
+        # Text, not markup: a resource may be called [bold].
+        self._console.print(
+            Panel(Text(body.rstrip()), title=Text(heading), title_align="left", border_style=_STYLE.get(severity, ""))
+        )

@@ -1,0 +1,168 @@
+"""Roundup over its REST API (2.x, classic template).
+
+A ticket is found again by the Message-ID of its first message, which holds the fingerprint; a comment by its own.
+People answer in the tracker: status `deferred` snoozes, the keyword `wont-fix` ends it for ever, `resolved` closes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from streamwarden.base.config import Tickets
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, State, TrackerDown, Update
+
+TIMEOUT_SECONDS = 15
+PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
+CLOSED, SNOOZED, REOPENED = ("resolved", "done-cbb"), "deferred", "unread"
+WONT_FIX = "wont-fix"
+CONFLICTS = 5  # how often someone else may edit an issue while we do
+
+
+class _Passing(Exception):
+    """The tracker stumbled (5xx, 429): worth another try."""
+
+
+class _Conflict(Exception):
+    """The issue was edited since we read it."""
+
+
+class _Refused(StreamwardenError):
+    """The tracker understood and said no."""
+
+
+def _give_up(state: RetryCallState) -> None:
+    sink: RoundupSink = state.args[0]
+    error = state.outcome.exception() if state.outcome else None
+    raise TrackerDown(f"tickets.url {sink.url}: the tracker doesn't answer: {error or 'no reason given'}") from None
+
+
+class RoundupSink:
+    """Files into one Roundup tracker."""
+
+    name = "roundup"
+    remembers = True
+    takes_files = True
+
+    def __init__(self, settings: Tickets) -> None:
+        self.url = str(settings.url).rstrip("/")
+        self._user = settings.user or ""
+        self._client = httpx.Client(
+            auth=(self._user, settings.password or ""),
+            timeout=TIMEOUT_SECONDS,
+            # Roundup's guard against forged requests wants all three on writes.
+            headers={"X-Requested-With": "rest", "Origin": self.url, "Referer": f"{self.url}/"},
+        )
+
+    def find(self, fingerprint: str) -> Issue | None:
+        # Two questions: the API doesn't search issues by a property of their messages.
+        messages = self._messages(_message_id(fingerprint))
+        if not messages:
+            return None
+        wanted = {"messages": ",".join(messages), "@fields": "status,keyword", "@verbose": "2"}
+        issues = self._ask("GET", "/issue", params=wanted | {"@sort": "-id", "@page_size": "1"})["collection"]
+        return self._issue(issues[0]) if issues else None
+
+    def create(self, draft: Draft) -> Issue:
+        message = self._add_message(_message_id(draft.fingerprint), draft.body)
+        issue: dict[str, Any] = {
+            "title": draft.title,
+            "priority": PRIORITY[draft.severity],
+            "status": REOPENED,
+            "messages": [message],
+        }
+        if draft.plot_png:
+            issue["files"] = [self._add_file("plot.png", draft.plot_png)]
+        token = str(self._ask("POST", "/issue/@poe", json={})["link"]).rsplit("/", 1)[-1]
+        try:
+            key = self._ask("POST", f"/issue/@poe/{token}", json=issue)["id"]
+        except _Refused as refusal:
+            # A token is used up by the first request that arrives: an answer lost on the way looks like this.
+            found = self.find(draft.fingerprint) if "POE token" in str(refusal) else None
+            if found is None:
+                raise
+            return found
+        return Issue(str(key), f"{self.url}/issue{key}", "open")
+
+    def update(self, update: Update) -> None:
+        ours = set(self._messages(_message_id(update.fingerprint)))
+        marker = _message_id(update.marker)
+        message = None
+        changes = {"close": {"status": CLOSED[0]}, "reopen": {"status": REOPENED}, "comment": {}}[update.action]
+        for _ in range(CONFLICTS):
+            issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
+            messages = [str(one) for one in issue["attributes"]["messages"]]
+            if not ours.intersection(messages):
+                raise IssueGone(f"{self.url}/issue{update.key}: is not the ticket that was filed.")
+            message = message or next(iter(self._messages(marker)), None) or self._add_message(marker, update.body)
+            if message in messages:
+                return
+            values = {"messages": [*messages, message], "priority": PRIORITY[update.severity], **changes}
+            try:
+                self._ask("PATCH", f"/issue/{update.key}", json=values, headers={"If-Match": issue["@etag"]})
+                return
+            except _Conflict:
+                continue
+        raise StreamwardenError(f"{self.url}/issue{update.key}: others edit it all the time; the next run tries again.")
+
+    def _messages(self, message_id: str) -> list[str]:
+        """Ids of the messages with this Message-ID, oldest first; a lost answer may have left one without issue."""
+        found = self._ask("GET", "/msg", params={"messageid:": message_id, "@sort": "id"})["collection"]
+        return [str(message["id"]) for message in found]
+
+    def _add_message(self, message_id: str, text: str) -> str:
+        summary = text.strip().splitlines()[0][:200]
+        fields = {"content": text, "messageid": message_id, "summary": summary, "type": "text/plain"}
+        fields |= {"author": self._user, "date": "."}  # `.` is now; without them the page shows neither
+        return str(self._ask("POST", "/msg", json=fields)["id"])
+
+    def _add_file(self, name: str, png: bytes) -> str:
+        fields = {"name": name, "type": "image/png"}
+        return str(self._ask("POST", "/file", data=fields, files={"content": (name, png, "image/png")})["id"])
+
+    @retry(
+        retry=retry_if_exception(lambda error: isinstance(error, httpx.TransportError | _Passing)),
+        stop=stop_after_attempt(4),
+        wait=wait_random_exponential(multiplier=0.2, max=3),
+        retry_error_callback=_give_up,
+    )
+    def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        answer = self._client.request(method, f"{self.url}/rest/data{path}", **request)
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise _Passing(f"HTTP {answer.status_code}")
+        if answer.status_code == 401:
+            raise TrackerDown(
+                f"tickets.url {self.url}: the tracker refuses user '{self._user}': check tickets.user and"
+                " tickets.password."
+            )
+        if answer.status_code == 412:
+            raise _Conflict
+        try:
+            said = answer.json()
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise TrackerDown(f"tickets.url {self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
+        if "data" not in said:
+            reason = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
+            # Retired is Roundup's word for deleted: it may still be read, but not changed.
+            if answer.status_code == 404 or "is retired" in reason:
+                raise IssueGone(f"tickets.url {self.url}: {method} {path}: {reason}")
+            raise _Refused(
+                f"tickets.url {self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})"
+            )
+        return dict(said["data"])
+
+    def _issue(self, found: dict[str, Any]) -> Issue:
+        status = (found.get("status") or {}).get("name", "")
+        keywords = {keyword.get("name") for keyword in found.get("keyword") or []}
+        key = str(found["id"])
+        state: State = "closed" if status in CLOSED else "snoozed" if status == SNOOZED else "open"
+        return Issue(key, f"{self.url}/issue{key}", "wont_fix" if WONT_FIX in keywords else state)
+
+
+def _message_id(marker: str) -> str:
+    return f"<{marker}@streamwarden>"

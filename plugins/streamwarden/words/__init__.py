@@ -1,0 +1,1 @@
+"""How values become words: figures with their units, templates."""

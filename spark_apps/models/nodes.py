@@ -1,0 +1,111 @@
+"""Machines by node exporter: memory, processors, file systems, and what the disks do."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_apps.models.samples import label, reading
+
+NODE = ("cluster", "endpoint")
+_NO_FILES = ("tmpfs", "devtmpfs", "overlay", "squashfs", "iso9660", "ramfs")
+_NO_DISK = r"^(z?ram|loop|fd|sr|nbd|dm-|md)\d|^(h|s|v|xv)d[a-z]+\d|^nvme\d+n\d+p\d"
+"""Devices that are memory, or whose traffic other devices have too: partitions, RAID, logical volumes."""
+_IDLE = ("idle", "iowait")
+
+
+def node_hours(configured: DataFrame, samples: DataFrame, gained: DataFrame) -> DataFrame:
+    """The columns of metrics.node_hourly: one row per configured machine, also of those that are silent.
+
+    Args:
+        configured: cluster, endpoint, instance_id.
+        samples: readings of machines.
+        gained: what their counters gained (see `spark_apps.models.counters`).
+    """
+    joined = configured
+    for part in (_gauges(samples), _rates(gained), _busiest_disk(gained), _fullest_file_system(samples)):
+        joined = joined.join(part, [*NODE], "left")
+    per_second = [
+        (f.col(name) / f.col("covered_seconds")).alias(f"{name}_per_second")
+        for name in ("disk_read_bytes", "disk_written_bytes", "disk_reads", "disk_writes")
+    ]
+    return joined.select(
+        *NODE,
+        "instance_id",
+        f.date_trunc("second", "booted_at").alias("booted_at"),
+        "samples",
+        "covered_seconds",
+        "memory_bytes",
+        "memory_used_mean_percent",
+        "memory_used_max_percent",
+        "page_cache_bytes",
+        "load_1m_max",
+        (1 - f.try_divide("idle_seconds", "cpu_seconds")).alias("cpu_ratio"),
+        f.try_divide("iowait_seconds", "cpu_seconds").alias("iowait_ratio"),
+        *per_second,
+        "busiest_disk",
+        "busiest_disk_ratio",
+        "fullest_file_system",
+        "fullest_file_system_percent",
+        "fullest_file_system_available_bytes",
+    )
+
+
+def _gauges(samples: DataFrame) -> DataFrame:
+    names = ("physical_memory_bytes", "available_memory_bytes", "page_cache_bytes", "load_1m")
+    moments = samples.groupBy(*NODE, "at").agg(
+        f.max("process_started_at").alias("booted_at"), *(f.max(reading(name)).alias(name) for name in names)
+    )
+    used_percent = 100 * (1 - f.try_divide("available_memory_bytes", "physical_memory_bytes"))
+    return moments.groupBy(*NODE).agg(
+        f.count("*").cast("int").alias("samples"),
+        f.max("booted_at").alias("booted_at"),
+        f.max("physical_memory_bytes").alias("memory_bytes"),
+        f.avg(used_percent).alias("memory_used_mean_percent"),
+        f.max(used_percent).alias("memory_used_max_percent"),
+        f.min("page_cache_bytes").alias("page_cache_bytes"),
+        f.max("load_1m").alias("load_1m_max"),
+    )
+
+
+def _rates(gained: DataFrame) -> DataFrame:
+    def total(metric: str, only: Column | None = None) -> Column:
+        wanted = f.col("metric") == f"{metric}_total"
+        return f.sum(f.when(wanted if only is None else wanted & only, f.col("counted")))
+
+    disks = ("disk_read_bytes", "disk_written_bytes", "disk_reads", "disk_writes")
+    cpu = "machine_cpu_seconds"
+    return gained.groupBy(*NODE).agg(
+        f.max("covered_seconds").alias("covered_seconds"),
+        total(cpu).alias("cpu_seconds"),
+        total(cpu, label("mode").isin(*_IDLE)).alias("idle_seconds"),
+        total(cpu, label("mode") == "iowait").alias("iowait_seconds"),
+        *(total(name, ~label("device").rlike(_NO_DISK)).alias(name) for name in disks),
+    )
+
+
+def _busiest_disk(gained: DataFrame) -> DataFrame:
+    share = f.col("counted") / f.col("covered_seconds")
+    return (
+        gained.where((f.col("metric") == "disk_busy_seconds_total") & ~label("device").rlike(_NO_DISK))
+        .groupBy(*NODE)
+        .agg(f.max_by(label("device"), share).alias("busiest_disk"), f.max(share).alias("busiest_disk_ratio"))
+    )
+
+
+def _fullest_file_system(samples: DataFrame) -> DataFrame:
+    newest = (
+        samples.where(label("fstype").isNotNull() & ~label("fstype").isin(*_NO_FILES))
+        .groupBy(*NODE, label("mountpoint").alias("mountpoint"))
+        .agg(
+            f.max_by("value", f.when(f.col("metric") == "file_system_bytes", f.col("at"))).alias("size"),
+            f.max_by("value", f.when(f.col("metric") == "file_system_available_bytes", f.col("at"))).alias("available"),
+        )
+        .where(f.col("size") > 0)
+    )
+    used_percent = 100 * (1 - f.col("available") / f.col("size"))
+    return newest.groupBy(*NODE).agg(
+        f.max_by("mountpoint", used_percent).alias("fullest_file_system"),
+        f.max(used_percent).alias("fullest_file_system_percent"),
+        f.max_by("available", used_percent).alias("fullest_file_system_available_bytes"),
+    )

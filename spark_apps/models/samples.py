@@ -1,0 +1,28 @@
+"""Samples in the long layout (one row per metric, labels and time) to hourly columns."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+
+def labels_are(**labels: str) -> Column:
+    """Whether a row is of exactly these labels; without any: of the whole JVM."""
+    return f.col("labels") == json.dumps(labels, sort_keys=True)
+
+
+def reading(metric: str, **labels: str) -> Column:
+    """The value where the row is this metric with exactly these labels, else null: for max, min, avg within a group."""
+    return f.when((f.col("metric") == metric) & labels_are(**labels), f.col("value"))
+
+
+def counted(metric: str, **labels: str) -> Column:
+    """What a counter gained (see `spark_apps.models.counters`), for use within a group."""
+    return f.max(f.when((f.col("metric") == metric) & labels_are(**labels), f.col("counted")))
+
+
+def label(name: str) -> Column:
+    """A label's value."""
+    return f.get_json_object("labels", f"$.{name}")

@@ -1,0 +1,175 @@
+"""Load: puts the frames of an app into the warehouse, all tables of the hour together or none.
+
+Tasks fill staging tables in parallel; then one transaction on the driver replaces the hour: delete and insert. Where a
+source left gaps, nothing known is lost: rows are upserted, a null never replaces a value, and absent rows stay. Tables
+without an `hour` column (CloudWatch samples, which may come late) are always upserted by their key.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import sqlalchemy as sa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from streamwarden.base.catalogue import SparkApp
+from streamwarden.base.errors import StreamwardenError
+
+from spark_apps.runtime.warehouse_io import fill_staging
+
+_SPARK_TYPE = {
+    "integer": "int",
+    "bigint": "bigint",
+    "double precision": "double",
+    "text": "string",
+    "jsonb": "string",
+    "boolean": "boolean",
+    "timestamp with time zone": "timestamp",
+}
+
+
+def replace_hour(
+    engine: sa.Engine,
+    app: SparkApp,
+    hour: datetime,
+    frames: dict[str, DataFrame],
+    coverage: DataFrame,
+    started_at: datetime,
+) -> dict[str, int]:
+    """Replaces what `app` knows of `hour` in one transaction; returns rows by table.
+
+    Args:
+        frames: table name → frame with the table's columns, `hour` left out where the table has it.
+        coverage: columns source, resource, status, reason.
+    """
+    if set(frames) != set(app.writes):
+        raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as owner:
+        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's.
+        owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": f"{app.name} {hour}"})
+        mark = f"{app.name}_{hour:%Y%m%d%H}"
+        _drop_stages(owner, mark)
+        try:
+            stages = {table: _Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
+            coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
+            stages["detect.coverage"].fill(coverage)
+            for table, frame in frames.items():
+                stages[table].fill(frame)
+            return _publish(engine, app, hour, stages, started_at)
+        finally:
+            _drop_stages(owner, mark)
+            owner.execute(sa.text("select pg_advisory_unlock_all()"))
+
+
+def _drop_stages(connection: sa.Connection, mark: str) -> None:
+    left = connection.execute(
+        sa.text("select quote_ident(tablename) from pg_tables where schemaname = 'staging' and tablename like :mark"),
+        {"mark": mark.replace("_", r"\_") + r"\_%"},
+    )
+    for relation in left.scalars().all():
+        connection.exec_driver_sql(f"drop table staging.{relation}")
+
+
+def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, started_at: datetime) -> None:
+    """Notes that an app failed; an hour that was loaded before stays loaded."""
+    _record(engine, app, hour, "failed", {}, started_at, error)
+
+
+def _publish(
+    engine: sa.Engine, app: SparkApp, hour: datetime, stages: dict[str, _Stage], started_at: datetime
+) -> dict[str, int]:
+    with engine.begin() as connection:
+        for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
+        coverage = stages["detect.coverage"]
+        gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
+        connection.execute(
+            sa.text("delete from detect.coverage where hour = :hour and app = :app"), {"hour": hour, "app": app.name}
+        )
+        coverage.publish(connection, keep_known=True)
+        rows = {table: stages[table].publish(connection, keep_known=bool(gaps)) for table in app.writes}
+        _record(connection, app.name, hour, "loaded", rows, started_at)
+    return rows
+
+
+def _record(
+    where: sa.Engine | sa.Connection,
+    app: str,
+    hour: datetime,
+    status: str,
+    rows: dict[str, int],
+    started_at: datetime,
+    error: str | None = None,
+) -> None:
+    statement = sa.text("""
+        insert into detect.load as l (hour, app, status, rows, error, started_at, finished_at)
+        values (:hour, :app, :status, :rows, :error, :started_at, :finished_at)
+        on conflict (hour, app) do update set
+          status = excluded.status, rows = excluded.rows, error = excluded.error,
+          started_at = excluded.started_at, finished_at = excluded.finished_at
+        where l.status = 'failed' or excluded.status = 'loaded'""")
+    values = {"hour": hour, "app": app, "status": status, "rows": json.dumps(rows), "error": error}
+    values |= {"started_at": started_at, "finished_at": datetime.now(UTC)}
+    if isinstance(where, sa.Connection):
+        where.execute(statement, values)
+    else:
+        with where.begin() as connection:
+            connection.execute(statement, values)
+
+
+class _Stage:
+    """The staging table of one warehouse table."""
+
+    def __init__(self, engine: sa.Engine, table: str, hour: datetime, mark: str) -> None:
+        self.url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        self.table = table
+        self.hour = hour
+        # PostgreSQL cuts names at 63 characters; the random part keeps a dying task of a killed run out of ours.
+        self.relation = f"{mark}_{uuid.uuid4().hex[:8]}_{table.split('.')[1]}"[:63]
+        self.name = f"staging.{self.relation}"
+        inspector = sa.inspect(engine)
+        schema, relation = table.split(".")
+        with engine.begin() as connection:
+            self.columns: dict[str, str] = dict(
+                connection.execute(
+                    sa.text(
+                        "select column_name, data_type from information_schema.columns"
+                        " where table_schema = :schema and table_name = :relation order by ordinal_position"
+                    ),
+                    {"schema": schema, "relation": relation},
+                )
+                .tuples()
+                .all()
+            )
+            if not self.columns:
+                raise StreamwardenError(f"the warehouse has no table {table}: run `streamwarden migrate`.")
+            kinds = ", ".join(f'"{c}" {"text" if t == "jsonb" else t}' for c, t in self.columns.items())
+            connection.exec_driver_sql(f"create unlogged table {self.name} ({kinds})")
+        self.key: list[str] = inspector.get_pk_constraint(relation, schema=schema)["constrained_columns"]
+
+    def fill(self, frame: DataFrame) -> None:
+        """Writes the frame from its tasks. The select is the table's column list, cast to its types."""
+        if "hour" in self.columns and "hour" not in frame.columns:
+            frame = frame.withColumn("hour", f.lit(self.hour))
+        if missing := set(self.columns) ^ set(frame.columns):
+            raise StreamwardenError(f"{self.table}: frame and table differ in columns {', '.join(sorted(missing))}.")
+        frame = frame.select([f.col(c).cast(_SPARK_TYPE[t]).alias(c) for c, t in self.columns.items()])
+        fill_staging(frame, self.url, self.relation)
+
+    def publish(self, connection: sa.Connection, *, keep_known: bool) -> int:
+        """Moves the staged rows into the table, inside the caller's transaction; returns their number.
+
+        `distinct`: a task that was tried again has staged its rows twice. Two rows that differ but share a key fail.
+        """
+        target = ", ".join(f'"{c}"' for c in self.columns)
+        source = ", ".join(f's."{c}"::{t}' for c, t in self.columns.items())
+        if "hour" in self.columns and not keep_known:
+            connection.execute(sa.text(f"delete from {self.table} where hour = :hour"), {"hour": self.hour})
+        rest = [c for c in self.columns if c not in self.key]
+        changes = ", ".join(f'"{c}" = coalesce(excluded."{c}", t."{c}")' for c in rest)
+        return connection.exec_driver_sql(
+            f"insert into {self.table} as t ({target}) select distinct {source} from {self.name} as s"
+            f" on conflict ({', '.join(self.key)}) do update set {changes}"
+        ).rowcount

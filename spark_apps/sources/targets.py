@@ -1,0 +1,167 @@
+"""The JVMs (and machines) to read: those of the config, those that target files name, those on tagged EC2 instances.
+
+A file is as Prometheus' file_sd has it: `[{"targets": ["host:port"], "labels": {"role": "broker", "cluster": "c"}}]`,
+JSON or YAML. Files and tags are written by others while we run: what is wrong with them is a gap for what they name,
+never an error for the rest.
+"""
+
+from __future__ import annotations
+
+import glob
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from streamwarden.base.config import Config, JmxEc2, JmxEndpoint, JmxFiles
+from streamwarden.base.paths import PROJECT_ROOT
+
+LABELS = frozenset({"role", "cluster", "app", "protocol", "broker_id", "instance_id", "memory_limit_bytes"})
+"""Labels that are keys of a JVM's entry. Others are for Prometheus. Credentials are never taken from a file."""
+SAME_INSTANCES_SECONDS = 600
+"""So long what EC2 said holds: all steps of a run see the same instances."""
+_PAGES = {"jolokia": "/jolokia"}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Targets that couldn't be had."""
+
+    resource: str
+    reason: str
+    """As the sources say it: `<status>: <reason>`."""
+    role: str | None
+    """Of the JVMs, where it is known."""
+
+
+@dataclass(frozen=True)
+class Jvms:
+    """All endpoints, and what couldn't be found out."""
+
+    by_section: dict[str, list[JmxEndpoint]]
+    """By where the config has them, or how to find them: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …"""
+    gaps: list[Gap]
+
+    @property
+    def endpoints(self) -> list[JmxEndpoint]:
+        return [endpoint for endpoints in self.by_section.values() for endpoint in endpoints]
+
+
+def jvms_of(config: Config) -> Jvms:
+    """All endpoints, as files and tags are now."""
+    clusters = {cluster.name for cluster in config.kafka}
+    found: dict[str, list[JmxEndpoint | Gap]] = {"jmx": [*config.jmx]}
+    found |= {f"jmx_files.{n}": list(_in_files(files, clusters)) for n, files in enumerate(config.jmx_files)}
+    found |= {f"jmx_ec2.{n}": list(_on_ec2(ec2, config, clusters)) for n, ec2 in enumerate(config.jmx_ec2)}
+    return Jvms(
+        {section: [one for one in of if isinstance(one, JmxEndpoint)] for section, of in found.items()},
+        [one for of in found.values() for one in of if isinstance(one, Gap)],
+    )
+
+
+def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
+    pattern = str(PROJECT_ROOT / files.path)
+    role = _role(files.defaults)
+    paths = sorted(glob.glob(pattern))  # noqa: PTH207 a pattern may be absolute
+    if not paths:
+        yield Gap(f"targets of {files.path}", "missing: there is no such file", role)
+    for path in paths:
+        try:
+            groups = yaml.safe_load(Path(path).read_text())  # JSON is YAML
+        except (OSError, UnicodeDecodeError) as error:
+            yield Gap(f"targets of {path}", f"refused: it can't be read: {error}", role)
+            continue
+        except yaml.YAMLError:
+            yield Gap(f"targets of {path}", "refused: it is neither JSON nor YAML", role)
+            continue
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            yield Gap(f"targets of {path}", 'refused: it isn\'t a list of {"targets": […], "labels": {…}}', role)
+            continue
+        for group in groups:
+            yield from _of_group(path, group, files, clusters)
+
+
+def _of_group(path: str, group: dict[str, Any], files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
+    targets, labels = group.get("targets"), group.get("labels") or {}
+    if not isinstance(targets, list) or not isinstance(labels, dict):
+        yield Gap(f"targets of {path}", "refused: a group's `targets` isn't a list, or its `labels` no mapping", None)
+        return
+    keys = files.defaults | {key: labels[key] for key in labels.keys() & LABELS}
+    scheme, page = labels.get("__scheme__") or "http", labels.get("__metrics_path__")
+    for target in targets:
+        yield _endpoint(f"target {target} of {path}", keys, clusters, scheme, target, page)
+
+
+def _on_ec2(ec2: JmxEc2, config: Config, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
+    """Every region of the account is asked, all at once."""
+    regions = list(dict.fromkeys(r for aws in config.aws if aws.account == ec2.account for r in aws.regions))
+    tags, period = tuple(ec2.tags.items()), int(time.time() / SAME_INSTANCES_SECONDS)
+    with ThreadPoolExecutor(len(regions)) as pool:
+        answers = list(pool.map(lambda region: _instances(ec2.account, region, tags, period), regions))
+    for region, answer in zip(regions, answers, strict=True):
+        if isinstance(answer, str):
+            yield Gap(f"instances with JVMs in {ec2.account}/{region}", answer, _role(ec2.defaults))
+        else:
+            yield from (_on_instance(instance, ec2, clusters) for instance in answer)
+    if not any(answers):
+        reason = f"missing: none that runs is tagged {', '.join(f'{key}={value}' for key, value in tags)}"
+        yield Gap(f"instances with JVMs in {ec2.account}", reason, _role(ec2.defaults))
+
+
+def _on_instance(instance: dict[str, Any], ec2: JmxEc2, clusters: set[str]) -> JmxEndpoint | Gap:
+    resource, address = f"instance {instance['InstanceId']}", instance.get("PrivateIpAddress")
+    tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
+    keys: dict[str, Any] = {**ec2.defaults, "instance_id": instance["InstanceId"]}
+    keys |= {key: tags[tag] for key, tag in ec2.told_by.items() if tag in tags}
+    if not address:
+        return Gap(resource, "missing: it has no private address", _role(keys))
+    return _endpoint(resource, keys, clusters, ec2.scheme, f"{address}:{ec2.port}", ec2.path)
+
+
+@lru_cache(maxsize=64)
+def _instances(
+    account: str, region: str, tags: tuple[tuple[str, str], ...], _period: int
+) -> list[dict[str, Any]] | str:
+    """Running instances, or why they can't be had."""
+    from spark_apps.sources.aws_client import Connection, Failure, Place, listed  # boto3: only where it is asked for
+
+    connection = Connection(Place(account, region))
+    filters = [{"Name": "instance-state-name", "Values": ["running"]}]
+    filters += [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags]
+    try:
+        paginator = connection.client("ec2").get_paginator("describe_instances")
+        pages = paginator.paginate(Filters=filters, PaginationConfig={"PageSize": 500})
+        return [instance for page in pages for lot in listed(page, "Reservations") for instance in lot["Instances"]]
+    except Failure as error:
+        return connection.gap(error)
+
+
+def _endpoint(
+    resource: str, keys: Mapping[str, Any], clusters: set[str], scheme: str, target: str, page: str | None
+) -> JmxEndpoint | Gap:
+    protocol = str(keys.get("protocol", "prometheus"))
+    page = page or _PAGES.get(protocol, "/metrics")
+    url = target if protocol == "jmx_rmi" else f"{scheme}://{target}{page}"
+    if "@" in url or "?" in url:
+        reason = "refused: its address has a user or a query; `user` and `password` are told by the defaults only"
+        return Gap(resource, reason, _role(keys))
+    try:
+        endpoint = JmxEndpoint.model_validate({**keys, "protocol": protocol, "url": url})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        reason = f"refused: its labels and the defaults don't make a JVM: {key} {first['msg']}"
+        return Gap(resource, reason, _role(keys))
+    if endpoint.cluster not in clusters:
+        return Gap(resource, f"refused: its cluster '{endpoint.cluster}' isn't under `kafka`", endpoint.role)
+    return endpoint
+
+
+def _role(keys: Mapping[str, Any]) -> str | None:
+    told = keys.get("role")
+    return told if isinstance(told, str) else None

@@ -1,0 +1,66 @@
+"""Migrations: forward only, repeatable, each table and column with a comment."""
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.store import migrate as module
+from streamwarden.store.migrate import comments, migrate
+
+
+def test_a_second_run_changes_nothing(warehouse: sa.Engine) -> None:
+    assert migrate(warehouse) == []
+
+
+def test_every_table_view_and_column_has_a_comment(warehouse: sa.Engine) -> None:
+    bare = sa.text("""
+        select n.nspname || '.' || c.relname || coalesce('.' || a.attname, '')
+        from pg_class c
+        join pg_namespace n on n.oid = c.relnamespace
+        left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        where n.nspname in ('inventory', 'metrics', 'detect', 'tickets', 'public')
+          and c.relkind in ('r', 'p', 'v') and not c.relispartition
+          and (obj_description(c.oid) is null or col_description(c.oid, a.attnum) is null)
+        order by 1""")
+    with warehouse.connect() as connection:
+        assert connection.execute(bare).scalars().all() == []
+
+
+def test_an_edited_migration_is_refused(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql("update public.schema_migration set checksum = 'x'")
+    with pytest.raises(StreamwardenError, match="was edited after it was applied"):
+        migrate(warehouse)
+
+
+def test_a_bad_migration_leaves_nothing(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "9001_good.sql").write_text("create table public.half_done (x integer);")
+    (tmp_path / "9002_bad.sql").write_text("create table public.other (x integger);")
+    monkeypatch.setattr(module, "MIGRATIONS", tmp_path)
+    with pytest.raises(StreamwardenError, match=r'sql/migrations/9002_bad\.sql: type "integger" does not exist'):
+        migrate(warehouse)
+    assert not sa.inspect(warehouse).has_table("half_done", schema="public")
+
+
+def test_comments_come_from_the_lines_themselves() -> None:
+    text = "-- A thing\n-- of value.\ncreate table a.b (\n  x integer not null,  -- It's x\n  primary key (x)\n);\n"
+    assert list(comments(text)) == [
+        "comment on table a.b is 'A thing of value.'",
+        "comment on column a.b.x is 'It''s x'",
+    ]
+    later = "-- Why it grew.\nalter table a.b\n  add column y integer,  -- Why\n  add column z integer;  -- Zed\n"
+    assert list(comments(text + "\n" + later))[2:] == [
+        "comment on column a.b.y is 'Why'",
+        "comment on column a.b.z is 'Zed'",
+    ]
+
+
+def test_day_partitions_come_and_go(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        made = connection.execute(sa.text("select public.ensure_day('2026-01-05')")).scalar_one()
+        assert made > 0
+        assert connection.execute(sa.text("select public.ensure_day('2026-01-05')")).scalar_one() == 0
+        old = sa.text("select public.drop_days_before('metrics.volume_sample', '2026-01-06')")
+        assert connection.execute(old).scalar_one() == 1
+        assert connection.execute(old).scalar_one() == 0

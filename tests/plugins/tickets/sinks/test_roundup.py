@@ -1,0 +1,205 @@
+"""The Roundup sink against a real Roundup."""
+
+from __future__ import annotations
+
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
+
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.config import Config, Tickets
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets import deliver, listen, reconcile
+from streamwarden.tickets.sinks.contract import Draft, TrackerDown, Update
+from streamwarden.tickets.sinks.roundup import RoundupSink
+
+from tests.answering import answering
+from tests.plugins.tickets.conftest import Tracker
+from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
+
+
+def draft(fingerprint: str, title: str = "A <script>alert(1)</script>") -> Draft:
+    return Draft(fingerprint, title, "critical", "First line.\nSecond <b>line</b>.", PNG)
+
+
+@pytest.fixture
+def sink(tracker: Tracker) -> RoundupSink:
+    return RoundupSink(tracker.settings)
+
+
+def test_creates_finds_and_attaches(tracker: Tracker, sink: RoundupSink) -> None:
+    assert sink.find("f1") is None
+    issue = sink.create(draft("f1"))
+    assert sink.find("f1") == issue
+    filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
+    assert (filed["title"], filed["priority"]["name"]) == ("A <script>alert(1)</script>", "critical")
+    assert tracker.texts(filed) == ["First line.\nSecond <b>line</b>."]
+    content = tracker.client.get(f"/file/{filed['files'][0]['id']}/binary_content").content
+    assert content == PNG
+    page = tracker.client.get(str(issue.url)).text
+    assert "<script>alert(1)" not in page and "<b>line" not in page
+
+
+def test_the_newest_ticket_of_a_finding_is_found(sink: RoundupSink) -> None:
+    older, newer = sink.create(draft("f2")), sink.create(draft("f2"))
+    assert older != newer and sink.find("f2") == newer
+
+
+def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
+    issue = sink.create(draft("f3"))
+    close = Update(issue.key, "f3", "f3.close.1", "close", "critical", "Healthy again.")
+    sink.update(close)
+    sink.update(close)
+    found = sink.find("f3")
+    assert found is not None and found.state == "closed"
+    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "warning", "It is back."))
+    filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
+    assert [text.strip() for text in tracker.texts(filed)][1:] == ["Healthy again.", "It is back."]
+    assert (filed["status"]["name"], filed["priority"]["name"]) == ("unread", "urgent")
+
+
+@pytest.mark.parametrize("how", ["deleted", "another tracker's"])
+def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Tracker, story: Story, how: str) -> None:
+    config = Config(tickets=tracker.settings)
+    sink = RoundupSink(config.tickets)
+    story.judge(0, {"disk-a": "alarm", "disk-b": "alarm"}, severity="warning")
+    reconcile(story.engine, config, DETECTORS)
+    deliver(story.engine, sink, config)
+    strange = sink.create(draft(f"somebody else's {how}"))
+    keys = [t["external_key"] for t in story.tickets()]
+    for key in keys:
+        tracker.delete(key)
+    if how != "deleted":
+        with story.engine.begin() as connection:
+            connection.execute(
+                sa.text("update tickets.ticket set external_key = :key where resource = 'disk-a'"),
+                {"key": strange.key},
+            )
+    story.judge(1, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
+    story.judge(2, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
+    reconcile(story.engine, config, DETECTORS, hour(3))
+    assert deliver(story.engine, sink, config).failed == []
+    tickets = {t["resource"]: t for t in story.tickets()}
+    assert {name: t["state"] for name, t in tickets.items()} == {"disk-a": "open", "disk-b": "closed"}
+    assert tickets["disk-a"]["external_key"] not in {*keys, strange.key}
+    untouched = next(one for one in tracker.issues() if str(one["id"]) == strange.key)
+    assert len(tracker.texts(untouched)) == 1
+
+
+def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracker: Tracker, story: Story) -> None:
+    config = Config(tickets=tracker.settings)
+    sink = RoundupSink(config.tickets)
+    story.judge(0, {"disk-c": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    deliver(story.engine, sink, config)
+    before = story.tickets()[0]["external_key"]
+    tracker.delete(before)
+    assert listen(story.engine, sink, hour(1)) == 1
+    assert deliver(story.engine, sink, config).done == 1
+    again = sink.find(story.tickets()[0]["fingerprint"])
+    assert again is not None and again.state == "open" and before != again.key == story.tickets()[0]["external_key"]
+    assert listen(story.engine, sink, hour(1)) == 0
+
+
+def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
+    issue = sink.create(draft("f4"))
+    tracker.edit(issue.key, status="in-progress", title="Ours now")
+    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "critical", "More."))
+    filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
+    assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
+
+
+def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -> None:
+    config = Config(tickets=tracker.settings)
+    sink = RoundupSink(config.tickets)
+    story.judge(0, {"vol-1": "alarm", "vol-2": "alarm", "vol-3": "alarm"}, severity="warning")
+    for _ in range(2):
+        reconcile(story.engine, config, DETECTORS)
+        assert deliver(story.engine, sink, config).failed == []
+    keys = [t["external_key"] for t in story.tickets()]
+    assert len(set(keys)) == 3
+    mine = [one for one in tracker.issues() if "vol-" in one["title"]]
+    assert len(mine) == 3
+    tracker.client.post("/keyword", json={"name": "wont-fix"}).raise_for_status()
+    tracker.edit(keys[1], status="deferred")
+    tracker.edit(keys[2], keyword=["wont-fix"])
+    assert listen(story.engine, sink, hour(1)) == 2
+    assert [(t["state"], t["muted"]) for t in story.tickets()] == [
+        ("open", None), ("open", "snoozed"), ("closed", "wont_fix"),
+    ]  # fmt: skip
+    for number in (1, 2):
+        story.judge(number, {"vol-1": "ok", "vol-2": "alarm", "vol-3": "alarm"}, severity="warning")
+    reconcile(story.engine, config, DETECTORS, hour(3))
+    assert deliver(story.engine, sink, config).done == 1
+    found = sink.find(story.tickets()[0]["fingerprint"])
+    assert found is not None and found.state == "closed"
+
+
+def test_wrong_credentials_and_a_wrong_address_are_one_clear_line(tracker: Tracker) -> None:
+    wrong = Tickets(sink="roundup", url=tracker.settings.url, user="streamwarden", password="hunter2")
+    with pytest.raises(TrackerDown, match=r"refuses user 'streamwarden': check tickets\.user") as told:
+        RoundupSink(wrong).find("x")
+    assert "hunter2" not in str(told.value)
+    with pytest.raises(TrackerDown, match="no Roundup REST API"):
+        RoundupSink(tracker.settings.model_copy(update={"url": f"{tracker.settings.url}/nowhere"})).find("x")
+
+
+def test_an_unknown_priority_is_the_trackers_own_word_in_one_line(
+    sink: RoundupSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamwarden.tickets.sinks.roundup.PRIORITY", {"critical": "blocker"})
+    with pytest.raises(StreamwardenError, match=r"POST /issue.*blocker") as told:
+        sink.create(draft("f5"))
+    assert "\n" not in str(told.value)
+
+
+class _Stumbling(BaseHTTPRequestHandler):
+    """Passes on to the real tracker, but breaks each request's first try: 503 before, or a lost answer after it."""
+
+    target = ""
+    lose_answers = False
+    seen: ClassVar[dict[str, int]] = {}
+
+    def _pass_on(self) -> None:
+        import httpx
+
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        key = f"{self.command} {self.path}"
+        first = self.seen.setdefault(key, 0) == 0
+        self.seen[key] += 1
+        if first and not self.lose_answers:
+            self.send_error(503)
+            return
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "content-length")}
+        headers |= {"Origin": self.target, "Referer": f"{self.target}/", "Accept-Encoding": "identity"}
+        answer = httpx.request(self.command, f"{self.target}{self.path}", content=body, headers=headers)
+        if first and self.lose_answers:
+            self.close_connection = True
+            self.connection.close()
+            return
+        self.send_response(answer.status_code)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    do_GET = do_POST = do_PATCH = _pass_on
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("lose_answers", [False, True], ids=["503 first", "answer lost"])
+def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker, lose_answers: bool) -> None:
+    handler = type("H", (_Stumbling,), {"target": tracker.settings.url, "lose_answers": lose_answers, "seen": {}})
+    with answering(HTTPServer(("127.0.0.1", 0), handler)) as proxy:
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        sink = RoundupSink(tracker.settings.model_copy(update={"url": url}))
+        title = f"stumbling {lose_answers}"
+        issue = sink.create(draft(f"s{lose_answers}", title))
+        sink.update(Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "critical", "Once."))
+    filed = [one for one in tracker.issues() if one["title"] == title]
+    assert [str(one["id"]) for one in filed] == [issue.key]
+    assert [text.strip() for text in tracker.texts(filed[0])][1:] == ["Once."]

@@ -1,0 +1,171 @@
+"""The way into the warehouse: an hour twice, gaps, a killed load that is repeated, names as ugly as they come."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from pyspark.sql import DataFrame, SparkSession
+from streamwarden.base.catalogue import SparkApp
+from streamwarden.base.errors import StreamwardenError
+
+from spark_apps.runtime.load import record_failure, replace_hour
+from spark_apps.runtime.warehouse_io import read_query
+
+pytestmark = pytest.mark.slow
+
+HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
+APP = SparkApp("test_app", "For tests", (), ("metrics.topic_hourly",))
+TOPICS = "cluster string, topic string, brokers int, bytes_in double"
+REST = (
+    "covered_seconds double",
+    "counted_from timestamp",
+    "counted_to timestamp",
+    "bytes_out double",
+    "messages_in double",
+)
+
+
+def topics(spark: SparkSession, *rows: tuple[str, int, float | None]) -> DataFrame:
+    frame = spark.createDataFrame([("c", *row) for row in rows], TOPICS)
+    return frame.selectExpr(
+        "*", *[f"cast(null as {c.split()[1]}) as {c.split()[0]}" for c in (*REST, "log_bytes double")]
+    )
+
+
+def coverage(spark: SparkSession, status: str = "answered") -> DataFrame:
+    return spark.createDataFrame(
+        [("jolokia", "b1", status, None)], "source string, resource string, status string, reason string"
+    )
+
+
+def load(warehouse: sa.Engine, frame: DataFrame, status: str = "answered") -> dict[str, int]:
+    spark = frame.sparkSession
+    return replace_hour(
+        warehouse, APP, HOUR, {"metrics.topic_hourly": frame}, coverage(spark, status), datetime.now(UTC)
+    )
+
+
+def stored(warehouse: sa.Engine) -> list[tuple[str, float | None]]:
+    with warehouse.connect() as connection:
+        return list(connection.execute(sa.text("select topic, bytes_in from metrics.topic_hourly order by 1")).tuples())
+
+
+def staging_tables(warehouse: sa.Engine) -> int:
+    with warehouse.connect() as connection:
+        return connection.execute(sa.text("select count(*) from pg_tables where schemaname = 'staging'")).scalar_one()
+
+
+def test_an_hour_twice_is_the_same_rows(spark: SparkSession, warehouse: sa.Engine) -> None:
+    ugly = "a\"b'; drop table x; -- <script> \\ \t ü"
+    for _ in range(2):
+        assert load(warehouse, topics(spark, (ugly, 1, 1.5), ("b", 1, None))) == {"metrics.topic_hourly": 2}
+    assert stored(warehouse) == [(ugly, 1.5), ("b", None)]
+    assert staging_tables(warehouse) == 0
+    with warehouse.connect() as connection:
+        assert connection.execute(sa.text("select app, status from detect.load")).tuples().all() == [
+            ("test_app", "loaded")
+        ]
+        assert connection.execute(sa.text("select source, status from detect.coverage")).tuples().all() == [
+            ("jolokia", "answered")
+        ]
+
+
+def test_a_whole_answer_replaces_what_is_gone(spark: SparkSession, warehouse: sa.Engine) -> None:
+    load(warehouse, topics(spark, ("a", 1, 1.0), ("b", 1, 2.0)))
+    load(warehouse, topics(spark, ("b", 1, None)))
+    assert stored(warehouse) == [("b", None)]
+
+
+def test_a_gap_loses_nothing_that_was_known(spark: SparkSession, warehouse: sa.Engine) -> None:
+    load(warehouse, topics(spark, ("a", 1, 1.0), ("b", 1, 2.0)))
+    load(warehouse, topics(spark, ("b", 1, None), ("c", 1, 3.0)), status="refused")
+    assert stored(warehouse) == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
+
+
+def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, warehouse: sa.Engine) -> None:
+    load(warehouse, topics(spark, ("a", 1, 1.0)))
+    with pytest.raises(sa.exc.DBAPIError):
+        load(warehouse, topics(spark, ("b", 1, 1.0), ("b", 1, 2.0)))
+    assert stored(warehouse) == [("a", 1.0)]
+    assert staging_tables(warehouse) == 0
+
+
+def test_a_frame_with_other_columns_is_told_by_name(spark: SparkSession, warehouse: sa.Engine) -> None:
+    with pytest.raises(StreamwardenError, match=r"metrics\.topic_hourly: frame and table differ in columns colour"):
+        load(warehouse, topics(spark, ("a", 1, 1.0)).selectExpr("*", "1 as colour"))
+
+
+def test_a_failure_does_not_undo_a_loaded_hour(spark: SparkSession, warehouse: sa.Engine) -> None:
+    record_failure(warehouse, "test_app", HOUR, "no route", datetime.now(UTC))
+    load(warehouse, topics(spark, ("a", 1, 1.0)))
+    record_failure(warehouse, "test_app", HOUR, "no route", datetime.now(UTC))
+    with warehouse.connect() as connection:
+        assert connection.execute(sa.text("select status, error from detect.load")).tuples().all() == [("loaded", None)]
+
+
+def test_a_killed_load_leaves_nothing_and_can_be_repeated(
+    spark: SparkSession, warehouse: sa.Engine, warehouse_url: str, tmp_path: Path, project_root: Path
+) -> None:
+    """The load is killed with -9 while its tasks write; a repetition gives the whole hour and no rest of the first."""
+    load(warehouse, topics(spark, ("before", 1, 1.0)))
+    job = tmp_path / "killed.py"
+    job.write_text(
+        textwrap.dedent(f"""
+        import sys, time
+        sys.path.insert(0, {str(project_root)!r})
+        from datetime import UTC, datetime
+        from pyspark.sql import functions as f
+        from streamwarden.base.catalogue import SparkApp
+        from spark_apps.runtime.load import replace_hour
+        from spark_apps.runtime.session import start_session
+        from streamwarden.base.warehouse import engine
+        spark = start_session("killed", master="local[2]")
+        app = SparkApp("test_app", "", (), ("metrics.topic_hourly",))
+        def slowly(batches):
+            for batch in batches:
+                yield batch
+                time.sleep(60)
+        rows = spark.range(2).selectExpr("'c' as cluster", "concat('killed', id) as topic", "1 as brokers",
+            "1.0D as bytes_in", "cast(null as double) as covered_seconds", "cast(null as timestamp) as counted_from",
+            "cast(null as timestamp) as counted_to", "1D as bytes_out", "1D as messages_in", "1D as log_bytes")
+        coverage = spark.createDataFrame([("s", "r", "answered", None)],
+            "source string, resource string, status string, reason string")
+        hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
+        replace_hour(engine({warehouse_url!r}), app, hour,
+            {{"metrics.topic_hourly": rows.mapInArrow(slowly, rows.schema)}}, coverage, hour)
+        """)
+    )
+    process = subprocess.Popen([sys.executable, job], start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 90
+        while staging_tables(warehouse) < 2 and time.monotonic() < deadline:
+            assert process.poll() is None, "the load ended before it could be killed"
+            time.sleep(0.2)
+        time.sleep(3)
+        assert staging_tables(warehouse) == 2
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert stored(warehouse) == [("before", 1.0)]
+    load(warehouse, topics(spark, ("after", 1, 1.0)))
+    assert stored(warehouse) == [("after", 1.0)]
+    assert staging_tables(warehouse) == 0
+
+
+def test_reading_casts_to_the_schema(spark: SparkSession, warehouse: sa.Engine) -> None:
+    load(warehouse, topics(spark, ("a", 1, 1.0)))
+    query = "select topic, hour, brokers from metrics.topic_hourly"
+    row = read_query(spark, query, "topic string, hour timestamp, brokers long").collect()[0]
+    assert (row.topic, row.brokers) == ("a", 1)
+    assert (
+        row.hour.replace(tzinfo=None).isoformat() == "2026-01-05T10:00:00" or row.hour.timestamp() == HOUR.timestamp()
+    )
