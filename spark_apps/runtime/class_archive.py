@@ -2,7 +2,8 @@
 
 Starting Spark costs 15 CPU seconds, mostly to load and compile classes; with the archive (JEP 350) it costs 5. The
 archive is made once per Java, pyspark and options (`python -m spark_apps.runtime.class_archive`), lies in the user's
-cache, and is optional: without it everything works, slower. Imports no pyspark, so that DAG files may call `driver_java_options`.
+cache, and is optional: without it everything works, slower. Imports no pyspark: DAG files may call
+`driver_java_options`.
 """
 
 from __future__ import annotations

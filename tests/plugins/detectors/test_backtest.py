@@ -15,8 +15,8 @@ from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, parse_settings
-from tests.plugins.cli.test_cli import in_this_process
 
+from tests.plugins.cli.test_cli import in_this_process
 from tests.sql.rows import insert_row
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)

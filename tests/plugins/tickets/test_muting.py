@@ -12,8 +12,8 @@ from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, mute, reconcile, unmute
 from streamwarden.tickets.muting import find
-from tests.plugins.cli.test_cli import in_this_process
 
+from tests.plugins.cli.test_cli import in_this_process
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
 
 LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
