@@ -9,9 +9,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.cli import main as cli
+from streamwarden.cli import shared
 
 COMMANDS = (
     [], ["run"], ["migrate"], ["docs"], ["report"], ["backtest"], ["tickets"], ["tickets", "list"],
@@ -31,7 +31,7 @@ def in_this_process(*arguments: str, **environment: str) -> subprocess.Completed
     told, failed = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(failed):
         patch.setattr(sys, "argv", ["streamwarden", *arguments])
-        patch.setattr(cli, "out", Console(width=200))
+        patch.setattr(shared.out, "width", 200)
         for name, value in {"COLUMNS": "200", **environment}.items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:

@@ -1,0 +1,93 @@
+"""`streamwarden backtest`: a detector over past hours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from streamwarden.base.config import load_config
+from streamwarden.cli import shared
+from streamwarden.cli.shared import DetectorArgument, out
+
+if TYPE_CHECKING:
+    from streamwarden.detectors.backtest import Backtest, Outcome
+    from streamwarden.detectors.episodes import Episode
+
+
+def backtest(
+    detector_id: DetectorArgument,
+    start: Annotated[str, typer.Option("--from", help="First hour, UTC, e.g. 2026-11-01T00:00.")],
+    end: Annotated[str | None, typer.Option("--to", help="Hour after the last one; without it, all up to now.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter to try, name=value (repeatable).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Run a detector over past hours, with other parameters as well; show which tickets that changes. Files nothing."""
+    from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
+    from streamwarden.detectors import backtest as backtests
+
+    detector, config = shared.detector(detector_id), load_config()
+    in_force = detector.params_in_force(config)
+    tried = detector.with_params(in_force, backtests.parse_settings(detector, settings or []), "--set ")
+    hours = parse_hour(start), parse_hour(end) if end else last_full_hour() + HOUR
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(f"{detector.id}, hour by hour")
+        result = backtests.backtest(
+            shared.warehouse(), detector, *hours, in_force=in_force, tried=tried,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    reopen_within = timedelta(hours=config.tickets.reopen_within_hours)
+    if as_json:
+        print(json.dumps(backtests.for_scripts(result, reopen_within), indent=2))
+    else:
+        _print_backtest(result, settings or [], reopen_within)
+
+
+def _print_backtest(result: Backtest, settings: list[str], reopen_within: timedelta) -> None:
+    from streamwarden.detectors.backtest import spans_in_words
+    from streamwarden.words.readable import clean
+
+    tried = ", ".join(settings)
+    shown = 4 if settings else 2  # columns
+    table = Table(*("resource", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False)
+    differences = result.differences()
+    told = [difference for difference in differences if difference.is_one] if settings else differences
+    for difference in told:
+        tickets = _stretch(difference.in_force), _stretch(difference.tried)
+        table.add_row(*(escape(clean(difference.resource)), *tickets, difference.words)[:shown])
+    if table.row_count:
+        out.print(table, "")
+    if same := len(differences) - len(told):
+        out.print(f"{same:,} ticket{'' if same == 1 else 's'} would have been the same")
+    out.print(f"in force: {_in_figures(result.in_force, reopen_within)}", soft_wrap=True)
+    if settings:
+        out.print(f"with {escape(tried)}: {_in_figures(result.tried, reopen_within)}", soft_wrap=True)
+    out.print(
+        f"{len(result.hours)} of {result.hours_asked} hours are in the warehouse: {spans_in_words(result.hours)}",
+        soft_wrap=True,
+    )
+
+
+def _stretch(episode: Episode | None) -> str:
+    if episode is None:
+        return "–"
+    closed = f"closed {episode.closed:%m-%d %H:%M}, {episode.close_reason}" if episode.closed else "open at the end"
+    return f"{episode.opened:%Y-%m-%d %H:%M}, {closed}"
+
+
+def _in_figures(outcome: Outcome, reopen_within: timedelta) -> str:
+    tickets, reopened = outcome.tickets(reopen_within)
+    return (
+        f"{tickets:,} ticket{'' if tickets == 1 else 's'}{f' (reopened {reopened} times)' if reopened else ''},"
+        f" {outcome.hours_of('alarm'):,} h in alarm, {outcome.hours_of('skip'):,} h couldn't be judged"
+        f" (resources: {len(outcome.resources):,})"
+    )

@@ -1,0 +1,48 @@
+"""`streamwarden detectors`: the rules."""
+
+from __future__ import annotations
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from streamwarden.cli import shared
+from streamwarden.cli.shared import DetectorArgument, HourOption, out
+
+app = typer.Typer(help="The rules: list and explain them.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_detectors() -> None:
+    """List all detectors."""
+    from streamwarden.detectors import load_detectors
+
+    table = Table("detector", "severity", "maturity", "title", box=None, pad_edge=False)
+    for detector in load_detectors().values():
+        table.add_row(detector.id, detector.severity, detector.maturity, escape(detector.title))
+    out.print(table)
+
+
+@app.command()
+def explain(
+    detector_id: DetectorArgument,
+    hour: HourOption = None,
+) -> None:
+    """Explain a detector: what it reads, its parameters, runbook and blind spots, and how to run it in psql."""
+    from streamwarden.detectors.explain import psql_script
+
+    detector = shared.detector(detector_id)
+    config = shared.config_if_any()
+    out.print(f"[bold]{detector.id}[/]  {escape(detector.title)}  ({detector.severity}, {detector.maturity})")
+    out.print(f"reads    {', '.join(detector.reads)}")
+    out.print(
+        f"opens    after {detector.open_after_hours} h in alarm, closes after {detector.clear_after_hours} clean h"
+    )
+    in_force = detector.params_in_force(config)
+    for name, parameter in detector.params.items():
+        out.print(f"param    {name} = {in_force[name]} {parameter.unit}: {escape(parameter.why)}", soft_wrap=True)
+    out.print(
+        f"\n[bold]What to do[/]\n{escape(detector.runbook)}\n[bold]What it can't see[/]\n{escape(detector.blind_spots)}"
+    )
+    out.print("[bold]In psql[/] (`streamwarden warehouse psql`)")
+    print(psql_script(detector, in_force, shared.hour(hour)))

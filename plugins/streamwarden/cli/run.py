@@ -1,0 +1,63 @@
+"""`streamwarden run`: an hour without Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from streamwarden.base.config import load_config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.cli import shared
+from streamwarden.cli.shared import HourOption, out
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+
+def run(
+    hour: HourOption = None,
+    apps: Annotated[list[str] | None, typer.Option("--app", help="Gather only this app (repeatable).")] = None,
+) -> None:
+    """Run an hour without Airflow: gather, judge, file tickets."""
+    from streamwarden.base.catalogue import APPS
+    from streamwarden.pipeline import run_hour
+
+    start = shared.hour(hour)
+    if unknown := set(apps or []) - set(APPS):
+        raise StreamwardenError(f"--app {min(unknown)}: no such app; there are: {', '.join(APPS)}.")
+    begun = datetime.now(UTC)
+    if start > begun:
+        raise StreamwardenError(f"--hour {hour}: hasn't begun.")
+    out.print(f"Hour {start:%Y-%m-%d %H:%M} UTC")
+
+    def progress(step: str, what: str, went_well: bool) -> None:
+        seconds = (datetime.now(UTC) - begun).total_seconds()
+        mark = "[green]done[/]" if went_well else "[red]fail[/]"
+        out.print(f"  {seconds:5.0f} s  {mark}  {step:<40} {escape(what)}", highlight=False, soft_wrap=True)
+
+    result = run_hour(load_config(), start, list(apps or []), progress)
+    _print_gaps(result.gaps)
+    if not result.ok:
+        raise StreamwardenError(
+            "the hour is incomplete: see the lines marked `fail`; run it again when they are mended."
+        )
+
+
+def _print_gaps(gaps: Sequence[sa.RowMapping]) -> None:
+    """What an hour lacks, in the words of what was asked for it; sources that lack the same share a line."""
+    if not gaps:
+        return
+    sources: dict[tuple[str, str], list[str]] = {}
+    for gap in gaps:
+        more = gap["resources"] - len(gap["examples"])
+        which = ", ".join(gap["examples"]) + (f" and {more:,} more" if more else "")
+        sources.setdefault((which, gap["reason"]), []).append(gap["source"])
+    out.print("What couldn't be had of this hour:")
+    for (which, reason), names in sources.items():
+        out.print(f"  {', '.join(names)}: {escape(which)}: {escape(reason)}", highlight=False, soft_wrap=True)
+    if left := gaps[0]["total"] - len(gaps):
+        out.print(f"  and {left:,} more, in the view coverage_gaps (`streamwarden warehouse psql`).")

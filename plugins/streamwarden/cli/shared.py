@@ -1,0 +1,52 @@
+"""What the commands share: where they print, options that mean the same everywhere, config and warehouse."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from streamwarden.base.config import Config, config_path, load_config
+from streamwarden.base.errors import StreamwardenError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from streamwarden.detectors import Detector
+
+out = Console()
+HourOption = Annotated[
+    str | None, typer.Option(help="Start of the hour, UTC, e.g. 2026-11-21T05:00; the last full one.")
+]
+DetectorArgument = Annotated[str, typer.Argument(metavar="DETECTOR", help="Its id; `detectors list` shows them.")]
+
+
+def config_if_any() -> Config:
+    """For what works without a config file too."""
+    return load_config() if config_path().exists() else Config()
+
+
+def warehouse() -> sa.Engine:
+    """The warehouse of the config in force."""
+    from streamwarden.base.warehouse import open_warehouse
+
+    return open_warehouse(load_config())
+
+
+def hour(text: str | None) -> datetime:
+    """The hour that an option names; without one, the last full one."""
+    from streamwarden.base.hours import last_full_hour, parse_hour
+
+    return parse_hour(text) if text else last_full_hour()
+
+
+def detector(detector_id: str) -> Detector:
+    """The detector that an argument names."""
+    from streamwarden.detectors import load_detectors
+
+    detectors = load_detectors()
+    if detector_id not in detectors:
+        raise StreamwardenError(f"{detector_id}: no such detector; there are: {', '.join(detectors)}.")
+    return detectors[detector_id]

@@ -1,0 +1,50 @@
+"""`streamwarden migrate` and `streamwarden warehouse`: the SQL warehouse."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import typer
+
+from streamwarden.base.config import load_config
+from streamwarden.cli import shared
+from streamwarden.cli.shared import out
+
+app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
+
+
+def migrate() -> None:
+    """Bring the warehouse's schema and its EBS prices up to date."""
+    from streamwarden.store.migrate import migrate as migrate_warehouse
+    from streamwarden.store.prices import load_prices
+
+    warehouse, config = shared.warehouse(), load_config()
+    applied = migrate_warehouse(warehouse)
+    out.print("\n".join(f"applied {name}" for name in applied) or "The warehouse is up to date.")
+    prices = load_prices(warehouse, config)
+    out.print(f"EBS prices of {len(prices)} regions, the oldest as of {min(price.as_of for price in prices)}.")
+
+
+@app.command()
+def url() -> None:
+    """Print the warehouse's URL (with its password, if it has one)."""
+    from streamwarden.base.warehouse import warehouse_url
+
+    print(warehouse_url(load_config()))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def psql(context: typer.Context) -> None:
+    """Open psql on the warehouse; further arguments go to psql."""
+    from streamwarden.base.warehouse import psql_program, warehouse_url
+
+    sys.exit(subprocess.call([psql_program(), warehouse_url(load_config()), *context.args]))
+
+
+@app.command()
+def stop() -> None:
+    """Stop the embedded server."""
+    from streamwarden.base.warehouse import stop_embedded
+
+    out.print("stopped" if stop_embedded(shared.config_if_any()) else "The embedded server isn't running.")
