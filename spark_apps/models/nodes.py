@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 from spark_apps.models.samples import label, reading
 
 NODE = ("cluster", "endpoint")
-_NO_FILES = ("tmpfs", "devtmpfs", "overlay", "squashfs", "iso9660", "ramfs")
+NO_DISK_FILE_SYSTEMS = ("tmpfs", "devtmpfs", "overlay", "squashfs", "iso9660", "ramfs")
 _NO_DISK = r"^(z?ram|loop|fd|sr|nbd|dm-|md)\d|^(h|s|v|xv)d[a-z]+\d|^nvme\d+n\d+p\d"
 """Devices that are memory, or whose traffic other devices have too: partitions, RAID, logical volumes."""
 _IDLE = ("idle", "iowait")
@@ -95,7 +95,7 @@ def _busiest_disk(gained: DataFrame) -> DataFrame:
 
 def _fullest_file_system(samples: DataFrame) -> DataFrame:
     newest = (
-        samples.where(label("fstype").isNotNull() & ~label("fstype").isin(*_NO_FILES))
+        samples.where(label("fstype").isNotNull() & ~label("fstype").isin(*NO_DISK_FILE_SYSTEMS))
         .groupBy(*NODE, label("mountpoint").alias("mountpoint"))
         .agg(
             f.max_by("value", f.when(f.col("metric") == "file_system_bytes", f.col("at"))).alias("size"),

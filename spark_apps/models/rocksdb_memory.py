@@ -16,7 +16,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
-from spark_apps.models.samples import label
+from spark_apps.models.samples import label, sum_unless_unknown
 
 APP = ("cluster", "app", "endpoint")
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
@@ -146,10 +146,6 @@ def _caches(instances: DataFrame) -> DataFrame:
 
 def by_process(instances: DataFrame) -> DataFrame:
     """Per process: store_instances, and the columns of metrics.jvm_app_hourly that begin with rocksdb_."""
-
-    def sum_unless_unknown(column: str) -> Column:
-        return f.when(f.count("*") == f.count(column), f.sum(column)).alias(column)
-
     caches = (
         _caches(instances)
         .groupBy(*APP)

@@ -26,3 +26,8 @@ def counted(metric: str, **labels: str) -> Column:
 def label(name: str) -> Column:
     """A label's value."""
     return f.get_json_object("labels", f"$.{name}")
+
+
+def sum_unless_unknown(column: str) -> Column:
+    """Sum within a group; null where any part of it is unknown."""
+    return f.when(f.count("*") == f.count(column), f.sum(column)).alias(column)

@@ -11,9 +11,23 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-CHANGELOG = "-changelog"
-_INTERNAL = re.compile(r"^(.+)-(?:changelog|repartition)$")
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+CHANGELOG, REPARTITION = "-changelog", "-repartition"
+_INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$")
 _GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
+
+
+def topic_kind() -> Column:
+    """Of column `topic`: internal (of Kafka itself), changelog, repartition or plain."""
+    topic = f.col("topic")
+    return (
+        f.when(topic.startswith("__"), "internal")
+        .when(topic.endswith(CHANGELOG), "changelog")
+        .when(topic.endswith(REPARTITION), "repartition")
+        .otherwise("plain")
+    )
 
 
 class StreamsTopics:

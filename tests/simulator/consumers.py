@@ -28,6 +28,8 @@ from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import brokers, consumer_groups, ebs_volumes
+from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.apps.ebs_volumes.series import Metric
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -410,10 +412,10 @@ class _Sources:
         until = {"known_until": f.lit(end)}
         create = self.bench.spark.createDataFrame
         sources = {
-            "instances": ebs_volumes._instances(_rows(create, instances, Ec2Instances({}).schema()), end).withColumns(
+            "instances": ebs_volumes.instances_of(_rows(create, instances, Ec2Instances({}).schema()), end).withColumns(
                 until
             ),
-            "volumes": ebs_volumes._volumes(_rows(create, disks, Ec2Volumes({}).schema()), end).withColumns(until),
+            "volumes": ebs_volumes.volumes_of(_rows(create, disks, Ec2Volumes({}).schema()), end).withColumns(until),
             "cloudwatch": samples,
             "cloudwatch_look_back": none,
             "cloudwatch_read_baseline": weeks.frame(self.bench.spark, self.folder / "weeks.parquet"),
@@ -510,7 +512,7 @@ class _Sources:
             "kafka_commits": told.unionByName(read, allowMissingColumns=True),
             "kafka_record_times": self._frame("times", times, resource="string"),
         }
-        sources["positions"] = consumer_groups._positions(sources, JUDGED)
+        sources["positions"] = positions(sources, JUDGED)
         return consumer_groups.transform(sources, JUDGED, Config())
 
 
@@ -528,8 +530,8 @@ def _rows(create: Any, rows: list[dict[str, Any]], schema: str) -> DataFrame:
     return made
 
 
-def _samples(metrics: DataFrame, id_column: str, of: tuple[ebs_volumes.Metric, ...], *more: str) -> DataFrame:
-    return ebs_volumes._samples(metrics, id_column, [*(metric.column for metric in of), *more])
+def _samples(metrics: DataFrame, id_column: str, of: tuple[Metric, ...], *more: str) -> DataFrame:
+    return ebs_volumes.samples(metrics, id_column, [*(metric.column for metric in of), *more])
 
 
 def _broker(cluster: Cluster, at: datetime) -> Iterator[tuple[str, dict[str, str], float]]:

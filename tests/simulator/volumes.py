@@ -25,6 +25,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import ebs_volumes as app
+from spark_apps.apps.ebs_volumes.series import LOW_PERCENT
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
@@ -548,17 +549,17 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     of_volume = [metric.column for metric in app.VOLUME_METRICS]
     of_instance = [*(metric.column for metric in app.INSTANCE_METRICS), *app.AGENT_METRICS.values()]
     return {
-        "instances": app._instances(instances, end).withColumns(until),
-        "volumes": app._volumes(volumes, end).withColumns(until),
+        "instances": app.instances_of(instances, end).withColumns(until),
+        "volumes": app.volumes_of(volumes, end).withColumns(until),
         "cloudwatch": metrics,
         "cloudwatch_look_back": look_back,
         "cloudwatch_read_baseline": metrics.limit(0),
         "sampled_since": spark.createDataFrame(
             [], "account string, region string, volume_id string, sampled_since timestamp"
         ),
-        "volume_samples": app._samples(metrics, "volume_id", of_volume).cache(),
-        "last_day_samples": app._samples(look_back, "volume_id", [m.column for m in app.LOOK_BACK_METRICS]).cache(),
-        "instance_samples": app._samples(metrics, "instance_id", of_instance).cache(),
+        "volume_samples": app.samples(metrics, "volume_id", of_volume).cache(),
+        "last_day_samples": app.samples(look_back, "volume_id", [m.column for m in app.LOOK_BACK_METRICS]).cache(),
+        "instance_samples": app.samples(metrics, "instance_id", of_instance).cache(),
     }
 
 
@@ -637,7 +638,7 @@ def _add_volume(world: World, case: Case, hour: Points, day: Points) -> None:
         figures[metric.column] = values
         hour.add(case.name, metric.column, start + case.shift, 60, values)
     held = np.nan_to_num(figures["iops_exceeded"]) + np.nan_to_num(figures["throughput_exceeded"]) > 0
-    if held.any() or np.nanmin(figures["burst_balance_percent"], initial=100) <= app.LOW_PERCENT:
+    if held.any() or np.nanmin(figures["burst_balance_percent"], initial=100) <= LOW_PERCENT:
         _add_last_day(world, case, day)
 
 

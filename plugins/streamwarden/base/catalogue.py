@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SparkApp:
-    """One app: the module `spark_apps.apps.<name>`."""
+    """One app: the module or package `spark_apps.apps.<name>`."""
 
     name: str
     title: str

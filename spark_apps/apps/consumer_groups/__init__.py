@@ -1,0 +1,85 @@
+"""Topics, partitions, consumer groups, their commits and their lag; and the schemas registered for their values.
+
+An hour is judged as of its end, or as of now while it isn't over: `as_of`, by cluster. What was committed then comes
+from the commit history; where that says nothing of a partition, the offset that the group has now stands for it, as
+long as the history was read up to now. A figure that can't be known is null, never 0.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps.consumer_groups.inventory import (
+    groups_of,
+    known_groups,
+    log_dirs,
+    log_partitions,
+    members,
+    replicas_of,
+    schemas,
+    topics,
+    unlisted_groups,
+)
+from spark_apps.apps.consumer_groups.lag import LOOK_BACK, consumer_groups, consumer_partitions
+from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
+from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
+from spark_apps.sources.kafka_offsets import KafkaOffsets
+from spark_apps.sources.kafka_record_times import record_times
+from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.schema_registry import SchemaRegistry
+
+
+def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """Asks all clusters of the config. Two are derived: `unlisted_groups`, gaps that no single answer shows, and
+    `positions`, by which the ages of what lags are asked."""
+    clusters = [cluster.name for cluster in config.kafka]
+    end = hour + HOUR
+    history_end = end + READ_TO_NOW if is_recent(hour) else end
+    slices = spark.sparkContext.defaultParallelism
+    sources = {
+        "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
+        "kafka_groups": read_clusters(spark, KafkaGroups, clusters),
+        # Their sizes are of now: of long past hours they would say something wrong.
+        "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters if is_recent(hour) else []),
+        "kafka_offsets": read_clusters(spark, KafkaOffsets, clusters, **{"from": _ms(hour), "to": _ms(end)}),
+        "kafka_commits": read_clusters(
+            spark, KafkaCommits, clusters, slices=slices, **{"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
+        ),
+    }
+    if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
+        sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
+    sources["known_groups"] = known_groups(spark, hour)
+    sources["unlisted_groups"] = unlisted_groups(sources, hour)
+    sources["positions"] = positions(sources, hour)
+    behind = sources["positions"].filter("committed_offset < recent_offset")
+    sources["kafka_record_times"] = record_times(behind.withColumn("offset", f.col("committed_offset")))
+    return sources
+
+
+def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """See the module."""
+    partitions = consumer_partitions(sources, hour).persist()
+    return {
+        "inventory.topic_hourly": topics(sources),
+        "inventory.consumer_group_hourly": groups_of(sources),
+        "inventory.consumer_member_hourly": members(sources),
+        **schemas(sources),
+        "metrics.partition_hourly": log_partitions(sources),
+        "metrics.log_dir_hourly": log_dirs(sources),
+        "metrics.replica_sample": replicas_of(sources),
+        "metrics.consumer_partition_hourly": partitions,
+        "metrics.consumer_group_hourly": consumer_groups(sources, partitions, hour),
+    }
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

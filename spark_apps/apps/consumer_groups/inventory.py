@@ -1,0 +1,197 @@
+"""Topics, logs, groups and registered schemas as the clusters list them, and groups that nobody lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, is_recent, logs, readable
+from spark_apps.models.streams_topics import StreamsTopics, topic_kind
+from spark_apps.runtime.warehouse_io import read_query
+from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.schema_registry import SchemaRegistry
+
+REMEMBERED = timedelta(hours=24)
+"""A group that nobody lists is looked for as long as this."""
+CLOCKS_DIFFER = timedelta(minutes=1)
+
+
+def topics(sources: dict[str, DataFrame]) -> DataFrame:
+    topics = sources["kafka_topics"].filter("topic is not null")
+
+    def config_of(name: str) -> Column:
+        return f.col("configs").getItem(name).getField("value")
+
+    return (
+        topics.join(_application_ids(sources), ["cluster", "topic"], "left")
+        .withColumn("kind", topic_kind())
+        .select(
+            "cluster",
+            "topic",
+            f.size("partitions").alias("partitions"),
+            f.array_min(f.transform("partitions", lambda p: f.size(p.replicas))).alias("replication_factor"),
+            "kind",
+            "application_id",
+            config_of("cleanup.policy").alias("cleanup_policy"),
+            config_of("retention.ms").cast("bigint").alias("retention_ms"),
+            config_of("segment.bytes").cast("bigint").alias("segment_bytes"),
+            f.to_json("configs").alias("configs"),
+            "observed_at",
+        )
+    )
+
+
+def _application_ids(sources: dict[str, DataFrame]) -> DataFrame:
+    """Application id by changelog and repartition topic."""
+    internal = sources["kafka_topics"].filter(topic_kind().isin("changelog", "repartition"))
+    topics = internal.groupBy("cluster").agg(f.collect_list("topic").alias("topics"))
+    groups = sources["kafka_groups"].groupBy("cluster").agg(f.collect_set("group_id").alias("groups"))
+    return topics.join(groups, "cluster").mapInArrow(_split, "cluster string, topic string, application_id string")
+
+
+def _split(clusters: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for cluster in (row for batch in clusters for row in batch.to_pylist()):
+        names = StreamsTopics(cluster["groups"], cluster["topics"])
+        owned = [(topic, split[0]) for topic in cluster["topics"] if (split := names.split(topic))]
+        columns = {
+            "cluster": [cluster["cluster"]] * len(owned),
+            "topic": [topic for topic, _ in owned],
+            "application_id": [application_id for _, application_id in owned],
+        }
+        yield pa.RecordBatch.from_pydict(columns, pa.schema(dict.fromkeys(columns, pa.string())))
+
+
+def known_groups(spark: SparkSession, hour: datetime) -> DataFrame:
+    """Groups of the hour before, and when they last were there."""
+    query = f"""
+        select cluster, group_id, observed_at from inventory.consumer_group_hourly
+        where hour = '{(hour - HOUR).isoformat()}' and observed_at >= '{(hour - REMEMBERED).isoformat()}'"""  # noqa: S608
+    return read_query(spark, query, "cluster string, group_id string, observed_at timestamp")
+
+
+def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Groups that must be there and that no coordinator lists: known an hour ago or written since, and not removed.
+
+    A coordinator that couldn't load its part of `__consumer_offsets` leaves its groups out without a word. Of long past
+    hours nothing is missed: groups are listed as of now.
+    """
+    listed = sources["kafka_groups"]
+    asked = listed.filter("gap is null").groupBy("cluster").agg(f.max("observed_at").alias("asked_at"))
+    last = (
+        readable(sources["kafka_commits"])
+        .join(f.broadcast(asked), "cluster")
+        .filter(f.col("written_at") < f.col("asked_at") - f.lit(CLOCKS_DIFFER))
+        .groupBy(*PLACE)
+        .agg(f.max_by("kind", "log_offset").alias("kind"), f.max("written_at").alias("observed_at"))
+    )
+    has = {kind: f.bool_or(f.col("kind") == kind) for kind in ("commit", "tombstone", "group_tombstone")}
+    written = last.groupBy(*GROUP).agg(
+        # A group's metadata alone says little: Connect's workers and Schema Registries have groups that read nothing.
+        has["commit"].alias("has_commits"),
+        (has["group_tombstone"] | (has["tombstone"] & ~has["commit"])).alias("is_removed"),
+        f.max("observed_at").alias("written_at"),
+    )
+    is_there = f.col("observed_at").isNotNull() | f.col("has_commits")
+    is_removed = f.coalesce("is_removed", f.lit(False))
+    return (
+        sources["known_groups"]
+        .join(written, GROUP, "full")
+        .filter(is_there & ~is_removed & f.lit(is_recent(hour)))
+        .join(f.broadcast(asked), "cluster")
+        .join(listed.select(*GROUP), GROUP, "left_anti")
+        .select(
+            *GROUP,
+            f.coalesce("written_at", "observed_at").alias("observed_at"),
+            f.format_string("%s group %s", *GROUP).alias("resource"),
+            f.format_string(
+                "missing: no coordinator lists group '%s', which nobody removed: its coordinator couldn't load its part"
+                " of __consumer_offsets, or Describe on the group isn't granted, or it is no consumer group.",
+                "group_id",
+            ).alias("gap"),
+        )
+    )
+
+
+def groups_of(sources: dict[str, DataFrame]) -> DataFrame:
+    listed = (
+        sources["kafka_groups"]
+        .filter("group_id is not null")
+        .select(
+            *GROUP,
+            "protocol",
+            "state",
+            "assignor",
+            f.when(f.col("members").isNotNull(), f.size("members")).alias("members"),
+            "observed_at",
+        )
+    )
+    return listed.unionByName(sources["unlisted_groups"].drop("resource", "gap"), allowMissingColumns=True)
+
+
+def members(sources: dict[str, DataFrame]) -> DataFrame:
+    member = sources["kafka_groups"].filter("group_id is not null").select(*GROUP, f.explode("members").alias("m"))
+    return member.select(*GROUP, "m.member_id", "m.client_id", "m.host", f.to_json("m.assignment").alias("assignment"))
+
+
+def schemas(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    registered = sources.get("schema_registry")
+    if registered is None:  # no cluster of the config has a registry
+        registered = read_clusters(sources["kafka_topics"].sparkSession, SchemaRegistry, [])
+    versions = registered.filter("version is not null")
+    return {
+        "inventory.schema_hourly": versions.select(
+            "cluster",
+            "subject",
+            "version",
+            "schema_id",
+            "compatibility",
+            "compatibility_source",
+            "observed_at",
+        ),
+        "inventory.registered_schema": versions.filter("schema_id is not null and definition is not null")
+        .select("cluster", "schema_id", "schema_type", "definition", "schema_references")
+        .distinct(),
+    }
+
+
+def log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
+    listed = (
+        sources["kafka_topics"]
+        .select("cluster", "topic", f.explode("partitions").alias("p"))
+        .select("cluster", "topic", "p.partition", "p.leader", "p.replicas", "p.isr")
+    )
+    return listed.join(logs(sources), PARTITION, "left").select(
+        *PARTITION,
+        "leader",
+        f.size("replicas").alias("replicas"),
+        f.size("isr").alias("isr"),
+        "log_start_offset",
+        "log_end_offset",
+        f.col("offset_at_from").alias("log_end_offset_first"),
+        f.col("offset_at_to").alias("log_end_offset_last"),
+        "last_stable_offset",
+        f.col("read_at").alias("offsets_at"),
+    )
+
+
+def log_dirs(sources: dict[str, DataFrame]) -> DataFrame:
+    place = ["cluster", "broker_id", "log_dir"]
+    held = replicas_of(sources).groupBy(*place).agg(f.count("*").alias("held"), f.sum("size_bytes").alias("log_bytes"))
+    dirs = sources["kafka_log_dirs"].filter("kind = 'log_dir'").withColumnRenamed("broker", "broker_id")
+    replicas = f.when(f.col("gap").isNull(), f.coalesce("held", f.lit(0))).alias("replicas")
+    log_bytes = f.when(f.col("gap").isNull(), f.coalesce("log_bytes", f.lit(0))).alias("log_bytes")
+    return dirs.join(held, place, "left").select(
+        *place, "total_bytes", "usable_bytes", replicas, log_bytes, "observed_at"
+    )
+
+
+def replicas_of(sources: dict[str, DataFrame]) -> DataFrame:
+    replicas = sources["kafka_log_dirs"].filter("kind = 'replica'")
+    return replicas.select(
+        *PARTITION, f.col("broker").alias("broker_id"), "log_dir", "is_future", "size_bytes", "offset_lag"
+    )

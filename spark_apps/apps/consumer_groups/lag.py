@@ -1,0 +1,124 @@
+"""How far each group is behind: by partition, and by group with its rebalances."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_apps.apps.consumer_groups.inventory import groups_of
+from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, clock, readable, unread_clusters
+from spark_apps.models.consumer_lag import STATUS_WORST_FIRST, lag_seconds, partition_status
+from spark_apps.models.samples import sum_unless_unknown
+
+LOOK_BACK = timedelta(minutes=15)
+"""Commits before the hour that are read too: the offsets that the hour began with."""
+
+
+def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    times = sources["kafka_record_times"].select(*PARTITION, f.col("offset").alias("committed_offset"), "record_at")
+    places = (
+        sources["positions"]
+        .join(times, [*PARTITION, "committed_offset"], "left")
+        .join(_owners(sources), PLACE, "left")
+        .withColumn("lag_records", f.greatest(f.col("log_end_offset") - f.col("committed_offset"), f.lit(0)))
+        .withColumn("lag_seconds", lag_seconds())
+    )
+    return places.select(
+        *PLACE,
+        "committed_offset",
+        "committed_at",
+        "log_end_offset",
+        f.when(f.col("committed_offset").isNotNull() & f.col("log_end_offset").isNotNull(), f.col("lag_records")).alias(
+            "lag_records"
+        ),
+        "lag_seconds",
+        "commits",
+        "records_consumed",
+        "consumed_seconds",
+        "moved_at",
+        "rewinds",
+        partition_status(hour - LOOK_BACK).alias("status"),
+        "lag_slope_per_second",
+        "client_id",
+        "host",
+    )
+
+
+def _owners(sources: dict[str, DataFrame]) -> DataFrame:
+    """Client id and host of the member that a partition is assigned to."""
+    member = sources["kafka_groups"].filter("group_id is not null").select(*GROUP, f.explode("members").alias("m"))
+    topic = member.select(*GROUP, "m.client_id", "m.host", f.explode("m.assignment").alias("topic", "assigned"))
+    owner = topic.select(*GROUP, "topic", f.explode("assigned").alias("partition"), "client_id", "host")
+    return owner.groupBy(*PLACE).agg(f.min("client_id").alias("client_id"), f.min("host").alias("host"))
+
+
+def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, hour: datetime) -> DataFrame:
+    rank = f.array_position(f.array(*map(f.lit, STATUS_WORST_FIRST)), f.col("status"))
+    # The worst place: by status, then by age, then by number; a place without a status comes last.
+    badness = f.struct(-f.when(rank > 0, rank).otherwise(99), f.coalesce("lag_seconds", f.lit(-1)), "lag_records")
+    places = partitions.groupBy(*GROUP).agg(
+        f.count_distinct("topic").alias("topics"),
+        f.count(f.lit(1)).alias("partitions"),
+        f.sum("lag_records").alias("lag_records"),
+        f.max("lag_records").alias("lag_records_max"),
+        f.max("lag_seconds").alias("lag_seconds_max"),
+        f.count_if(f.col("lag_records").isNull()).alias("lag_unknown_partitions"),
+        sum_unless_unknown("commits"),
+        sum_unless_unknown("records_consumed"),
+        f.max_by("status", badness).alias("status"),
+        f.max_by("topic", badness).alias("worst_topic"),
+        f.max_by("partition", badness).alias("worst_partition"),
+    )
+    described = groups_of(sources).select(*GROUP, "state", "members")
+    # Without a commit that is known: 0 where its commits were answered, else unknown.
+    none = f.when(f.col("answered"), 0)
+    return (
+        described.join(places, GROUP, "full")
+        .join(_answered_groups(sources), GROUP, "left")
+        .join(_rebalances(sources, hour), GROUP, "left")
+        .join(unread_clusters(sources), "cluster", "left")
+        .select(
+            *GROUP,
+            "state",
+            "members",
+            f.coalesce("topics", none).alias("topics"),
+            f.coalesce("partitions", none).alias("partitions"),
+            "lag_records",
+            "lag_records_max",
+            "lag_seconds_max",
+            f.coalesce("lag_unknown_partitions", none).alias("lag_unknown_partitions"),
+            "commits",
+            "records_consumed",
+            f.when(f.col("unread").isNull(), f.coalesce("rebalances", f.lit(0))).alias("rebalances"),
+            "status",
+            "worst_topic",
+            "worst_partition",
+        )
+    )
+
+
+def _answered_groups(sources: dict[str, DataFrame]) -> DataFrame:
+    """Groups whose present commits are known, be it that there are none."""
+    asked = sources["kafka_offsets"].filter("kind = 'committed'")
+    clusters = asked.filter("gap is null").select("cluster").distinct()
+    refused = asked.filter("gap is not null").select(*GROUP)
+    listed = sources["kafka_groups"].filter("group_id is not null").select(*GROUP)
+    answered = listed.join(f.broadcast(clusters), "cluster", "left_semi").join(refused, GROUP, "left_anti")
+    return answered.withColumn("answered", f.lit(True))
+
+
+def _rebalances(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Generation steps in the hour. A generation that begins with the records at hand counts as one step."""
+    in_order = Window.partitionBy(*GROUP).orderBy("log_partition", "log_offset")
+    step = f.col("generation") != f.coalesce(f.lag("generation").over(in_order), f.lit(-1))
+    return (
+        readable(sources["kafka_commits"])
+        .filter("kind = 'group'")
+        .join(clock(sources), "cluster")
+        .withColumn("is_step", step & (f.col("generation") > 0))
+        .filter(f.col("written_at").between(f.lit(hour), f.col("as_of")))
+        .groupBy(*GROUP)
+        .agg(f.count_if("is_step").alias("rebalances"))
+    )

@@ -1,0 +1,106 @@
+"""What each group had committed as of the hour's end, and how it came there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_apps.apps.consumer_groups.rows import PARTITION, PLACE, READ_TO_NOW, clock, logs, readable, unread_clusters
+
+
+def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Commits and their removals up to `as_of`, each with its step from the one before."""
+    commits = sources["kafka_commits"]
+    in_order = Window.partitionBy(*PLACE).orderBy("log_partition", "log_offset")
+    before = f.lag("committed_offset").over(in_order)
+    return (
+        readable(commits)
+        .filter("kind in ('commit', 'tombstone')")
+        .withColumn("at", f.coalesce("committed_at", "written_at"))
+        .join(clock(sources), "cluster")
+        .filter("at < as_of")
+        .withColumn("step", f.col("committed_offset") - before)
+        .withColumn("step_seconds", f.col("at").cast("double") - f.lag("at").over(in_order).cast("double"))
+        .withColumn(
+            "highest_before", f.max("committed_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+        )
+        .withColumn("in_hour", f.col("at") >= f.lit(hour))
+        .join(logs(sources).select(*PARTITION, "offset_at_from", "offset_at_to"), PARTITION, "left")
+    )
+
+
+def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """One row per place with commits: the offset as of the hour's end, its history in the hour, the log's end."""
+    counted = f.col("in_hour") & (f.col("kind") == "commit")
+    elapsed = f.col("at").cast("double") - f.lit(hour.timestamp())
+    whole = f.col("as_of").cast("double") - f.lit(hour.timestamp())
+    # The log's end between those of the hour's start and end, as if it had grown evenly.
+    grown = (f.col("offset_at_to") - f.col("offset_at_from")) * elapsed / f.nullif(whole, f.lit(0))
+    lag_then = f.col("offset_at_from") + grown - f.col("committed_offset")
+    history = (
+        _history(sources, hour)
+        .groupBy(*PLACE)
+        .agg(
+            f.max_by("kind", "log_offset").alias("last_kind"),
+            f.max_by("committed_offset", "log_offset").alias("last_offset"),
+            f.max_by("at", "log_offset").alias("last_at"),
+            f.max_by("highest_before", "log_offset").alias("highest_before"),
+            f.min("at").alias("first_at"),
+            f.count_if(counted).alias("seen_commits"),
+            f.sum(f.when(counted, f.greatest("step", f.lit(0)))).alias("seen_consumed"),
+            f.sum(f.when(counted & f.col("step").isNotNull(), f.col("step_seconds"))).alias("consumed_seconds"),
+            f.count_if(counted & (f.col("step") < 0)).alias("seen_rewinds"),
+            f.max(f.when(f.col("step") != 0, f.col("at"))).alias("moved_at"),
+            f.regr_slope(f.when(counted, lag_then), elapsed).alias("lag_slope_per_second"),
+        )
+    )
+    later = (
+        sources["kafka_commits"]
+        .filter("kind = 'commit'")
+        .join(clock(sources), "cluster")
+        .filter("committed_at >= as_of")
+        .select(*PLACE, f.lit(True).alias("committed_later"))
+        .distinct()
+    )
+    present = sources["kafka_offsets"].filter("kind = 'committed' and topic is not null")
+    current = present.select(*PLACE, f.col("committed_offset").alias("current_offset"))
+    joined = (
+        history.join(current, PLACE, "full")
+        .join(later, PLACE, "left")
+        .join(clock(sources), "cluster")
+        .join(unread_clusters(sources), "cluster", "left")
+    )
+    is_present = f.col("as_of") == f.col("read_at")
+    reads_on = f.col("read_at") < f.col("as_of") + f.expr(f"interval {int(READ_TO_NOW.total_seconds())} seconds")
+    from_history = f.when(f.col("last_kind") == "commit", f.col("last_offset"))
+    unchanged = f.col("last_kind").isNull() & f.col("committed_later").isNull() & reads_on & f.col("unread").isNull()
+    committed = (
+        f.when(is_present, f.coalesce("current_offset", from_history))
+        .when(from_history.isNotNull(), from_history)
+        .when(unchanged, f.col("current_offset"))
+    )
+    is_known = f.col("unread").isNull() | f.col("last_kind").isNotNull()
+    is_there = "last_kind is null or last_kind = 'commit' or current_offset is not null"
+    ends = logs(sources).select(*PARTITION, "recent_offset", f.col("offset_at_to").alias("log_end_offset"))
+    return (
+        joined.filter(is_there)
+        .join(ends, PARTITION, "left")
+        .select(
+            *PLACE,
+            "as_of",
+            committed.alias("committed_offset"),
+            f.when(f.col("last_kind") == "commit", f.col("last_at")).alias("committed_at"),
+            f.when(is_known, f.coalesce("seen_commits", f.lit(0))).alias("commits"),
+            f.when(is_known, f.coalesce("seen_consumed", f.lit(0))).alias("records_consumed"),
+            f.when(is_known, f.coalesce("seen_rewinds", f.lit(0))).alias("rewinds"),
+            "consumed_seconds",
+            "moved_at",
+            "first_at",
+            "highest_before",
+            "lag_slope_per_second",
+            "recent_offset",
+            "log_end_offset",
+        )
+    )

@@ -1,0 +1,117 @@
+"""EC2 instances and EBS volumes: what there is, what it did, what held it back, and until when it can go on.
+
+CloudWatch's hour is read with some minutes before it, as points come late. Two look-backs explain the hour: the read
+rate of the brokers' volumes over four weeks (is this much normal?), and the last day of volumes that ran low or were
+held back (since when, and how much did they want before?).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps.ebs_volumes.instances import instance_hours
+from spark_apps.apps.ebs_volumes.inventory import (
+    INSTANCE,
+    INVENTORY_IS_PRESENT_FOR,
+    VOLUME,
+    as_seen_then,
+    instances_of,
+    unseen_then,
+    volumes_of,
+    with_nitro,
+)
+from spark_apps.apps.ebs_volumes.series import (
+    AGENT_METRICS,
+    INSTANCE_METRICS,
+    LOOK_BACK,
+    LOOK_BACK_METRICS,
+    LOOK_BACK_PERIOD_SECONDS,
+    OVERLAP,
+    READ_BASELINE,
+    VOLUME_METRICS,
+    agent_series,
+    broker_volumes,
+    cost,
+    held_back,
+    sampled_since,
+    samples,
+    series_of,
+    with_last_day,
+)
+from spark_apps.apps.ebs_volumes.volumes import volume_hours
+from spark_apps.sources.aws_client import places_of, read_places
+from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
+from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+
+
+def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """Inventory first, then the metrics of what it holds."""
+    places, now = places_of(config), datetime.now(UTC)
+    end = known_until(hour, config, now)
+    sources = {
+        "ec2_volumes": read_places(spark, Ec2Volumes, places),
+        "ec2_instances": read_places(spark, Ec2Instances, places),
+        "cloudwatch_metrics": read_places(
+            spark, CloudWatchMetrics, places, namespace="CWAgent", names=",".join(AGENT_METRICS)
+        ),
+    }
+    instances, volumes = instances_of(sources["ec2_instances"], end), volumes_of(sources["ec2_volumes"], end)
+    if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
+        instances = as_seen_then(instances, "inventory.instance_hourly", INSTANCE, hour)
+        volumes = as_seen_then(volumes, "inventory.volume_hourly", VOLUME, hour)
+        sources["inventory_of_then"] = unseen_then("instances", instances, hour).unionByName(
+            unseen_then("volumes", volumes, hour)
+        )
+    until = {"known_until": f.lit(end)}
+    sources |= {"instances": instances.withColumns(until), "volumes": volumes.withColumns(until)}
+    asked = with_nitro(volumes, instances)
+    series = series_of(asked, "volume_id", "AWS/EBS", "VolumeId", VOLUME_METRICS)
+    series = series.unionByName(series_of(instances, "instance_id", "AWS/EC2", "InstanceId", INSTANCE_METRICS))
+    series = series.unionByName(agent_series(sources["cloudwatch_metrics"], instances))
+    metrics = read_metrics(series, Span.of(hour - OVERLAP, end, now))
+    history = series_of(broker_volumes(volumes, config), "volume_id", "AWS/EBS", "VolumeId", VOLUME_METRICS[2:3])
+    held = series_of(held_back(asked, metrics), "volume_id", "AWS/EBS", "VolumeId", LOOK_BACK_METRICS)
+    look_back = read_metrics(held, Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS))
+    return sources | {
+        "cloudwatch": metrics,
+        "cloudwatch_read_baseline": read_metrics(history, Span.of(hour - READ_BASELINE, hour, now, 3600)),
+        "cloudwatch_look_back": look_back,
+        "sampled_since": sampled_since(spark, end - LOOK_BACK, hour - OVERLAP),
+        # Derived, and here because what is used more than once is kept.
+        "volume_samples": samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS]),
+        "last_day_samples": samples(look_back, "volume_id", [metric.column for metric in LOOK_BACK_METRICS]),
+        "instance_samples": samples(
+            metrics, "instance_id", [*(metric.column for metric in INSTANCE_METRICS), *AGENT_METRICS.values()]
+        ),
+    }
+
+
+def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """See the module."""
+    return {
+        "inventory.instance_hourly": sources["instances"].drop("known_until"),
+        "inventory.volume_hourly": sources["volumes"].drop("known_until"),
+        "metrics.instance_sample": sources["instance_samples"],
+        "metrics.instance_hourly": instance_hours(sources, hour),
+        "metrics.volume_sample": with_last_day(sources, hour),
+        "metrics.volume_hourly": volume_hours(sources, hour),
+        "metrics.cloudwatch_cost_hourly": cost(sources),
+    }
+
+
+def known_until(hour: datetime, config: Config, now: datetime) -> datetime:
+    """End of what CloudWatch has settled of the hour."""
+    settle = timedelta(minutes=config.gathering.settle_minutes)
+    end = min(hour + HOUR, (now - settle).replace(second=0, microsecond=0))
+    if end <= hour:
+        raise StreamwardenError(
+            f"hour {hour:%Y-%m-%dT%H:%MZ}: CloudWatch has settled nothing of it yet (gathering.settle_minutes:"
+            f" {config.gathering.settle_minutes}); run it after {hour + settle:%Y-%m-%d %H:%M} UTC."
+        )
+    return end

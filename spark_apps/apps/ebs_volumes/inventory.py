@@ -1,0 +1,105 @@
+"""What instances and volumes there were, as of the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from streamwarden.base.hours import HOUR
+
+from spark_apps.runtime.warehouse_io import read_query
+
+VOLUME = ["account", "region", "volume_id"]
+INSTANCE = ["account", "region", "instance_id"]
+INVENTORY_IS_PRESENT_FOR = 2 * HOUR
+
+
+def _tag(name: str) -> Column:
+    return f.col("tags").getItem(name)
+
+
+def _existed(since: str, end: datetime) -> Column:
+    return f.coalesce(f.col(since) < f.lit(end), f.lit(True))
+
+
+def volumes_of(ec2: DataFrame, end: datetime) -> DataFrame:
+    # A Multi-Attach volume counts for the instance that has had it longest.
+    attached = f.filter("attachments", lambda a: ~f.coalesce(a.state, f.lit("")).isin("detaching", "detached"))
+    first = f.get(
+        f.array_sort(f.transform(attached, lambda a: f.struct(a.attached_at, a.instance_id, a.device))), f.lit(0)
+    )
+    return (
+        ec2.filter(f.col("volume_id").isNotNull() & _existed("created_at", end))
+        .withColumn("attachment", first)
+        .select(
+            *VOLUME,
+            "volume_type",
+            "size_gib",
+            f.col("iops").alias("provisioned_iops"),
+            f.col("throughput_mib_s").alias("provisioned_throughput_mib_s"),
+            "state",
+            "multi_attach",
+            f.col("attachment.instance_id").alias("instance_id"),
+            f.col("attachment.device").alias("device"),
+            f.col("attachment.attached_at").alias("attached_at"),
+            "created_at",
+            _tag("Name").alias("name"),
+            _tag("application").alias("application"),
+            _tag("owner").alias("owner"),
+            f.to_json("tags").alias("tags"),
+            "observed_at",
+        )
+    )
+
+
+def instances_of(ec2: DataFrame, end: datetime) -> DataFrame:
+    return ec2.filter(f.col("instance_id").isNotNull() & _existed("launched_at", end)).select(
+        *INSTANCE,
+        "instance_type",
+        "state",
+        _tag("Name").alias("name"),
+        _tag("application").alias("application"),
+        _tag("owner").alias("owner"),
+        "private_ip",
+        "private_dns",
+        "launched_at",
+        "vcpus",
+        "memory_bytes",
+        "nitro",
+        "ebs_baseline_iops",
+        "ebs_maximum_iops",
+        "ebs_baseline_bytes_per_second",
+        "ebs_maximum_bytes_per_second",
+        f.to_json("tags").alias("tags"),
+        "observed_at",
+    )
+
+
+def as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime) -> DataFrame:
+    """What was seen in its own hour, and of the present only what wasn't: a backfill mustn't rewrite history."""
+    columns = ", ".join("tags::text" if name == "tags" else name for name in seen_now.columns)
+    query = f"select {columns} from {table} where hour = '{hour.isoformat()}'"  # noqa: S608 our own names
+    known = read_query(seen_now.sparkSession, query, seen_now.schema)
+    return known.unionByName(seen_now.join(known.select(*key), list(key), "left_anti"))
+
+
+def unseen_then(what: str, resources: DataFrame, hour: datetime) -> DataFrame:
+    """A gap for each place where the present stands for the hour: it doesn't tell what there was, and how it was."""
+    gap = (
+        f"missing: %d {what} were not seen in that hour and are taken as of %s UTC; what was deleted since isn't known."
+    )
+    return (
+        resources.filter(f.col("observed_at") >= f.lit(hour + HOUR + INVENTORY_IS_PRESENT_FOR))
+        .groupBy("account", "region")
+        .agg(f.count("*").alias("count"), f.date_format(f.max("observed_at"), "yyyy-MM-dd HH:mm").alias("seen"))
+        .select(
+            f.format_string(f"%s/%s {what}", "account", "region").alias("resource"),
+            f.format_string(gap, "count", "seen").alias("gap"),
+        )
+    )
+
+
+def with_nitro(volumes: DataFrame, instances: DataFrame) -> DataFrame:
+    return volumes.join(instances.select(*INSTANCE, "nitro"), INSTANCE, "left")
