@@ -11,10 +11,11 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import httpx
+from streamwarden.base.addresses import address_of
 from streamwarden.base.config import JmxEndpoint, load_config
 
 from spark_apps.sources.jmx_catalogue import Role
@@ -84,15 +85,6 @@ def with_labels_as_json(
 @lru_cache(maxsize=2**16)
 def _as_json(labels: tuple[tuple[str, str], ...]) -> str:
     return json.dumps(dict(labels), sort_keys=True)
-
-
-@cache
-def address_of(url: str) -> str:
-    """The URL without user, password and query."""
-    try:
-        return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None))
-    except httpx.InvalidURL:
-        return url.split("?")[0].rpartition("@")[2]
 
 
 def name_of(endpoint: JmxEndpoint) -> str:

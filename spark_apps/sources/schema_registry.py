@@ -20,10 +20,10 @@ from typing import Any
 import httpx
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
+from streamwarden.base.addresses import address_of
 from streamwarden.base.config import KafkaCluster
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources.jvm_endpoint import address_of
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
 
 PAGE = 1000

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 from streamwarden.base.config import Config, JmxEc2, JmxEndpoint, JmxFiles
+from streamwarden.base.config.strict_yaml import read_yaml
 from streamwarden.base.paths import PROJECT_ROOT
 
 LABELS = frozenset({"role", "cluster", "app", "protocol", "broker_id", "instance_id", "memory_limit_bytes"})
@@ -72,7 +73,7 @@ def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap
         yield Gap(f"targets of {files.path}", "missing: there is no such file", role)
     for path in paths:
         try:
-            groups = yaml.safe_load(Path(path).read_text())  # JSON is YAML
+            groups = read_yaml(Path(path).read_text())  # JSON is YAML
         except (OSError, UnicodeDecodeError) as error:
             yield Gap(f"targets of {path}", f"refused: it can't be read: {error}", role)
             continue

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from streamwarden.base.config import CONFIG_ENV, config_path, load_config
+from streamwarden.base.config import CONFIG_ENV, Config, JmxEndpoint, config_path, load_config
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.cli.shared import out
 
@@ -35,13 +36,26 @@ def check(
     for cluster in config.kafka:
         Connection(cluster)  # librdkafka checks its properties; nobody waits for an answer
     jvms = jvms_of(config)
-    number = Counter(endpoint.role for endpoint in jvms.endpoints)
+    out.print(f"{file or config_path()}: good. {_in_figures(config, jvms.endpoints, len(enabled))}", soft_wrap=True)
+    for warning in [*_warnings(config, jvms.endpoints), *(f"{gap.resource}: {gap.reason}" for gap in jvms.gaps)]:
+        out.print(f"warning: {escape(warning)}", soft_wrap=True)
+
+
+def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int) -> str:
+    number = Counter(endpoint.role for endpoint in endpoints)
     machines = f" and {number['node']} machines" if number["node"] else ""
-    out.print(
-        f"{file or config_path()}: good. {len(config.kafka)} Kafka clusters, {number['broker']} brokers and"
-        f" {number['app']} applications by JMX{machines}, {len(config.aws)} AWS accounts,"
-        f" {len(enabled)} detectors, tickets to {config.tickets.sink}.",
-        soft_wrap=True,
+    return (
+        f"{len(config.kafka)} Kafka clusters, {number['broker']} brokers and {number['app']} applications by"
+        f" JMX{machines}, {len(config.aws)} AWS accounts, {detectors} detectors, tickets to {config.tickets.sink}."
     )
-    for gap in jvms.gaps:
-        out.print(f"{escape(gap.resource)}: {escape(gap.reason)}", soft_wrap=True)
+
+
+def _warnings(config: Config, endpoints: Sequence[JmxEndpoint]) -> Iterator[str]:
+    """What is allowed, and yet rarely meant."""
+    if not (config.aws or config.kafka or endpoints):
+        yield "nothing is watched: no AWS account (`aws`), no Kafka cluster (`kafka`) and no JVM (`jmx`) is named."
+    names: dict[frozenset[str], str] = {}
+    for cluster in config.kafka:
+        servers = frozenset(server.strip().lower() for server in cluster.bootstrap_servers.split(","))
+        if (first := names.setdefault(servers, cluster.name)) != cluster.name:
+            yield f"kafka clusters '{first}' and '{cluster.name}' have the same bootstrap_servers."

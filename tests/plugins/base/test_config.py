@@ -1,5 +1,6 @@
 """The config file: good files load, every mistake is one line with file, key and reason, secrets stay out of it."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ def write(folder: Path, text: str) -> Path:
     file = folder / "streamwarden.yaml"
     file.write_text(text)
     return file
+
+
+ACCOUNT = "{account: '111122223333', regions: [us-east-1]}"
+CLUSTER = "kafka: [{name: c, bootstrap_servers: b}]"
+JVM = "{role: broker, cluster: c, url: 'http://h:1/x'}"
 
 
 def test_the_example_loads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,15 +42,27 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
         ("kafka: [{name: a, bootstrap_servers: b, clint: {}}]", "kafka.0.clint: unknown key"),
         ("aws: [{account: '12', regions: [x]}]", "aws.0.account:"),
         (
-            "jmx: [{role: app, cluster: c, url: u, app: a}]",
-            "jmx endpoint u names cluster 'c', which isn't under `kafka`",
+            "jmx: [{role: app, cluster: c, url: 'http://u:secret@h:1/x', app: a}]",
+            "jmx endpoint app of c at http://h:1/x names a cluster that isn't under `kafka`",
         ),
         ("tickets: {sink: roundup}", "needs `url`"),
-        ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "cluster name used twice: a"),
+        ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "kafka cluster twice: a"),
         ("a: [", "not YAML: while parsing a flow node"),
         ("a: [", "at line 1, column 5"),
-        ("aws: [{account: 111122223333, regions: [x]}]", "aws.0.account: Input should be a valid string: write it"),
+        (
+            "aws: [{account: 111122223333, regions: [us-east-1]}]",
+            "aws.0.account: Input should be a valid string: write it",
+        ),
         ("- a", "must hold keys and values, not a list"),
+        ("kafka: []\njmx: []\n'kafka': []", "line 3: key 'kafka' is there twice, first on line 1."),
+        (f"aws: [{ACCOUNT}, {ACCOUNT}]", "aws account twice: 111122223333"),
+        ("aws: [{account: '111122223333', regions: [us-east-1, us-east-1]}]", "aws region twice: 111122223333/us-east"),
+        ("aws: [{account: '111122223333', regions: [../../x]}]", "(value: '../../x')"),
+        (f"{CLUSTER}\njmx: [{JVM}, {JVM}]", "jmx endpoint twice: broker of c at http://h:1/x"),
+        ("gathering: {jmx_sample_seconds: .inf}", "line 1: .inf isn't a finite number"),
+        ("gathering: {jmx_sample_seconds: .nan}", "line 1: .nan isn't a finite number"),
+        ("gathering: {jmx_sample_seconds: '1e999'}", "gathering.jmx_sample_seconds: Input should be a finite number"),
+        ("reports: {mail_from: 2026-13-01}", "not YAML: a value isn't of its kind: month must be in 1..12"),
         ("ui_url: ${NOT_SET_ANYWHERE}", "ui_url: environment variable NOT_SET_ANYWHERE is not set"),
     ],
 )
@@ -57,6 +75,75 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str, told: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ui_url: 'URL'",
+        "tickets: {sink: roundup, url: 'URL'}",
+        "kafka: [{name: a, bootstrap_servers: b, schema_registry: {url: 'URL'}}]",
+        f"{CLUSTER}\njmx: [{{role: broker, cluster: c, url: 'URL'}}]",
+        "warehouse: {url: 'URL'}",
+    ],
+)
+@pytest.mark.parametrize(
+    "url",
+    ["javascript:alert(1)", "file:///etc/passwd", "mysql://u:hunter2@h/x", "//u:hunter2@h", "u:hunter2@h", "http:///x"],
+)
+def test_what_is_no_address_is_refused(tmp_path: Path, text: str, url: str) -> None:
+    with pytest.raises(StreamwardenError, match=r"url: must be(gin| an address that begins) with ") as error:
+        load_config(write(tmp_path, text.replace("URL", url)))
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:p@h1:5432,h2:5432/d?sslmode=require", "postgres:///d?host=/run/postgresql"]
+)
+def test_the_warehouse_is_any_postgresql(tmp_path: Path, url: str) -> None:
+    assert load_config(write(tmp_path, f"warehouse: {{url: '{url}'}}")).warehouse.url == url
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in pairwise("abcdefghijk")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (BOMB, ": line 1: more than 500,000 keys and values with its aliases (*name) in full."),
+        ("a: &a [*a]", ": line 1: more than 500,000 keys and values"),
+        ("a: &a {b: *a}", ": line 1: more than 500,000 keys and values"),
+        ("[" * 5000, ": not YAML: it is nested too deeply"),
+    ],
+    ids=["bomb", "list that holds itself", "mapping that holds itself", "deep"],
+)
+@pytest.mark.timeout(20)
+def test_what_grows_without_end_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(StreamwardenError) as error:
+        load_config(write(tmp_path, text))
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_aliases_are_fine(tmp_path: Path) -> None:
+    text = """
+        kafka:
+          - {name: a, bootstrap_servers: a, client: &secured {security.protocol: SSL, client.id: one}}
+          - {name: b, bootstrap_servers: b, client: {<<: *secured, client.id: two}}
+    """
+    clusters = load_config(write(tmp_path, text)).kafka
+    assert clusters[1].client == {"security.protocol": "SSL", "client.id": "two"}
+
+
+def test_a_mistake_shows_what_is_written_not_what_the_environment_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKER_PASSWORD", "hunter2")
+    with pytest.raises(StreamwardenError) as error:
+        load_config(write(tmp_path, "ui_url: ${TRACKER_PASSWORD}"))
+    assert str(error.value).endswith("(value: '${TRACKER_PASSWORD}')")
+
+
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(StreamwardenError, match=r": can't be read: Is a directory\.$"):
         load_config(tmp_path)
@@ -67,7 +154,8 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 
 def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
     file = write(
-        tmp_path, "tickets: {sink: roundup, url: u, password: [hunter2]}\nkafka: [{name: a, bootstrap_servers: 1}]"
+        tmp_path,
+        "tickets: {sink: roundup, url: 'http://u', password: [hunter2]}\nkafka: [{name: a, bootstrap_servers: 1}]",
     )
     with pytest.raises(StreamwardenError) as error:
         load_config(file)

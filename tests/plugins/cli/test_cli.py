@@ -85,6 +85,23 @@ def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:
     done = streamwarden("config", "check", str(file))
     assert done.returncode == 0
     assert "1 Kafka clusters" in done.stdout
+    assert "warning" not in done.stdout
+
+
+@pytest.mark.parametrize("text", ["", "# soon", "reports: {mail_from: a@b}", "jmx_files: [{path: /nowhere/*.json}]"])
+def test_a_config_that_watches_nothing_is_warned_of(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.yaml").write_text(text)
+    done = in_this_process("config", "check", str(tmp_path / "s.yaml"))
+    assert done.returncode == 0
+    assert "warning: nothing is watched: " in done.stdout
+
+
+def test_a_cluster_under_two_names_is_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("kafka: [{name: a, bootstrap_servers: 'x:1,y:1'}, {name: b, bootstrap_servers: 'Y:1, x:1'}]")
+    done = in_this_process("config", "check", str(file))
+    assert done.returncode == 0
+    assert "warning: kafka clusters 'a' and 'b' have the same bootstrap_servers." in done.stdout
 
 
 @pytest.mark.parametrize(

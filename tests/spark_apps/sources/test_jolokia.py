@@ -15,7 +15,6 @@ from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.jmx import Jmx, read_jmx
-from spark_apps.sources.jvm_endpoint import address_of
 from tests.clock import present_hour
 from tests.spark_apps.sources.agents import Agents, running_agents
 
@@ -121,11 +120,6 @@ def test_credentials_come_from_the_config_and_stand_in_no_row(
     rows = ask(locked)
     assert gap_of(rows, locked) == "refused: its credentials aren't in the config of the Spark worker"
     assert "sesame" not in str(rows) and "wrong" not in str(rows)
-
-
-def test_credentials_in_an_address_are_cut_out() -> None:
-    assert address_of("http://u:p@h:8778/jolokia?token=s#f") == "http://h:8778/jolokia"
-    assert "secret" not in address_of("http://u:secret@[bad/x?t=secret")
 
 
 @pytest.mark.parametrize("age", [timedelta(hours=2), timedelta(days=2), -HOUR])

@@ -1,38 +1,67 @@
-"""What a deployment says about itself: `streamwarden.yaml`, checked by pydantic, one clear line per mistake.
-
-The file is found by `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` in the project. Secrets never stand in it: a
-value `${NAME}` is taken from the environment when the file is loaded. The config reference is made from this model.
-"""
+"""The keys of `streamwarden.yaml` and what their values must be. docs/config.md is made from this model."""
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.addresses import address_of
 
-CONFIG_ENV = "STREAMWARDEN_CONFIG"
-WAREHOUSE_ENV = "STREAMWARDEN_WAREHOUSE_URL"
+
+def _begins_with(*schemes: str) -> Callable[[str], str]:
+    """A check that a URL has one of these schemes, and a host. Whitespace would end it early somewhere."""
+
+    def check(url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_one = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # brackets, or a port that is none
+            is_one = False
+        if not is_one or any(c.isspace() or not c.isprintable() for c in url):
+            raise ValueError(f"must be an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
+        return url
+
+    return check
+
+
+def _is_postgres(url: str) -> str:
+    """Hosts may be several, or none (a Unix socket): the rest is libpq's to read."""
+    if not re.fullmatch(r"postgres(ql)?://\S*", url):
+        raise ValueError("must begin with postgresql:// (only PostgreSQL is supported)")
+    return url
+
+
+def _once(what: str, keys: Iterable[Hashable]) -> None:
+    """Raises ValueError for a key that comes twice."""
+    seen: set[Hashable] = set()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"{what} twice: {key}")
+        seen.add(key)
+
+
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+WebAddress = Annotated[str, AfterValidator(_begins_with("http", "https"))]
+JvmAddress = Annotated[str, AfterValidator(_begins_with("http", "https", "rmi"))]
+PostgresAddress = Annotated[str, AfterValidator(_is_postgres)]
+Region = Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}$")]
 
 
 class Section(BaseModel):
     """A part of the config. An unknown key is an error, so that a typing slip can't switch something off in silence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Warehouse(Section):
     """Where rows are kept."""
 
-    url: str | None = Field(
+    url: PostgresAddress | None = Field(
         None, description="PostgreSQL URL, `postgresql://user:password@host:5432/database`. Empty: the embedded server."
     )
     data_folder: Path = Field(
@@ -46,7 +75,7 @@ class AwsAccount(Section):
     """One AWS account whose volumes and instances are watched. Credentials come from boto3's own chain."""
 
     account: str = Field(pattern=r"^\d{12}$", description="The 12-digit account id.")
-    regions: list[Name] = Field(min_length=1, description="Regions to read.")
+    regions: list[Region] = Field(min_length=1, description="Regions to read, e.g. eu-central-1.")
     role_arn: str | None = Field(
         None, description="Role to assume in that account; empty: the credentials as they are."
     )
@@ -56,7 +85,7 @@ class AwsAccount(Section):
 class SchemaRegistry(Section):
     """The Schema Registry of a Kafka cluster (Confluent's REST interface)."""
 
-    url: Name = Field(description="Its address, e.g. https://registry.internal:8081")
+    url: WebAddress = Field(description="Its address, e.g. https://registry.internal:8081")
     user: str | None = Field(None, description="HTTP basic user or API key, where it asks for one.")
     password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
     timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
@@ -88,7 +117,7 @@ class JmxEndpoint(Section):
         " (JMX exporter, MSK open monitoring, Micrometer, node exporter), Dropwizard's metrics servlet (role `app`), or"
         " a Prometheus server that scrapes it, which also knows past hours.",
     )
-    url: Name = Field(
+    url: JvmAddress = Field(
         description="Address: http://10.0.0.5:8778/jolokia, http://10.0.0.5:7071/metrics, …; for JMX-RMI 10.0.0.5:9999"
         " (service:jmx:rmi:///jndi/rmi://10.0.0.5:9999/jmxrmi is the same)."
     )
@@ -132,6 +161,11 @@ class JmxEndpoint(Section):
         if self.role == "node" and not self.protocol.startswith("prometheus"):
             raise ValueError("a machine is read by node exporter: `protocol: prometheus` (or prometheus_api)")
         return self
+
+    def __str__(self) -> str:
+        """What tells it from the others, without credentials."""
+        of_server = f"{{{self.match}}}" if self.match else ""
+        return f"{self.role} of {self.cluster} at {address_of(self.url)}{of_server}"
 
 
 def _are_keys(defaults: dict[str, str | int | float]) -> dict[str, str | int | float]:
@@ -196,7 +230,7 @@ class Tickets(Section):
     """Where tickets go and how eagerly."""
 
     sink: Literal["console", "roundup"] = Field("console", description="The tracker.")
-    url: str | None = Field(None, description="Address of the tracker.")
+    url: WebAddress | None = Field(None, description="Address of the tracker.")
     user: str | None = Field(None, description="User that files tickets.")
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
     max_new_per_run: int = Field(20, ge=1, description="New tickets of one run; the rest share one summary ticket.")
@@ -241,15 +275,15 @@ class Config(Section):
         Path("sql/prices/ebs.csv"),
         description="Table of EBS prices by region, relative to the project; read anew with every hour.",
     )
-    ui_url: str = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
+    ui_url: WebAddress = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
 
-    @field_validator("kafka")
-    @classmethod
-    def _names_are_unique(cls, clusters: list[KafkaCluster]) -> list[KafkaCluster]:
-        names = [cluster.name for cluster in clusters]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"cluster name used twice: {', '.join(sorted(twice))}")
-        return clusters
+    @model_validator(mode="after")
+    def _nothing_is_there_twice(self) -> Config:
+        _once("aws account", (account.account for account in self.aws))
+        _once("aws region", (f"{account.account}/{region}" for account in self.aws for region in account.regions))
+        _once("kafka cluster", (cluster.name for cluster in self.kafka))
+        _once("jmx endpoint", (str(endpoint) for endpoint in self.jmx))
+        return self
 
     @model_validator(mode="after")
     def _searched_accounts_are_watched(self) -> Config:
@@ -262,75 +296,5 @@ class Config(Section):
         known = {cluster.name for cluster in self.kafka}
         for endpoint in self.jmx:
             if endpoint.cluster not in known:
-                raise ValueError(
-                    f"jmx endpoint {endpoint.url} names cluster '{endpoint.cluster}', which isn't under `kafka`"
-                )
+                raise ValueError(f"jmx endpoint {endpoint} names a cluster that isn't under `kafka`")
         return self
-
-
-def config_path() -> Path:
-    """The file in force: `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` of the project."""
-    return Path(os.environ.get(CONFIG_ENV) or PROJECT_ROOT / "streamwarden.yaml")
-
-
-def load_config(path: Path | None = None) -> Config:
-    """Reads and checks a config file.
-
-    Raises:
-        StreamwardenError: one line that names file, key, value and reason, for the first mistakes found.
-    """
-    path = path or config_path()
-    return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
-
-
-@cache
-def _load(path: Path, _mtime_ns: int) -> Config:
-    try:
-        raw = yaml.safe_load(path.read_text())
-    except FileNotFoundError:
-        raise StreamwardenError(
-            f"{path}: no such config file. Copy streamwarden.example.yaml there, or set {CONFIG_ENV}."
-        ) from None
-    except OSError as error:
-        raise StreamwardenError(f"{path}: can't be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise StreamwardenError(f"{path}: not text in UTF-8; save it as that.") from None
-    except yaml.YAMLError as error:
-        told = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
-        raise StreamwardenError(f"{path}: not YAML: {told}") from None
-    if raw is not None and not isinstance(raw, dict):
-        raise StreamwardenError(f"{path}: the file must hold keys and values, not a {type(raw).__name__}.")
-    try:
-        return Config.model_validate(_fill_in(raw or {}, path, ""))
-    except ValidationError as error:
-        raise StreamwardenError(f"{path}: " + "; ".join(_describe(e) for e in error.errors()[:5])) from None
-
-
-def _describe(error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{key}: unknown key (see docs/config.md)"
-    value = error["input"]
-    secret = "password" in key or "client" in key
-    shown = "" if secret or isinstance(value, dict | list | BaseModel) else f" (value: {value!r})"
-    # What looks like a number or a truth value is one to YAML: an account's id, the tag `yes`.
-    cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
-    return f"{key}: {error['msg'].removeprefix('Value error, ')}{cure}{shown}".removeprefix(": ")
-
-
-def _fill_in(value: Any, path: Path, key: str) -> Any:
-    """Replaces `${NAME}` by the environment's value, everywhere in the file."""
-    if isinstance(value, dict):
-        return {k: _fill_in(v, path, f"{key}.{k}".lstrip(".")) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_fill_in(v, path, f"{key}.{i}") for i, v in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-
-    def from_environment(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1])
-        if found is None:
-            raise StreamwardenError(f"{path}: {key}: environment variable {match[1]} is not set.")
-        return found
-
-    return re.sub(r"\$\{(\w+)\}", from_environment, value)

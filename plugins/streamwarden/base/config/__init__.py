@@ -1,0 +1,30 @@
+"""What a deployment says about itself: `streamwarden.yaml`."""
+
+from streamwarden.base.config.load import CONFIG_ENV, WAREHOUSE_ENV, config_path, load_config
+from streamwarden.base.config.model import (
+    AwsAccount,
+    Config,
+    JmxEc2,
+    JmxEndpoint,
+    JmxFiles,
+    KafkaCluster,
+    Reports,
+    Tickets,
+    Warehouse,
+)
+
+__all__ = [
+    "CONFIG_ENV",
+    "WAREHOUSE_ENV",
+    "AwsAccount",
+    "Config",
+    "JmxEc2",
+    "JmxEndpoint",
+    "JmxFiles",
+    "KafkaCluster",
+    "Reports",
+    "Tickets",
+    "Warehouse",
+    "config_path",
+    "load_config",
+]
