@@ -18,7 +18,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.plots.draw import load_plot
-from streamwarden.store.migrate import MIGRATIONS, VIEWS, comments
+from streamwarden.store.migrate import comments, migration_files, replaceable_files
 
 FOLDER = PROJECT_ROOT / "docs"
 _MADE = "<!-- Made by `streamwarden docs`; edit the source it names, not this page. -->\n\n"
@@ -104,9 +104,11 @@ def _detector_page(detector: Detector) -> str:
 
 def _dictionary() -> str:
     relations: dict[str, list[str]] = {}
-    for file in [*sorted(MIGRATIONS.glob("*.sql")), *sorted(VIEWS.glob("*.sql"))]:
+    for file in (*migration_files(), *replaceable_files()):
         for statement in comments(file.read_text()):
             target, text = _parts(statement)
+            if target.startswith("function "):
+                continue
             if target.startswith(("table ", "view ")):
                 relation = target.split()[1]
                 written = f" Written by the app `{WRITER_OF[relation]}`." if relation in WRITER_OF else ""
@@ -123,7 +125,7 @@ def _dictionary() -> str:
 def _parts(statement: str) -> tuple[str, str]:
     found = re.match(r"comment on (.*?) is '(.*)'$", statement, re.DOTALL)
     assert found is not None  # noqa: S101 our own output
-    return found[1].removeprefix("column "), found[2].replace("''", "'").replace("%%", "%")
+    return found[1].removeprefix("column "), found[2].replace("''", "'")
 
 
 def _config_reference() -> str:

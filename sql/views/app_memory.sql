@@ -1,5 +1,5 @@
 -- Memory of the applications in the newest gathered hour, split into heap, RocksDB and rest, against what there is.
-create view public.app_memory as
+create or replace view public.app_memory as
 select
   a.cluster,  -- Kafka cluster
   a.app,  -- Application

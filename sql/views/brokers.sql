@@ -1,5 +1,5 @@
 -- Brokers in the newest gathered hour: load, latencies and the leading indicators of trouble.
-create view public.brokers as
+create or replace view public.brokers as
 select
   cluster,  -- Kafka cluster
   broker_id,  -- Broker id; null: it never answered

@@ -1,5 +1,5 @@
 -- Consumer groups in the newest gathered hour: lag in records and in time, the worst first.
-create view public.consumer_lag as
+create or replace view public.consumer_lag as
 select
   cluster,  -- Kafka cluster
   group_id,  -- Group

@@ -1,5 +1,5 @@
 -- What a source was asked for and didn't give, per hour; newest first.
-create view public.coverage_gaps as
+create or replace view public.coverage_gaps as
 select
   hour,  -- Start of the hour (UTC)
   app,  -- Spark app that asked

@@ -1,5 +1,5 @@
 -- What is wrong now: findings in alarm in their detector's newest judged hour, and those whose ticket is still open.
-create view public.findings_now as
+create or replace view public.findings_now as
 select
   e.severity,  -- critical, warning or info
   case when e.hour = newest.hour then e.status else 'unseen' end as status,  -- alarm, ok, skip (can't be judged), or unseen: absent from the newest hour

@@ -1,5 +1,5 @@
 -- What couldn't be judged in each detector's newest hour, and why. Missing is not healthy.
-create view public.not_judged as
+create or replace view public.not_judged as
 select
   coalesce(e.detector, j.detector) as detector,  -- Detector id
   coalesce(e.resource, 'everything') as resource,  -- The resource; everything: the whole detector

@@ -1,5 +1,5 @@
 -- How fresh each source is: the newest hour it answered for, and how complete the newest hour is.
-create view public.source_freshness as
+create or replace view public.source_freshness as
 select
   c.app,  -- Spark app that asks
   c.source,  -- Source

@@ -1,5 +1,5 @@
 -- Changes of the values in state stores, as the newest gathered hour sees them in the log; what breaks comes first.
-create view public.state_store_changes as
+create or replace view public.state_store_changes as
 select
   cluster,  -- Kafka cluster
   topic,  -- Changelog topic

@@ -1,5 +1,5 @@
 -- Open tickets, the worst and oldest first.
-create view public.tickets_open as
+create or replace view public.tickets_open as
 select
   t.severity,  -- Severity of the last alarm
   t.title,  -- Title in the tracker

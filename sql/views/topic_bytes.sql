@@ -1,5 +1,5 @@
 -- Bytes in and out of each topic in each hour, over the time that JMX counted, and what a record weighs.
-create view public.topic_bytes as
+create or replace view public.topic_bytes as
 select
   t.hour,  -- The hour (UTC)
   t.cluster,  -- Kafka cluster

@@ -1,5 +1,5 @@
 -- What each group read of each topic in each hour, as its commits tell. Bytes are those of the time that JMX counted.
-create view public.topic_readers as
+create or replace view public.topic_readers as
 select
   r.hour,  -- The hour (UTC)
   r.cluster,  -- Kafka cluster

@@ -1,5 +1,5 @@
 -- Topics that got records in the newest gathered hour while no group has commits on them: written, but by all signs not read.
-create view public.topics_unread as
+create or replace view public.topics_unread as
 select
   t.cluster,  -- Kafka cluster
   t.topic,  -- Topic

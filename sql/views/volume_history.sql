@@ -1,5 +1,5 @@
 -- How volumes changed: one row per volume and stretch of time in which type, size, limits and attachment were the same.
-create view public.volume_history as
+create or replace view public.volume_history as
 select
   account,  -- AWS account id
   region,  -- AWS region

@@ -1,5 +1,5 @@
 -- EBS volumes in the newest gathered hour: what they are, how loaded, how long their credits last.
-create view public.volumes as
+create or replace view public.volumes as
 select
   i.account,  -- AWS account id
   i.region,  -- AWS region

@@ -1,6 +1,7 @@
-"""Brings the warehouse's schema up to date: `sql/migrations/NNNN_name.sql`, forward only, then `sql/views/*.sql` anew.
+"""Brings the warehouse up to date: `sql/migrations/NNNN_name.sql`, forward only, then `sql/functions` and `sql/views`.
 
-In these files every table and column carries its comment on the spot, and the migrator turns it into COMMENT ON:
+In these files every table, view, function and column carries its comment on the spot, and the migrator turns it into
+COMMENT ON:
 
     -- What a row of the table is.
     create table metrics.volume_sample (
@@ -9,105 +10,286 @@ In these files every table and column carries its comment on the spot, and the m
     alter table metrics.volume_sample
       add column wanted_bytes double precision;  -- Bytes that were asked for
 
-Views are dropped and made again whenever their text has changed, so they need no migrations.
+Migrations hold tables. Functions and views are made by `create or replace`, each file again when its text has changed
+or what it makes is missing, so they need no migrations. Functions come first (their bodies may name views, their
+signatures may not), then views, each behind those it reads. Only what these files made is ever replaced or dropped.
+What people build on it, in any schema, is kept; where it has to give way to a change, it is made again.
+
+A file of a function or view that is deleted is named in `sql/retired.txt`. A warehouse that has files which are neither
+here nor there was migrated by a newer release, and is left alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import psycopg
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.store.dependents import Saved, dependents, first_line, give_rights_back, put_back, run, take_down
 
-MIGRATIONS = PROJECT_ROOT / "sql" / "migrations"
-VIEWS = PROJECT_ROOT / "sql" / "views"
+SQL = PROJECT_ROOT / "sql"
 _HISTORY = """
 create table if not exists public.schema_migration (
   name text primary key, checksum text not null, applied_at timestamptz not null default now());
-comment on table public.schema_migration is 'Migrations and views that this warehouse has.';
+alter table public.schema_migration add column if not exists makes text[];
+update public.schema_migration set makes = array['view public.' || split_part(split_part(name, '/', 2), '.', 1)]
+where name like 'views/%' and makes is null;
+comment on table public.schema_migration is 'Migrations, functions and views that this warehouse has.';
 comment on column public.schema_migration.name is 'File name under sql/.';
 comment on column public.schema_migration.checksum is 'SHA-256 of the file as it was applied.';
 comment on column public.schema_migration.applied_at is 'When it was applied (UTC).';
+comment on column public.schema_migration.makes is 'Views and functions that the file made.';
 """
+_REMEMBER = sa.text("""
+    insert into public.schema_migration (name, checksum, makes) values (:name, :checksum, :makes)
+    on conflict (name) do update
+    set checksum = excluded.checksum, makes = excluded.makes, applied_at = excluded.applied_at""")
+_SET_MAKES = sa.text("update public.schema_migration set makes = :makes where name = :name")
+_FORGET = sa.text("delete from public.schema_migration where name = :name")
+_FUNCTIONS = sa.text("""
+    select i.type || ' ' || i.identity, cast(p.ctid as text)
+    from pg_proc as p cross join lateral pg_identify_object('pg_proc'::regclass, p.oid, 0) as i
+    where format('%s.%s', p.pronamespace::regnamespace, p.proname) = any(:names)""")
+_VIEWS_ON_TABLES = sa.text("""
+    select distinct i.type || ' ' || i.identity
+    from pg_depend as d
+    inner join pg_rewrite as w on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid and w.rulename = '_RETURN'
+    inner join pg_class as c on d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid and c.relkind in ('r', 'p')
+    cross join lateral pg_identify_object('pg_class'::regclass, w.ev_class, 0) as i
+    where c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect', 'tickets')""")
+_VALIDATOR = sa.text("""
+    select format('%s(%s)', cast(l.lanvalidator as regproc), p.oid)
+    from pg_proc as p inner join pg_language as l on p.prolang = l.oid where p.oid = to_regprocedure(:identity)""")
+# A definition that can't be replaced as it stands, a thing that others depend on, one that is there already.
+_IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723"}
 
 
 def migrate(engine: sa.Engine) -> list[str]:
     """Applies what is missing, in one transaction; returns the names of the files applied.
 
     Raises:
-        StreamwardenError: an applied migration was edited, or one fails; nothing is changed then.
+        StreamwardenError: an applied migration was edited, a file fails, the warehouse is a newer release's, or what
+            people built doesn't fit any more. Nothing is changed then.
     """
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(7062)"))
-        connection.exec_driver_sql(_HISTORY)
-        had = connection.execute(sa.text("select name, checksum from public.schema_migration"))
-        known: dict[str, str] = dict(had.tuples().all())
-        applied = [name for name in (_apply_migration(connection, f, known) for f in _files(MIGRATIONS)) if name]
-        return applied + _renew_views(connection, known, force=bool(applied))
+        run(connection, _HISTORY)
+        return _Migration(connection).run()
 
 
-def _apply_migration(connection: sa.Connection, file: Path, known: dict[str, str]) -> str | None:
-    name, checksum = f"migrations/{file.name}", _checksum(file)
-    if name in known:
-        if known[name] != checksum:
-            raise StreamwardenError(f"sql/{name}: was edited after it was applied. Restore it and add a new migration.")
-        return None
-    _execute(connection, file, name)
-    _remember(connection, name, checksum)
-    return name
+def require_migrated(engine: sa.Engine) -> None:
+    """Raises:
+    StreamwardenError: `streamwarden migrate` is due, or the warehouse is a newer release's.
+    """
+    with engine.connect() as connection:
+        there = connection.execute(sa.text("select to_regclass('public.schema_migration') is not null")).scalar_one()
+        known = connection.execute(sa.text("select name, checksum from public.schema_migration")) if there else None
+        checksums: dict[str, str] = dict(known.tuples().all()) if known else {}
+    _refuse_newer(checksums)
+    due = [
+        _name(file)
+        for file in (*migration_files(), *replaceable_files())
+        if checksums.get(_name(file)) != _checksum(file)
+    ]
+    if due:
+        raise StreamwardenError(f"the warehouse isn't up to date ({_some(due)}): run `streamwarden migrate` first.")
 
 
-def _renew_views(connection: sa.Connection, known: dict[str, str], *, force: bool) -> list[str]:
-    files = list(_files(VIEWS))
-    wanted = {f"views/{file.name}": _checksum(file) for file in files}
-    had = {name: checksum for name, checksum in known.items() if name.startswith("views/")}
-    if wanted == had and not force:
-        return []
-    for view in connection.execute(
-        sa.text("select quote_ident(viewname) from pg_views where schemaname = 'public' and viewowner = current_user")
-    ).scalars():
-        connection.exec_driver_sql(f"drop view if exists public.{view} cascade")
-    connection.execute(sa.text("delete from public.schema_migration where name like 'views/%'"))
-    for file in files:
-        _execute(connection, file, f"views/{file.name}")
-        _remember(connection, f"views/{file.name}", _checksum(file))
-    return [name for name in wanted if wanted[name] != had.get(name)]
+class _Migration:
+    """One run: what the warehouse had, and what was taken down on the way."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+        rows = connection.execute(sa.text("select name, checksum, makes from public.schema_migration")).tuples().all()
+        self.checksums: dict[str, str] = {name: checksum for name, checksum, _ in rows}
+        self.makes: dict[str, list[str]] = {name: makes or [] for name, _, makes in rows}
+        self.ours = self._ours()
+        self.down: list[Saved] = []
+        self.left_over: dict[str, list[str]] = {}
+
+    def run(self) -> list[str]:
+        """Returns the names of the files applied."""
+        _refuse_newer(self.checksums)
+        # Bodies are checked at the end, when all that they name is there. Names are written out in full.
+        run(self.connection, "set local check_function_bodies = off; set local search_path = pg_catalog")
+        applied = [_name(file) for file in migration_files() if self._apply_migration(file)]
+        applied += [_name(file) for file in replaceable_files() if self._renew(file)]
+        self._put_others_back()
+        self._drop_left_over()
+        if applied:
+            self._check_bodies()
+        return applied
+
+    def _apply_migration(self, file: Path) -> bool:
+        if known := self.checksums.get(_name(file)):
+            if known != _checksum(file):
+                raise StreamwardenError(
+                    f"sql/{_name(file)}: was edited after it was applied. Restore it and add a new migration."
+                )
+            return False
+        self._execute(file, lambda: list(self.connection.execute(_VIEWS_ON_TABLES).scalars()))
+        self._comment(file)
+        self._remember(file, [])
+        return True
+
+    def _renew(self, file: Path) -> bool:
+        """Makes what a file makes if its text has changed or something of it is missing; true if it has changed."""
+        had = self.makes.get(_name(file), [])
+        changed = self.checksums.get(_name(file)) != _checksum(file)
+        if not changed and all(self._exists(made) for made in had):
+            return False
+        self._refuse_what_others_made(file)
+        before = self._functions(file)
+        self._execute(file, lambda: had or list(before))
+        after = self._functions(file)
+        makes = [f"view {view}" for view in _views(file)] + [f for f in after if after[f] != before.get(f)]
+        self._part_with(file, [made for made in had if made not in makes], makes)
+        self._comment(file)
+        self._remember(file, makes)
+        for saved in self.down:
+            if saved.name in makes:
+                give_rights_back(self.connection, saved)
+        return changed
+
+    def _part_with(self, file: Path, gone: list[str], makes: list[str]) -> None:
+        """Drops older signatures at once, since callers would still find them; other things at the end, if unused."""
+        still = {_callable(made) for made in makes}
+        self.left_over[_name(file)] = [made for made in gone if _callable(made) not in still]
+        if older := [made for made in gone if _callable(made) in still]:
+            self._take_down(file, older)
+
+    def _execute(self, file: Path, in_its_way: Callable[[], list[str]]) -> None:
+        try:
+            with self.connection.begin_nested():
+                run(self.connection, file.read_text())
+                return
+        except psycopg.Error as error:
+            if error.sqlstate not in _IN_THE_WAY or not (names := in_its_way()):
+                raise StreamwardenError(f"sql/{_name(file)}: {first_line(error)}") from error
+        self._take_down(file, names)
+        try:
+            run(self.connection, file.read_text())
+        except psycopg.Error as error:
+            raise StreamwardenError(f"sql/{_name(file)}: {first_line(error)}") from error
+
+    def _take_down(self, file: Path, names: list[str]) -> None:
+        try:
+            self.down += take_down(self.connection, names)
+        except StreamwardenError as error:
+            raise StreamwardenError(f"sql/{_name(file)}: {error}") from error
+
+    def _put_others_back(self) -> None:
+        waiting = [saved for saved in self.down if saved.name not in self.ours | self._ours()]
+        while waiting:
+            errors = {saved.name: error for saved in waiting if (error := self._try(saved))}
+            if len(errors) == len(waiting):
+                raise StreamwardenError(
+                    "nothing was changed, since what was built on Streamwarden's views doesn't fit their new form:"
+                    f" {'; '.join(f'{name} ({error})' for name, error in errors.items())}. Change or drop it first."
+                )
+            waiting = [saved for saved in waiting if saved.name in errors]
+
+    def _try(self, saved: Saved) -> str | None:
+        try:
+            with self.connection.begin_nested():
+                put_back(self.connection, saved)
+                return None
+        except psycopg.Error as error:
+            return first_line(error)
+
+    def _drop_left_over(self) -> None:
+        """Drops what no file makes any more, unless something depends on it: then it is tried again next time."""
+        there = {_name(file) for file in (*migration_files(), *replaceable_files())}
+        left_over = {**self.left_over, **{name: self.makes.pop(name) for name in set(self.makes) - there}}
+        gone = {made for makes in left_over.values() for made in makes} - self._ours()
+        waiting = [made for made in sorted(gone) if self._exists(made)]
+        while unused := [made for made in waiting if not dependents(self.connection, made)]:
+            for made in unused:
+                run(self.connection, f"drop {made}")
+            waiting = [made for made in waiting if made not in unused]
+        for name, makes in left_over.items():
+            kept = [made for made in makes if made in waiting]
+            if name in there or kept:
+                self.connection.execute(_SET_MAKES, {"name": name, "makes": self.makes.get(name, []) + kept})
+            else:
+                self.connection.execute(_FORGET, {"name": name})
+
+    def _refuse_what_others_made(self, file: Path) -> None:
+        for view in _views(file):
+            if f"view {view}" not in self.ours and self._exists(f"view {view}"):
+                raise StreamwardenError(
+                    f"sql/{_name(file)}: {view} exists and isn't Streamwarden's. Rename it: `alter view … rename to …`."
+                )
+
+    def _check_bodies(self) -> None:
+        run(self.connection, "set local check_function_bodies = on")
+        for name, makes in self.makes.items():
+            for made in makes:
+                identity = {"identity": made.removeprefix("function ")}
+                for validator in self.connection.execute(_VALIDATOR, identity).scalars():
+                    try:
+                        run(self.connection, f"select {validator}")
+                    except psycopg.Error as error:
+                        raise StreamwardenError(f"sql/{name}: {first_line(error)}") from error
+
+    def _functions(self, file: Path) -> dict[str, str]:
+        """Functions by the names in a file, each with the place of its row, which is another once it was made anew."""
+        names = re.findall(r"^create (?:or replace )?function ([\w.]+)", file.read_text(), re.MULTILINE)
+        return dict(self.connection.execute(_FUNCTIONS, {"names": names}).tuples().all())
+
+    def _ours(self) -> set[str]:
+        return {made for makes in self.makes.values() for made in makes}
+
+    def _exists(self, made: str) -> bool:
+        kind, name = made.split(" ", 1)
+        look_up = "to_regclass(:name)" if kind == "view" else "to_regprocedure(:name)"
+        return bool(self.connection.execute(sa.text(f"select {look_up} is not null"), {"name": name}).scalar_one())
+
+    def _comment(self, file: Path) -> None:
+        for statement in comments(file.read_text()):
+            try:
+                run(self.connection, statement)
+            except psycopg.Error as error:
+                raise StreamwardenError(f"sql/{_name(file)}: {first_line(error)}") from error
+
+    def _remember(self, file: Path, makes: list[str]) -> None:
+        self.makes[_name(file)] = makes
+        self.connection.execute(_REMEMBER, {"name": _name(file), "checksum": _checksum(file), "makes": makes})
 
 
-def _execute(connection: sa.Connection, file: Path, name: str) -> None:
-    text = file.read_text()
-    try:
-        with connection.begin_nested():
-            # psycopg takes several statements at once only without parameters, and reads % only with them.
-            connection.connection.cursor().execute(text.encode())
-            for statement in comments(text):
-                connection.exec_driver_sql(statement)
-    except Exception as error:
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
-        raise StreamwardenError(f"sql/{name}: {reason}") from error
+def _refuse_newer(checksums: dict[str, str]) -> None:
+    retired = {
+        line.split()[0] for line in (SQL / "retired.txt").read_text().splitlines() if line.strip()[:1] not in ("", "#")
+    }
+    if unknown := [name for name in sorted(checksums) if not (SQL / name).exists() and name not in retired]:
+        raise StreamwardenError(
+            f"the warehouse was migrated by a newer release: this one lacks {_some(unknown)}. Nothing was changed; run"
+            " that release. (A file that was deleted on purpose is named in sql/retired.txt.)"
+        )
 
 
-def _remember(connection: sa.Connection, name: str, checksum: str) -> None:
-    connection.execute(
-        sa.text("insert into public.schema_migration (name, checksum) values (:name, :checksum)"),
-        {"name": name, "checksum": checksum},
-    )
+def _some(names: list[str]) -> str:
+    return f"sql/{names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def comments(text: str) -> Iterator[str]:
-    """COMMENT ON statements for the `-- …` lines above each table or view, and behind each of its columns."""
+    """COMMENT ON statements for the `-- …` lines above each table, view or function, and behind each column."""
     heading: list[str] = []
     relation: tuple[str, str] | None = None
     for line in text.splitlines():
-        if opened := re.match(r"(?:create (?:or replace )?|alter )(table|view) (?:if not exists )?([\w.]+)", line):
-            relation = (opened[1], opened[2])
+        if opened := re.match(
+            r"(?:create (?:or replace )?|alter )(table|view|function) (?:if not exists )?([\w.]+)", line
+        ):
             if heading and not line.startswith("alter"):
-                yield _comment(f"{relation[0]} {relation[1]}", " ".join(heading))
+                yield _comment(f"{opened[1]} {opened[2]}", " ".join(heading))
+            relation = (opened[1], opened[2]) if opened[1] != "function" else None
             heading = []
         elif line.startswith("-- "):
             heading.append(line[3:].strip())
@@ -125,12 +307,35 @@ def _commented_column(line: str, kind: str) -> tuple[str, str] | None:
 
 
 def _comment(target: str, text: str) -> str:
-    quoted = text.replace("'", "''").replace("%", "%%")
+    quoted = text.replace("'", "''")
     return f"comment on {target} is '{quoted}'"
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return iter(sorted(folder.glob("*.sql")))
+def migration_files() -> list[Path]:
+    """Migrations, in order."""
+    return sorted((SQL / "migrations").glob("*.sql"))
+
+
+def replaceable_files() -> list[Path]:
+    """Functions, then views, each behind those it reads."""
+    made_by = {view: file for file in sorted((SQL / "views").glob("*.sql")) for view in _views(file)}
+    reads = {
+        file: {made_by[name] for name in re.findall(r"\w+\.\w+", file.read_text()) if name in made_by} - {file}
+        for file in made_by.values()
+    }
+    return [*sorted((SQL / "functions").glob("*.sql")), *TopologicalSorter(reads).static_order()]
+
+
+def _views(file: Path) -> list[str]:
+    return re.findall(r"^create (?:or replace )?view ([\w.]+)", file.read_text(), re.MULTILINE)
+
+
+def _callable(made: str) -> str:
+    return made.split("(")[0]
+
+
+def _name(file: Path) -> str:
+    return f"{file.parent.name}/{file.name}"
 
 
 def _checksum(file: Path) -> str:

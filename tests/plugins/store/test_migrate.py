@@ -1,12 +1,21 @@
 """Migrations: forward only, repeatable, each table and column with a comment."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.store import migrate as module
-from streamwarden.store.migrate import comments, migrate
+from streamwarden.store.migrate import SQL, comments, migrate
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of sql/ that a test may change: the next release."""
+    shutil.copytree(SQL, tmp_path / "sql")
+    monkeypatch.setattr(module, "SQL", tmp_path / "sql")
+    return tmp_path / "sql"
 
 
 def test_a_second_run_changes_nothing(warehouse: sa.Engine) -> None:
@@ -34,11 +43,10 @@ def test_an_edited_migration_is_refused(warehouse: sa.Engine) -> None:
         migrate(warehouse)
 
 
-def test_a_bad_migration_leaves_nothing(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "9001_good.sql").write_text("create table public.half_done (x integer);")
-    (tmp_path / "9002_bad.sql").write_text("create table public.other (x integger);")
-    monkeypatch.setattr(module, "MIGRATIONS", tmp_path)
-    with pytest.raises(StreamwardenError, match=r'sql/migrations/9002_bad\.sql: type "integger" does not exist'):
+def test_a_bad_migration_leaves_nothing(warehouse: sa.Engine, release: Path) -> None:
+    (release / "migrations" / "9001_good.sql").write_text("create table public.half_done (x integer);")
+    (release / "migrations" / "9002_bad.sql").write_text("create table public.other (x integr);")
+    with pytest.raises(StreamwardenError, match=r'sql/migrations/9002_bad\.sql: type "integr" does not exist'):
         migrate(warehouse)
     assert not sa.inspect(warehouse).has_table("half_done", schema="public")
 
@@ -49,6 +57,10 @@ def test_comments_come_from_the_lines_themselves() -> None:
         "comment on table a.b is 'A thing of value.'",
         "comment on column a.b.x is 'It''s x'",
     ]
+    function = (
+        "-- What it gives.\ncreate or replace function a.f(x text) returns text language sql as $$\n  x -- y\n$$;\n"
+    )
+    assert list(comments(function)) == ["comment on function a.f is 'What it gives.'"]
     later = "-- Why it grew.\nalter table a.b\n  add column y integer,  -- Why\n  add column z integer;  -- Zed\n"
     assert list(comments(text + "\n" + later))[2:] == [
         "comment on column a.b.y is 'Why'",

@@ -1,0 +1,59 @@
+-- List price of an EBS volume, USD a month; null where the region's or the type's price isn't known.
+create or replace function inventory.ebs_usd_per_month(
+  of_region text, of_type text, size_gib double precision, iops double precision, throughput_mib_s double precision
+) returns double precision language sql stable as $$
+  select
+    case of_type
+      when 'gp2' then size_gib * p.gp2_gib
+      when 'gp3'
+        then
+          size_gib * p.gp3_gib + greatest(0, iops - 3000) * p.gp3_iops + greatest(0, throughput_mib_s - 125) * p.gp3_mib_s
+      when 'io1' then size_gib * p.io1_gib + iops * p.io1_iops
+      when 'io2'
+        then
+          size_gib * p.io2_gib + iops * p.io2_iops
+          + greatest(0, iops - 32000) * (p.io2_iops_above_32000 - p.io2_iops)
+          + greatest(0, iops - 64000) * (p.io2_iops_above_64000 - p.io2_iops_above_32000)
+      when 'st1' then size_gib * p.st1_gib
+      when 'sc1' then size_gib * p.sc1_gib
+    end
+  from inventory.ebs_price as p
+  where p.region = of_region
+$$;
+
+-- The least volume of a type, at least as large as it is, that sustains these rates; or all it gives: suffices tells.
+-- gp3 gives 0.25 MiB/s for each IOPS; beyond the 3,000 that are included, IOPS take a GiB for 500 (io1 50, io2 1,000).
+-- gp2 gives 3 IOPS for a GiB and more than 128 MiB/s, without credits, from 334 GiB on; st1 40 and sc1 12 MiB/s for a TiB.
+create or replace function inventory.ebs_volume_with(
+  of_type text, wanted_iops double precision, wanted_mib_s double precision, at_least_gib double precision
+) returns table (
+  size_gib double precision, iops double precision, mib_s double precision, suffices boolean
+) language sql immutable as $$
+  select
+    greatest(
+      at_least_gib,
+      case of_type
+        when 'gp3' then ceil(nullif(given.iops, 3000) / 500)
+        when 'io1' then ceil(given.iops / 50)
+        when 'io2' then ceil(given.iops / 1000)
+        when 'gp2' then greatest(ceil(wanted_iops / 3), case when wanted_mib_s > 128 then 334 end)
+        when 'st1' then ceil(1024 * wanted_mib_s / 40)
+        when 'sc1' then ceil(1024 * wanted_mib_s / 12)
+      end
+    ),
+    given.iops,
+    case of_type when 'gp3' then least(most.mib_s, greatest(125, wanted_mib_s)) end,
+    (most.iops is null or wanted_iops <= most.iops) and wanted_mib_s <= most.mib_s
+  from (values
+    ('gp2', 16000, 250), ('gp3', 80000, 2000), ('io1', 64000, 1000), ('io2', 256000, 4000), ('st1', null, 500),
+    ('sc1', null, 192)
+  ) as most (volume_type, iops, mib_s)
+  cross join lateral (
+    select
+      case
+        when of_type = 'gp3' then least(most.iops, greatest(3000, wanted_iops, 4 * least(most.mib_s, wanted_mib_s)))
+        when of_type in ('io1', 'io2') then least(most.iops, wanted_iops)
+      end as iops
+  ) as given
+  where most.volume_type = of_type
+$$;
