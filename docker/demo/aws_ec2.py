@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from demo.aws_wire import AwsError, Caller, next_token, resume
-from demo.world import FOREVER, INSTANCE_TYPES, MIB, Instance, Volume
+from demo.ebs_days import FOREVER, Instance, Volume
+from demo.ebs_physics import INSTANCE_TYPES, MIB
 
 if TYPE_CHECKING:
     from demo.aws_endpoint import AwsEndpoint
@@ -47,7 +48,7 @@ def _volume(volume: Volume, now: datetime) -> dict[str, Any]:
         "VolumeType": volume.volume_type,
         "Size": volume.size_gib,
         # EC2 gives the baseline of gp2 as Iops, and neither figure for disks that are judged by throughput
-        "Iops": None if volume.hdd or volume.volume_type == "standard" else int(limits.base_iops),
+        "Iops": None if limits.is_hdd or volume.volume_type == "standard" else int(limits.base_iops),
         "Throughput": int(limits.base_bytes // MIB) if volume.volume_type == "gp3" else None,
         "State": "in-use" if attached else "available",
         "CreateTime": volume.created_at,

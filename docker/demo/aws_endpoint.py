@@ -38,7 +38,8 @@ from demo.aws_wire import (
     signature_is_right,
     validation_error,
 )  # fmt: skip
-from demo.world import Metric, World, demo_world
+from demo.demo_world import demo_world
+from demo.world import Metric, World
 
 MAX_CLOCK_SKEW_SECONDS = 300
 

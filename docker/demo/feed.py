@@ -9,7 +9,8 @@ from typing import Self
 
 import psutil
 
-from demo.world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID, World
+from demo.demo_world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
+from demo.world import World
 
 SAMPLE_SECONDS = 3.0
 

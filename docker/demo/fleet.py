@@ -32,13 +32,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
-from demo.feed import Feed
-from demo.jar_set import ensure
-from demo.jars import JOLOKIA, STREAMS, classpath, ensure_all
-from demo.load import CLICKSTREAM_PARTITIONS
-from demo.process import Jvm, Process, claim_port, end_leftover
-from demo.tracker import credentials
-from demo.world import (
+from demo.demo_world import (
     BROKER_INSTANCE_ID,
     DEMO_ACCOUNT,
     DEMO_REGION,
@@ -47,6 +41,12 @@ from demo.world import (
     ORDERS_VOLUME_ID,
     demo_world,
 )
+from demo.feed import Feed
+from demo.jar_set import ensure
+from demo.jars import JOLOKIA, STREAMS, classpath, ensure_all
+from demo.load import CLICKSTREAM_PARTITIONS
+from demo.process import Jvm, Process, claim_port, end_leftover
+from demo.tracker import credentials
 
 CLUSTER, APP = "demo", "orders"
 DRIFTING_TOPIC = "orders-customer-latest-changelog"

@@ -25,16 +25,9 @@ from botocore.exceptions import (
     ResponseStreamingError,
 )
 from demo.aws_endpoint import AwsEndpoint
-from demo.world import (
-    DEMO_ACCOUNT,
-    DEMO_REGION,
-    ORDERS_INSTANCE_ID,
-    ORDERS_VOLUME_ID,
-    QUIET_VOLUME_ID,
-    LoadModel,
-    World,
-    demo_world,
-)
+from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, ORDERS_VOLUME_ID, QUIET_VOLUME_ID, demo_world
+from demo.ebs_load import LoadModel
+from demo.world import World
 
 NOW = datetime(2026, 11, 18, 12, 20, tzinfo=UTC)
 HOUR = NOW.replace(minute=0)

@@ -18,8 +18,8 @@ import psutil
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
+from demo.demo_world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
 from demo.fleet import DRIFTING_TOPIC, Fleet, Ports, parse_faults, seconds_until_room
-from demo.world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT

@@ -5,26 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from demo.world import (
+from demo.demo_world import (
     BROKER_VOLUME_ID,
     DEMO_ACCOUNT,
     DEMO_REGION,
     DETACHED_VOLUME_ID,
-    GIB,
-    MIB,
     ORDERS_INSTANCE_ID,
     ORDERS_VOLUME_ID,
     QUIET_VOLUME_ID,
     RECOVERING_VOLUME_ID,
     SPIKY_VOLUME_ID,
-    LoadModel,
-    Metric,
-    Surge,
-    World,
     demo_world,
-    spend,
-    volume_limits,
 )
+from demo.ebs_load import LoadModel, Surge
+from demo.ebs_physics import GIB, MIB, spend, volume_limits
+from demo.world import Metric, World
 
 NOW = datetime(2026, 11, 18, 12, 20, tzinfo=UTC)
 HOUR = NOW.replace(minute=0)
@@ -50,26 +45,6 @@ def read(world: World, name: str, resource: str = "vol-1", start: datetime = HOU
     metric = Metric(namespace, name, frozenset({(key, resource)}))
     found = world.read(*place, metric, int(start.timestamp()) // 60, minutes)
     return None if found is None else found[1]
-
-
-@pytest.mark.parametrize(
-    ("volume_type", "size_gib", "iops", "throughput", "expected"),
-    [
-        ("gp2", 10, None, None, (100, 3000, 128 * MIB, 128 * MIB, 5_400_000)),
-        ("gp2", 200, None, None, (600, 3000, 250 * MIB, 250 * MIB, 5_400_000)),
-        ("gp2", 1000, None, None, (3000, 3000, 250 * MIB, 250 * MIB, 0)),
-        ("gp2", 16_384, None, None, (16_000, 16_000, 250 * MIB, 250 * MIB, 0)),
-        ("gp3", 100, None, None, (3000, 3000, 125 * MIB, 125 * MIB, 0)),
-        ("gp3", 100, 6000, 500, (6000, 6000, 500 * MIB, 500 * MIB, 0)),
-        ("io1", 100, 1000, None, (1000, 1000, 250 * MIB, 250 * MIB, 0)),
-        ("io1", 2000, 64_000, None, (64_000, 64_000, 1000 * MIB, 1000 * MIB, 0)),
-        ("io2", 100, 10_000, None, (10_000, 10_000, 2560 * MIB, 2560 * MIB, 0)),
-        ("st1", 1024, None, None, (500, 500, 40 * MIB, 250 * MIB, 1024**4)),
-        ("sc1", 2048, None, None, (250, 250, 24 * MIB, 160 * MIB, 2 * 1024**4)),
-    ],
-)
-def test_limits_follow_the_published_table(volume_type, size_gib, iops, throughput, expected):
-    assert volume_limits(volume_type, size_gib, iops, throughput) == pytest.approx(expected)
 
 
 def test_unknown_types_are_one_clear_line():
@@ -243,6 +218,31 @@ def test_detached_deleted_stalled_and_silent_minutes():
     assert np.flatnonzero(read(world, "VolumeStalledIOCheck", "vol-4")).tolist() == [10, 11]
     assert (read(world, "VolumeReadOps", "vol-4")[10:12] == 0).all()
     assert read(world, "VolumeQueueLength", "vol-4")[10] >= 32
+
+
+def test_what_is_slow_keeps_all_requests_waiting_and_no_check_says_so():
+    world = make_world()
+    add(world, volume_type="gp3", load=LoadModel(900, 0, concurrency=32, **STEADY))
+    at = HOUR + timedelta(minutes=10)
+    world.slow("vol-1", at, at + timedelta(minutes=5), factor=100)
+    ops, seconds = read(world, "VolumeReadOps"), read(world, "VolumeTotalReadTime")
+    # 32 requests of 90 ms each: 356 a second
+    assert ops[10] / 60 == pytest.approx(32 / 0.09, abs=1)
+    assert seconds[10] / ops[10] == pytest.approx(0.09, rel=0.01)
+    assert seconds[9] / ops[9] == pytest.approx(0.0009, rel=0.01)
+    for check in ("VolumeIOPSExceededCheck", "VolumeThroughputExceededCheck", "VolumeStalledIOCheck"):
+        assert read(world, check).max() == 0
+
+
+def test_before_nitro_balances_come_in_five_minutes_and_reads_only_while_there_are_any():
+    world = World(seed=1, now=lambda: NOW)
+    world.add_instance(*PLACE, "i-1", "m4.xlarge", launched_at=NOW - timedelta(days=3))
+    add(world, load=LoadModel(0, 50, **STEADY))
+    add(world, "vol-2", "gp2", 2000, load=LoadModel(0, 50, **STEADY))
+    assert np.flatnonzero(~np.isnan(read(world, "BurstBalance"))).tolist() == [0, 5, 10, 15]
+    assert np.nanmin(read(world, "BurstBalance", "vol-2")) == 100
+    assert np.isnan(read(world, "VolumeReadOps")).all()
+    assert not np.isnan(read(world, "VolumeWriteOps")).any()
 
 
 def test_basic_monitoring_sends_one_point_in_five_minutes():

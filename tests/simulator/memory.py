@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import sqlalchemy as sa
-from demo.world import INSTANCE_TYPES
+from demo.ebs_physics import INSTANCE_TYPES
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 from streamwarden.base.hours import HOUR, start_of_hour

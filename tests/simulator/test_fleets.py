@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from demo.world import Day
+from demo.ebs_days import Day
 from streamwarden.base.hours import HOUR
 
 from tests.simulator import schemas, volumes

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from demo.world import GIB, INSTANCE_TYPES, KIB, LoadModel, Metric, Surge, Volume, World, volume_limits
+from demo.ebs_days import Volume
+from demo.ebs_load import LoadModel, Surge
+from demo.ebs_physics import GIB, INSTANCE_TYPES, KIB, volume_limits
+from demo.world import Metric, World
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config

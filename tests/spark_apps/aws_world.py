@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 from demo.aws_endpoint import AwsEndpoint
-from demo.world import LoadModel, World
+from demo.ebs_load import LoadModel
+from demo.world import World
 from streamwarden.base.config import CONFIG_ENV
 
 from spark_apps.sources.aws_client import Connection, Place, PlacesSource

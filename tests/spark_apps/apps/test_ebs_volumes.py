@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 from demo.aws_endpoint import AwsEndpoint
-from demo.world import (
+from demo.demo_world import (
     BATCH_INSTANCE_ID,
     BROKER_INSTANCE_ID,
     BROKER_VOLUME_ID,
@@ -23,11 +23,10 @@ from demo.world import (
     QUIET_VOLUME_ID,
     RECOVERING_VOLUME_ID,
     SPIKY_VOLUME_ID,
-    LoadModel,
-    Surge,
-    World,
     demo_world,
 )
+from demo.ebs_load import LoadModel, Surge
+from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR

@@ -1,0 +1,60 @@
+"""The demo's inventory: a broker, the Streams application `orders`, and volumes that only look scary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from demo.ebs_days import FOREVER
+from demo.ebs_load import LoadModel, Surge
+from demo.world import World
+
+DEMO_ACCOUNT, DEMO_REGION = "123456789012", "eu-central-1"
+BROKER_INSTANCE_ID, ORDERS_INSTANCE_ID = "i-0b1a6f2d4c8e90b11", "i-0a17c3e5d9f20b4a1"
+BATCH_INSTANCE_ID = "i-0d14b8e6a2c07f9d3"
+BROKER_VOLUME_ID, ORDERS_VOLUME_ID = "vol-0b40ce71d2a9f3851", "vol-0a2de95f1c70b3e64"
+RECOVERING_VOLUME_ID, SPIKY_VOLUME_ID = "vol-0d1f4a7c93e2b6058", "vol-0d2b8e05c71f9a346"
+QUIET_VOLUME_ID, DETACHED_VOLUME_ID = "vol-0d3c6d19f4e8a2b70", "vol-0d4e7a3b52c9f1806"
+EBS_FAULT_LEAD = timedelta(hours=3)  # long enough before now for the bucket to be empty all through the judged hour
+
+
+def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: str = BROKER_VOLUME_ID) -> World:
+    """The demo's inventory: a broker, the Streams application `orders`, and volumes that only look scary."""
+    world = World(seed=7, now=now)
+    place = (DEMO_ACCOUNT, DEMO_REGION)
+    today = now().replace(hour=0, minute=0, second=0, microsecond=0)
+    hour = now().replace(minute=0, second=0, microsecond=0)
+    born = today - timedelta(days=30)
+
+    def tags(name: str, application: str, owner: str) -> dict[str, str]:
+        return {"Name": name, "application": application, "owner": owner}
+
+    kafka, orders, batch = ("kafka", "team-platform"), ("orders", "team-orders"), ("batch", "team-data")
+    world.add_instance(*place, BROKER_INSTANCE_ID, "m5.large", tags("kafka-1", *kafka), born)
+    world.add_instance(*place, ORDERS_INSTANCE_ID, "c5.large", tags("orders-1", *orders), born)
+    world.add_instance(*place, BATCH_INSTANCE_ID, "m5.large", tags("batch-1", *batch), born)
+    # The broker reads its page cache, so the disk sees hardly a read; 128 KiB is the kernel's read-ahead.
+    quiet = LoadModel(read_iops=0.4, write_iops=12, read_kib=128, write_kib=64, daily_swing=0.4, noise=0.3)
+    world.add_volume(*place, broker_volume_id, "gp3", 500, 3000, 125, BROKER_INSTANCE_ID, "/dev/sdf",
+                     tags("kafka-1-log", *kafka), quiet, born)  # fmt: skip
+    healthy = LoadModel(read_iops=15, write_iops=20, daily_swing=0.3)
+    surge = Surge(hour - EBS_FAULT_LEAD, FOREVER, read_iops=500, write_iops=450)
+    starving = LoadModel(read_iops=15, write_iops=20, daily_swing=0.3, surges=(surge,))
+    world.add_volume(*place, ORDERS_VOLUME_ID, "gp2", 10, None, None, ORDERS_INSTANCE_ID, "/dev/sdf",
+                     tags("orders-1-state", *orders), starving if "ebs" in faults else healthy, born)  # fmt: skip
+    _add_decoys(world, place, tags("batch-1", *batch), hour, born)
+    return world
+
+
+def _add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour: datetime, born: datetime) -> None:
+    """Volumes that must not alarm: a low bucket that refills, one-minute spikes, no bucket at all, nobody attached."""
+    spent = Surge(hour - timedelta(minutes=100), hour - timedelta(minutes=35), read_iops=900, write_iops=600)
+    loads = [
+        (RECOVERING_VOLUME_ID, "gp2", "/dev/sdg", LoadModel(read_iops=20, write_iops=20, surges=(spent,))),
+        (SPIKY_VOLUME_ID, "gp2", "/dev/sdh", LoadModel(spike_every_minutes=30, spike_iops=2400)),
+        (QUIET_VOLUME_ID, "gp3", "/dev/sdi", LoadModel(read_iops=5, write_iops=10)),
+        (DETACHED_VOLUME_ID, "gp2", "/dev/sdj", LoadModel()),
+    ]
+    for volume_id, volume_type, device, load in loads:
+        world.add_volume(*place, volume_id, volume_type, 100, None, None, BATCH_INSTANCE_ID, device, tags, load, born)
+    world.detach(DETACHED_VOLUME_ID, hour - timedelta(days=3))
