@@ -16,11 +16,11 @@ def report(day: str) -> str:
     from datetime import date
 
     from streamwarden.base.config import load_config
-    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.reports import mail_report, render_daily, write_report
+    from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
-    rendered = render_daily(open_warehouse(config), config, date.fromisoformat(day))
+    rendered = render_daily(migrated_warehouse(config), config, date.fromisoformat(day))
     path = write_report(rendered, config)
     if config.reports.mail_to:
         from airflow.providers.smtp.hooks.smtp import SmtpHook

@@ -59,25 +59,25 @@ def gather(app: SparkApp) -> SparkSubmitOperator:
 def prices() -> str:
     """Reads the table of EBS prices, so that a new one takes effect with the next hour."""
     from streamwarden.base.config import load_config
-    from streamwarden.base.warehouse import open_warehouse
+    from streamwarden.store.migrate import migrated_warehouse
     from streamwarden.store.prices import load_prices
 
     config = load_config()
-    return f"{len(load_prices(open_warehouse(config), config))} regions"
+    return f"{len(load_prices(migrated_warehouse(config), config))} regions"
 
 
 @task(trigger_rule="all_done")
 def judge(detector_id: str, hour: str) -> str:
     """Judges the hour with one detector; skipped where its tables weren't loaded."""
     from streamwarden.base.config import load_config
-    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.detectors import evaluate
+    from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
     detector = load_detectors(config=config).get(detector_id)
     if detector is None:
         raise AirflowSkipException(f"{detector_id} is switched off in the config")
-    judgement = evaluate(open_warehouse(config), detector, parse_hour(hour), config)
+    judgement = evaluate(migrated_warehouse(config), detector, parse_hour(hour), config)
     if judgement.status == "blocked":
         raise AirflowSkipException(f"blocked: {judgement.reason}")
     if judgement.status == "failed":
@@ -89,11 +89,11 @@ def judge(detector_id: str, hour: str) -> str:
 def tickets() -> str:
     """Brings tickets in line with all that was judged, and tells the tracker."""
     from streamwarden.base.config import load_config
-    from streamwarden.base.warehouse import open_warehouse
+    from streamwarden.store.migrate import migrated_warehouse
     from streamwarden.tickets import reconcile_and_deliver
 
     config = load_config()
-    return reconcile_and_deliver(open_warehouse(config), config, load_detectors(config=config))
+    return reconcile_and_deliver(migrated_warehouse(config), config, load_detectors(config=config))
 
 
 @task(trigger_rule="one_failed", retries=0)

@@ -14,11 +14,11 @@ from airflow.sdk import DAG, task
 def keep_warehouse() -> dict[str, int]:
     """Makes the next days' partitions and drops what is too old; returns what was done, by table."""
     from streamwarden.base.config import load_config
-    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.store.housekeeping import keep_house
+    from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
-    return keep_house(open_warehouse(config), config.warehouse)
+    return keep_house(migrated_warehouse(config), config.warehouse)
 
 
 with DAG(

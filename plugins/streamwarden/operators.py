@@ -31,11 +31,15 @@ class SettledHour(BaseOperator):
     """Waits in the triggerer, without a worker, until the hour is over and has settled; past hours don't wait."""
 
     def execute(self, context: Any) -> None:
-        """The DAG's param `settle` = false takes the hour as it is."""
+        """Fails while `streamwarden migrate` is due. The DAG's param `settle` = false takes the hour as it is."""
+        from streamwarden.store.migrate import migrated_warehouse
+
+        config = load_config()
+        migrated_warehouse(config)
         if not context["params"]["settle"]:
             return
         hour = parse_hour(hour_of(context["dag_run"]))
-        moment = settled_at(hour, load_config().gathering.settle_minutes)
+        moment = settled_at(hour, config.gathering.settle_minutes)
         if moment > datetime.now(UTC):
             self.log.info("The hour %s has settled at %s: waiting.", hour, moment)
             self.defer(trigger=DateTimeTrigger(moment=moment), method_name="has_settled")

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Judgement, evaluate, load_detectors
-from streamwarden.store.migrate import migrate
+from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.store.prices import load_prices
 from streamwarden.tickets import reconcile_and_deliver
 
@@ -45,8 +44,7 @@ class HourRun:
 
 def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress) -> HourRun:
     """Gathers, judges and files one hour. A failed app blocks only the detectors that read its tables."""
-    warehouse = open_warehouse(config)
-    migrate(warehouse)
+    warehouse = migrated_warehouse(config)
     load_prices(warehouse, config)
     detectors = load_detectors(config=config)  # a slip in a header is told before Spark starts
     run = HourRun(hour)

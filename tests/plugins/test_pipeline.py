@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden import pipeline
 from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
 from typer.testing import CliRunner
 
@@ -41,3 +42,19 @@ def test_a_run_ends_with_what_could_not_be_had(
     assert said[1] == "  jmx: app 0, app 1, app 2 and 2 more: a JVM only knows the present."
     assert "  kafka_groups, kafka_topics: demo: no broker answers." in said
     assert said[-1] == "  and 3 more, in the view coverage_gaps (`streamwarden warehouse psql`)."
+
+
+@pytest.mark.parametrize("command", [["run", "--hour", "2026-11-19T08:00"], ["tickets", "list"], ["report"]])
+def test_nothing_begins_while_a_migration_is_due(
+    warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
+    monkeypatch.setattr(pipeline, "_gather", lambda *_: pytest.fail("it gathered"))
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql("update public.schema_migration set checksum = '' where name = 'views/volumes.sql'")
+    with pytest.raises(StreamwardenError, match=r"\(sql/views/volumes\.sql\): run `streamwarden migrate` first"):
+        CliRunner().invoke(app, command, catch_exceptions=False, standalone_mode=False)
+    with warehouse.connect() as connection:
+        known = sa.text("select checksum from public.schema_migration where name = 'views/volumes.sql'")
+        assert connection.execute(known).scalar_one() == ""

@@ -30,9 +30,9 @@ def config_if_any() -> Config:
 
 def warehouse() -> sa.Engine:
     """The warehouse of the config in force."""
-    from streamwarden.base.warehouse import open_warehouse
+    from streamwarden.store.migrate import migrated_warehouse
 
-    return open_warehouse(load_config())
+    return migrated_warehouse(load_config())
 
 
 def hour(text: str | None) -> datetime:

@@ -16,10 +16,12 @@ app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
 
 def migrate() -> None:
     """Bring the warehouse's schema and its EBS prices up to date."""
+    from streamwarden.base.warehouse import open_warehouse
     from streamwarden.store.migrate import migrate as migrate_warehouse
     from streamwarden.store.prices import load_prices
 
-    warehouse, config = shared.warehouse(), load_config()
+    config = load_config()
+    warehouse = open_warehouse(config)
     applied = migrate_warehouse(warehouse)
     out.print("\n".join(f"applied {name}" for name in applied) or "The warehouse is up to date.")
     prices = load_prices(warehouse, config)

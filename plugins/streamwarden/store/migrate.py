@@ -30,8 +30,10 @@ from pathlib import Path
 import psycopg
 import sqlalchemy as sa
 
+from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import open_warehouse
 from streamwarden.store.dependents import Saved, dependents, first_line, give_rights_back, put_back, run, take_down
 
 SQL = PROJECT_ROOT / "sql"
@@ -84,11 +86,20 @@ def migrate(engine: sa.Engine) -> list[str]:
         return _Migration(connection).run()
 
 
-def require_migrated(engine: sa.Engine) -> None:
-    """Raises:
-    StreamwardenError: `streamwarden migrate` is due, or the warehouse is a newer release's.
+def migrated_warehouse(config: Config) -> sa.Engine:
+    """Engine on the warehouse for whoever works with its tables.
+
+    Raises:
+        StreamwardenError: `streamwarden migrate` is due, or the warehouse is a newer release's.
     """
-    with engine.connect() as connection:
+    warehouse = open_warehouse(config)
+    require_migrated(warehouse)
+    return warehouse
+
+
+def require_migrated(warehouse: sa.Engine) -> None:
+    """Refuses a warehouse for which `streamwarden migrate` is due, and a newer release's."""
+    with warehouse.connect() as connection:
         there = connection.execute(sa.text("select to_regclass('public.schema_migration') is not null")).scalar_one()
         known = connection.execute(sa.text("select name, checksum from public.schema_migration")) if there else None
         checksums: dict[str, str] = dict(known.tuples().all()) if known else {}
