@@ -36,7 +36,7 @@ format: setup ## Format the Python code
 bench: setup ## Measure: speed, CPU and memory against a floor in the same run
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
 
-evaluate: setup ## Simulate a fleet with known faults and score the flagship detectors (SMALL=1, SEED=n, ONLY=volumes)
+evaluate: setup ## Simulate fleets with known faults and score the flagship detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
 docs: setup ## Generate docs/ anew

@@ -1,12 +1,17 @@
-"""`make evaluate [SMALL=1] [SEED=n] [ONLY=volumes,…]`: simulates a fleet, judges it with the product's own code and
-prints how well the flagship detectors did; exit code 1 when a goal is missed."""
+"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…]`: simulates fleets, judges them with the
+product's own code and prints how well the flagship detectors did; exit code 1 when a goal is missed.
+
+Seeds are drawn anew each time unless they are named: rules mustn't grow up with them. Each wrong answer is listed with
+the command that shows it again.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rich.console import Console
@@ -15,7 +20,7 @@ from spark_apps.runtime.session import start_session
 from tests.simulator import consumers, memory, schemas, volumes
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
-from tests.simulator.score import Score, show
+from tests.simulator.score import Score, figures, pooled, show, show_wrong
 
 PARTS: dict[str, Callable[[Bench, Scenario], Score]] = {
     "volumes": volumes.evaluate,
@@ -23,35 +28,54 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score]] = {
     "schemas": schemas.evaluate,
     "consumers": consumers.evaluate,
 }
+MOST = 1_000_000
 
 
 def main() -> int:
-    """Runs the analyses one after the other."""
-    console = Console()
+    """Runs the analyses one after the other, seed by seed."""
+    console = Console(soft_wrap=True)
     wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
         console.print(f"ONLY: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
         return 2
-    seed = os.environ.get("SEED", str(STANDARD.seed))
-    if not seed.isdigit():
-        console.print(f"SEED: must be a whole number, not '{seed}'")
+    try:
+        seeds = seeds_of(os.environ)
+    except ValueError as error:
+        console.print(str(error))
         return 2
-    scenario = replace(SMALL if os.environ.get("SMALL") else STANDARD, seed=int(seed))
+    size = SMALL if os.environ.get("SMALL") else STANDARD
     console.print(
-        f"{scenario.volumes} volumes, {scenario.applications} applications, {scenario.stores} stores,"
-        f" {scenario.brokers} brokers over {scenario.days} days, seed {scenario.seed}."
-        " All days are simulated; judged are the hours around each fault and each decoy, and some of every resource by"
-        " chance."
+        f"{size.volumes} volumes, {size.applications} applications, {size.stores} stores, {size.brokers} brokers over"
+        f" {size.days} days, seeds {', '.join(map(str, seeds))}. All days are simulated; judged are the hours around"
+        " each fault and each decoy, and some of every resource by chance."
     )
     spark = start_session("evaluate", master="local[2]")
-    scores = []
-    with a_bench(spark) as bench:
-        for name in wanted:
-            started = time.monotonic()
-            scores.append(PARTS[name](bench, scenario))
-            console.print(f"{name}: {scores[-1].cases} hours judged in {time.monotonic() - started:.0f} s")
+    scores: dict[str, list[Score]] = {name: [] for name in wanted}
+    for seed in seeds:
+        with a_bench(spark) as bench:
+            for name in wanted:
+                started = time.monotonic()
+                score = PARTS[name](bench, replace(size, seed=seed))
+                scores[name].append(score)
+                seconds = time.monotonic() - started
+                console.print(f"seed {seed}, {name}: {figures(score)}; {score.cases} h in {seconds:.0f} s", style="dim")
+                small = " SMALL=1" if size is SMALL else ""
+                show_wrong(console, score, f"make evaluate SEED={seed} ONLY={name}{small}")
     spark.stop()
-    return 0 if show(console, scores) else 1
+    return 0 if show(console, [pooled(each) for each in scores.values()]) else 1
+
+
+def seeds_of(asked: Mapping[str, str]) -> list[int]:
+    """SEED=n or SEEDS=1,2,3 as they are named; SEEDS=20, or 1 where nothing is said, drawn."""
+    one, many = asked.get("SEED", ""), asked.get("SEEDS", "")
+    if one and many:
+        raise ValueError("SEED, SEEDS: give one of them")
+    named = [part.strip() for part in (one or many).split(",") if part.strip()]
+    if not all(part.isdigit() and int(part) for part in named):
+        raise ValueError(f"{'SEED' if one else 'SEEDS'}: must be whole numbers from 1 on, not '{one or many}'")
+    if one or len(named) > 1 or many.endswith(","):
+        return list(map(int, named))
+    return random.SystemRandom().sample(range(1, MOST), int(named[0]) if named else 1)
 
 
 if __name__ == "__main__":

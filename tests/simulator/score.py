@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
-from typing import cast
+from typing import NamedTuple, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -19,8 +19,21 @@ from tests.simulator.scenario import Fault, Truth, Verdict
 
 SETTLE = timedelta(minutes=10)
 """An hour is judged so long after its end."""
-RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR = 0.98, 0.98, 0.98, 0.95, 0.15
+RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, ADVICE = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
 AHEAD, LOAD_AHEAD = 2 * HOUR, 3 * HOUR
+
+
+class Goal(NamedTuple):
+    """A figure and what it must reach."""
+
+    name: str
+    figure: float
+    limit: float
+    at_most: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        return self.figure <= self.limit if self.at_most else self.figure >= self.limit
 
 
 @dataclass
@@ -46,6 +59,10 @@ class Score:
     errors: list[float] = field(default_factory=list)
     """Relative errors of a forecast."""
     error_of: str = ""
+    advised: int = 0
+    """Faults whose advice could be tried on the load that was wanted."""
+    bad_advice: list[tuple[Fault, Verdict, str]] = field(default_factory=list)
+    """Of these, those whose load what was advised doesn't carry, with what is wrong."""
 
     @property
     def recall(self) -> float:
@@ -74,22 +91,34 @@ class Score:
         return 1 - len(self.misjudged) / self.judged if self.judged else 1.0
 
     @property
-    def goals(self) -> list[tuple[str, float, float, bool]]:
-        """Name, figure, limit, met."""
-        rows = [
-            ("recall", self.recall, RECALL, self.recall >= RECALL),
-            ("precision", self.precision, PRECISION, self.precision >= PRECISION),
-        ]
+    def advice(self) -> float:
+        return 1 - len(self.bad_advice) / self.advised if self.advised else 1.0
+
+    @property
+    def goals(self) -> list[Goal]:
+        """What must be reached."""
+        rows = [Goal("recall", self.recall, RECALL), Goal("precision", self.precision, PRECISION)]
         if self.judged:
-            name = f"severity and direction right, of {self.judged}"
-            rows.append((name, self.well_judged, WELL_JUDGED, self.well_judged >= WELL_JUDGED))
+            rows.append(Goal(f"severity and direction right, of {self.judged}", self.well_judged, WELL_JUDGED))
         if self.warned is not None:
-            name = f"warned ≥ {AHEAD // HOUR} h ahead, of {len(self.warnings)}"
-            rows.append((name, self.warned, WARNED, self.warned >= WARNED))
+            rows.append(Goal(f"warned ≥ {AHEAD // HOUR} h ahead, of {len(self.warnings)}", self.warned, WARNED))
         if self.error is not None:
             name = f"{self.error_of}: median error, of {len(self.errors)}"
-            rows.append((name, self.error, FORECAST_ERROR, self.error <= FORECAST_ERROR))
+            rows.append(Goal(name, self.error, FORECAST_ERROR, at_most=True))
+        if self.advised:
+            rows.append(Goal(f"advice carries what is wanted, of {self.advised}", self.advice, ADVICE))
         return rows
+
+
+def pooled(scores: Sequence[Score]) -> Score:
+    """Several seeds of one analysis as if they were one fleet."""
+    total = Score(scores[0].analysis, 0, 0, 0, 0)
+    for each in scores:
+        for name, value in vars(each).items():
+            if name != "analysis" and not isinstance(value, str):
+                setattr(total, name, getattr(total, name) + value)
+        total.error_of = total.error_of or each.error_of
+    return total
 
 
 def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth: Truth) -> Score:
@@ -158,36 +187,48 @@ def _is_unclear(ticket: Verdict, truth: Truth) -> bool:
     )
 
 
+def figures(score: Score) -> str:
+    """One seed in one line."""
+    return ", ".join(f"{goal.name.split(',')[0]} {goal.figure:.3f}" for goal in score.goals)
+
+
+def show_wrong(console: Console, score: Score, again: str) -> None:
+    """Prints each miss, each false alarm and each bad advice, with the command that shows it again."""
+    name = score.analysis
+    for fault in score.missed:
+        _show(console, f"[red]missed[/] {name}: {fault.resource} ({fault.kind}), due {_at(fault.due)}", again)
+    for fault, verdict in score.misjudged:
+        said = f"{verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.reason}"
+        _show(console, f"[red]misjudged[/] {name}: {fault.resource} ({fault.kind}) at {_at(fault.due)}: {said}", again)
+    for verdict, decoy in score.false_alarms:
+        where = f"{verdict.resource} ({decoy}) at {_at(verdict.hour)}"
+        _show(console, f"[red]false alarm[/] {name}: {where}: {verdict.reason}", again)
+    for fault, lead in score.warnings:
+        if lead < AHEAD:
+            times = f"begun {fault.begins:%d %H:%M}, outage {fault.outage:%d %H:%M}: {lead / HOUR:.1f} h ahead"
+            _show(console, f"[yellow]late[/] {name}: {fault.resource} ({fault.kind}), {times}", again)
+    for fault, verdict, wrong in score.bad_advice:
+        where = f"{fault.resource} ({fault.kind}) at {_at(verdict.hour)}"
+        _show(console, f"[red]bad advice[/] {name}: {where}: {wrong}", again)
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _show(console: Console, line: str, again: str) -> None:
+    console.print(f"{line} [dim]({again})[/]")
+
+
 def show(console: Console, scores: Sequence[Score]) -> bool:
-    """Prints each analysis, each miss and each false alarm; whether every goal is met."""
-    for each in scores:
-        for fault in each.missed:
-            console.print(
-                f"[red]missed[/] {each.analysis}: {fault.resource} ({fault.kind}), due {fault.due:%Y-%m-%d %H:%M}"
-            )
-        for fault, verdict in each.misjudged:
-            console.print(
-                f"[red]misjudged[/] {each.analysis}: {fault.resource} ({fault.kind}) at {fault.due:%Y-%m-%d %H:%M}:"
-                f" {verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.reason}"
-            )
-        for verdict, decoy in each.false_alarms:
-            console.print(
-                f"[red]false alarm[/] {each.analysis}: {verdict.resource} ({decoy}) at {verdict.hour:%Y-%m-%d %H:%M}:"
-                f" {verdict.reason}"
-            )
-        for fault, lead in each.warnings:
-            if lead < AHEAD:
-                console.print(
-                    f"[yellow]late[/] {each.analysis}: {fault.resource} ({fault.kind}), begun {fault.begins:%d %H:%M},"
-                    f" outage {fault.outage:%d %H:%M}: {lead / HOUR:.1f} h ahead"
-                )
+    """Prints each analysis; whether every goal is met."""
     table = Table("analysis", "judged", "faults", "tickets", "skips", "goal", "figure", "limit", "", box=None)
     for each in scores:
         judged = f"{each.cases} h of {each.resources}"
         left = [each.analysis, judged, str(each.faults), str(each.tickets), str(each.skips)]
-        for name, figure, limit, met in each.goals:
-            sign = "≤" if name.endswith("of " + str(len(each.errors))) and "error" in name else "≥"
-            table.add_row(*left, name, f"{figure:.3f}", f"{sign} {limit}", "met" if met else "[red]missed")
+        for goal in each.goals:
+            limit = f"{'≤' if goal.at_most else '≥'} {goal.limit}"
+            table.add_row(*left, goal.name, f"{goal.figure:.3f}", limit, "met" if goal.is_met else "[red]missed")
             left = [""] * 5
     console.print(table)
     for each in scores:
@@ -199,4 +240,4 @@ def show(console: Console, scores: Sequence[Score]) -> bool:
     leads = [lead / HOUR for each in scores for _, lead in each.warnings]
     if leads:
         console.print(f"Hours of warning: median {median(leads):.1f}, least {min(leads):.1f}.")
-    return all(met for each in scores for *_, met in each.goals)
+    return all(goal.is_met for each in scores for goal in each.goals)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from rich.console import Console
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import load_detectors
 
+from tests.simulator.__main__ import seeds_of
 from tests.simulator.scenario import START, Case, Fault, Truth, Verdict
-from tests.simulator.score import SETTLE, Score, score
+from tests.simulator.score import SETTLE, Score, pooled, score, show, show_wrong
 
 DETECTOR = load_detectors()["ebs_volume_starving"]
 OUTAGE = START + 9.5 * HOUR
@@ -67,9 +70,48 @@ def test_a_fault_told_for_something_else_is_named() -> None:
     right, wrong = (score("disks", DETECTOR, [each], Truth([fault])) for each in said)
     assert (right.judged, right.misjudged, right.well_judged) == (1, [], 1.0)
     assert (wrong.judged, wrong.misjudged, wrong.missed) == (1, [(fault, said[1])], [])
-    assert [name for name, _, _, met in wrong.goals if not met] == ["severity and direction right, of 1"]
+    assert [goal.name for goal in wrong.goals if not goal.is_met] == ["severity and direction right, of 1"]
 
 
 def test_a_case_s_name_gives_the_case_back() -> None:
     case = Case("vol-1", START + 30 * HOUR)
     assert Case.of(case.name) == case
+
+
+def test_a_missed_goal_is_named_with_the_command_that_shows_it_again() -> None:
+    verdict = Verdict("vol-2", START, "alarm", "Its bucket will be empty.")
+    result = Score("starving volumes", 10, 2, 0, 1, [FAULT], false_alarms=[(verdict, "nightly batch")])
+    result.advised, result.bad_advice = 1, [(FAULT, verdict, "1,000 IOPS advised, 2,000 wanted")]
+    out = io.StringIO()
+    console = Console(file=out, width=250)
+    show_wrong(console, result, "make evaluate SEED=7 ONLY=volumes")
+    assert not show(console, [result])
+    said = out.getvalue()
+    assert "missed starving volumes: disk (empties), due" in said
+    assert "false alarm starving volumes: vol-2 (nightly batch)" in said
+    assert "bad advice starving volumes: disk (empties)" in said and "2,000 wanted" in said
+    assert said.count("(make evaluate SEED=7 ONLY=volumes)") == 3
+    better = replace(result, missed=[], false_alarms=[], bad_advice=[])
+    assert show(Console(file=io.StringIO()), [better])
+
+
+def test_seeds_are_pooled_as_one_fleet() -> None:
+    good, bad = scored("oooooaaaaa"), scored("aooooooooo")
+    both = pooled([good, bad])
+    assert (both.faults, len(both.missed), len(both.false_alarms)) == (2, 1, 1)
+    assert (both.recall, both.precision) == (0.5, 0.5)
+    assert both.warnings == good.warnings + bad.warnings and both.cases == good.cases + bad.cases
+
+
+def test_seeds_are_drawn_unless_they_are_named() -> None:
+    assert seeds_of({"SEED": "7"}) == seeds_of({"SEEDS": "7,"}) == [7]
+    assert seeds_of({"SEEDS": "1,2,3"}) == [1, 2, 3]
+    first, second = seeds_of({"SEEDS": "20"}), seeds_of({"SEEDS": "20"})
+    assert len({*first}) == len({*second}) == 20 and first != second
+    assert len(seeds_of({})) == 1
+
+
+@pytest.mark.parametrize("asked", [{"SEED": "x"}, {"SEEDS": "1,-2"}, {"SEEDS": "0"}, {"SEED": "1", "SEEDS": "2"}])
+def test_wrong_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="SEED"):
+        seeds_of(asked)
