@@ -22,7 +22,8 @@ create or replace function inventory.ebs_usd_per_month(
 $$;
 
 -- The least volume of a type, at least as large as it is, that sustains these rates; or all it gives: suffices tells.
--- gp3 gives 0.25 MiB/s for each IOPS; beyond the 3,000 that are included, IOPS take a GiB for 500 (io1 50, io2 1,000).
+-- An operation carries 256 KiB at most: throughput takes 4 IOPS for a MiB/s on gp2, gp3 and io1 (16 KiB on io1 beyond 500
+-- MiB/s: 64), and on io2 1 for 0.256 MiB/s. Beyond the 3,000 that are included, IOPS take a GiB for 500 (io1 50, io2 1,000).
 -- gp2 gives 3 IOPS for a GiB and more than 128 MiB/s, without credits, from 334 GiB on; st1 40 and sc1 12 MiB/s for a TiB.
 create or replace function inventory.ebs_volume_with(
   of_type text, wanted_iops double precision, wanted_mib_s double precision, at_least_gib double precision
@@ -36,7 +37,7 @@ create or replace function inventory.ebs_volume_with(
         when 'gp3' then ceil(nullif(given.iops, 3000) / 500)
         when 'io1' then ceil(given.iops / 50)
         when 'io2' then ceil(given.iops / 1000)
-        when 'gp2' then greatest(ceil(wanted_iops / 3), case when wanted_mib_s > 128 then 334 end)
+        when 'gp2' then greatest(ceil(needed.iops / 3), case when wanted_mib_s > 128 then 334 end)
         when 'st1' then ceil(1024 * wanted_mib_s / 40)
         when 'sc1' then ceil(1024 * wanted_mib_s / 12)
       end
@@ -48,11 +49,23 @@ create or replace function inventory.ebs_volume_with(
     ('gp2', 16000, 250), ('gp3', 80000, 2000), ('io1', 64000, 1000), ('io2', 256000, 4000), ('st1', null, 500),
     ('sc1', null, 192)
   ) as most (volume_type, iops, mib_s)
+  cross join lateral (select least(most.mib_s, wanted_mib_s) as mib_s) as can
+  cross join lateral (
+    select
+      greatest(
+        wanted_iops,
+        case
+          when of_type = 'io2' then ceil(can.mib_s / 0.256)
+          when of_type = 'io1' and can.mib_s > 500 then ceil(64 * can.mib_s)
+          else ceil(4 * can.mib_s)
+        end
+      ) as iops
+  ) as needed
   cross join lateral (
     select
       case
-        when of_type = 'gp3' then least(most.iops, greatest(3000, wanted_iops, 4 * least(most.mib_s, wanted_mib_s)))
-        when of_type in ('io1', 'io2') then least(most.iops, wanted_iops)
+        when of_type = 'gp3' then least(most.iops, greatest(3000, needed.iops))
+        when of_type in ('io1', 'io2') then least(most.iops, needed.iops)
       end as iops
   ) as given
   where most.volume_type = of_type
