@@ -9,10 +9,10 @@ from pyspark.sql import functions as f
 from streamwarden.base.config import Config
 
 from spark_apps.models.counters import counts, earlier_counters
-from spark_apps.models.samples import counted, label, labels_are, reading
+from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.jmx import endpoints_of, read_jmx
-from spark_apps.sources.jvm_endpoint import name_of
+from spark_apps.sources.jmx_endpoint import name_of
 
 BROKER = ("cluster", "endpoint")
 _REMEMBERED = timedelta(days=7)

@@ -12,11 +12,11 @@ from pyspark.sql import functions as f
 from streamwarden.base.config import Config
 
 from spark_apps.models.counters import counts, earlier_counters
+from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
-from spark_apps.models.samples import counted, label, labels_are, reading
 from spark_apps.sources.jmx import endpoints_of, read_jmx
-from spark_apps.sources.jvm_endpoint import name_of
+from spark_apps.sources.jmx_endpoint import name_of
 
 _OF_THREADS = ("poll_latency_max_ms", "process_latency_mean_ms", "process_latency_max_ms")
 THREAD_STACK_BYTES = 2**20

@@ -141,9 +141,9 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
 
 def _registered(sources: dict[str, DataFrame]) -> DataFrame | None:
     """Versions of schemas that are registered, and schemas that once were; none: nobody looked."""
-    told = [sources[name] for name in ("schema_registry", "known_schemas") if name in sources]
+    frames = [sources[name] for name in ("schema_registry", "known_schemas") if name in sources]
     columns = [column.split()[0] for column in _REGISTERED.split(", ")]
-    rows = [frame.select(*columns).where("schema_id is not null and definition is not null") for frame in told]
+    rows = [frame.select(*columns).where("schema_id is not null and definition is not null") for frame in frames]
     return reduce(DataFrame.unionByName, rows) if rows else None
 
 

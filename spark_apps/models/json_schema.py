@@ -45,7 +45,7 @@ _LONGEST_CHAIN = 50
 class _Node(NamedTuple):
     """A schema, and how its references are resolved; of a tuple of nodes all hold."""
 
-    told: Any
+    schema: Any
     resolver: Any
 
 
@@ -104,8 +104,8 @@ class _Alternative:
 
 
 def _both(*nodes: _Node | None) -> _Node | None:
-    told = [node for node in nodes if node is not None]
-    return _Node(tuple(told), None) if len(told) > 1 else told[0] if told else None
+    present = [node for node in nodes if node is not None]
+    return _Node(tuple(present), None) if len(present) > 1 else present[0] if present else None
 
 
 def _united(some: Mapping[str, _Node], others: Mapping[str, _Node]) -> dict[str, _Node]:
@@ -162,28 +162,28 @@ def _uris(root: Resource[Any], name: str) -> set[URI]:
 def _opened(node: _Node) -> _Node:
     """The schema that references lead to."""
     for _ in range(_LONGEST_CHAIN):
-        if not isinstance(node.told, Mapping) or "$ref" not in node.told:
+        if not isinstance(node.schema, Mapping) or "$ref" not in node.schema:
             return node
         try:
-            found = node.resolver.lookup(node.told["$ref"])
+            found = node.resolver.lookup(node.schema["$ref"])
         except Unresolvable:
             break
         node = _Node(found.contents, found.resolver)
-    raise NotComparable(f"refers to {node.told['$ref']}, which isn't known")
+    raise NotComparable(f"refers to {node.schema['$ref']}, which isn't known")
 
 
 def _alternatives(node: _Node) -> list[_Alternative]:
-    if isinstance(node.told, tuple):
-        return _all_of(map(_alternatives, node.told))
-    told, resolver = _opened(node)
-    if told is False:
+    if isinstance(node.schema, tuple):
+        return _all_of(map(_alternatives, node.schema))
+    schema, resolver = _opened(node)
+    if schema is False:
         return []
-    if not isinstance(told, Mapping):
+    if not isinstance(schema, Mapping):
         return [_Alternative()]
-    either = [[each for branch in told[word] for each in _alternatives(_Node(branch, resolver))]
-              for word in ("anyOf", "oneOf") if word in told]  # fmt: skip
-    every = [_alternatives(_Node(branch, resolver)) for branch in told.get("allOf", ())]
-    return _all_of([_plain(told, resolver), *either, *every])
+    either = [[each for branch in schema[word] for each in _alternatives(_Node(branch, resolver))]
+              for word in ("anyOf", "oneOf") if word in schema]  # fmt: skip
+    every = [_alternatives(_Node(branch, resolver)) for branch in schema.get("allOf", ())]
+    return _all_of([_plain(schema, resolver), *either, *every])
 
 
 def _all_of(factors: Iterable[list[_Alternative]]) -> list[_Alternative]:
@@ -193,17 +193,17 @@ def _all_of(factors: Iterable[list[_Alternative]]) -> list[_Alternative]:
     return found
 
 
-def _plain(told: Mapping[str, Any], resolver: Any) -> list[_Alternative]:
+def _plain(schema: Mapping[str, Any], resolver: Any) -> list[_Alternative]:
     """What a schema says itself, apart from what it is combined of."""
-    constants = told["enum"] if "enum" in told else [told["const"]] if "const" in told else None
-    types = told.get("type")
+    constants = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else None
+    types = schema.get("type")
     if types is None and constants is not None:
         types = sorted({type_of(each) for each in constants})
     elif types is None:  # keywords of a type are taken to mean it
-        types = sorted({_TYPE_WITH[word] for word in told if word in _TYPE_WITH}) or [ANY]
+        types = sorted({_TYPE_WITH[word] for word in schema if word in _TYPE_WITH}) or [ANY]
     found = []
     for kind in [types] if isinstance(types, str) else types:
-        made = _of_type(kind, told, resolver)
+        made = _of_type(kind, schema, resolver)
         if constants is not None:
             mine = [each for each in constants if _reads(kind, type_of(each))]
             if not mine:
@@ -213,29 +213,29 @@ def _plain(told: Mapping[str, Any], resolver: Any) -> list[_Alternative]:
     return found
 
 
-def _of_type(kind: str, told: Mapping[str, Any], resolver: Any) -> _Alternative:
+def _of_type(kind: str, schema: Mapping[str, Any], resolver: Any) -> _Alternative:
     def node(of: Any) -> _Node:
         return _Node(of, resolver)
 
-    made = _Alternative(kind, excluded=[node(told["not"])] if "not" in told else [])
+    made = _Alternative(kind, excluded=[node(schema["not"])] if "not" in schema else [])
     applying = _KEYWORDS_OF.get("number" if kind == "integer" else kind, ())
-    made.words = {word: told[word] for word in applying if word in told and word not in _OF_SCHEMAS}
+    made.words = {word: schema[word] for word in applying if word in schema and word not in _OF_SCHEMAS}
     if kind == "object":
-        made.required = frozenset(told.get("required", ()))
-        made.properties = {name: node(each) for name, each in told.get("properties", {}).items()}
-        made.patterns = {name: node(each) for name, each in told.get("patternProperties", {}).items()}
-        made.others = _declared(node(told.get("additionalProperties", True)))
+        made.required = frozenset(schema.get("required", ()))
+        made.properties = {name: node(each) for name, each in schema.get("properties", {}).items()}
+        made.patterns = {name: node(each) for name, each in schema.get("patternProperties", {}).items()}
+        made.others = _declared(node(schema.get("additionalProperties", True)))
     elif kind == "array":
-        items, prefix = told.get("items", True), told.get("prefixItems", [])
+        items, prefix = schema.get("items", True), schema.get("prefixItems", [])
         if isinstance(items, list):
-            items, prefix = told.get("additionalItems", True), items
+            items, prefix = schema.get("additionalItems", True), items
         made.elements = [node(each) for each in prefix]
         made.more_elements = _declared(node(items))
     return made
 
 
 def _declared(node: _Node) -> _Node | None:
-    return None if node.told is True or node.told == {} else node
+    return None if node.schema is True or node.schema == {} else node
 
 
 def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any], found: dict[Path, Place]) -> None:
@@ -257,22 +257,22 @@ def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any]
 
 def _key(node: _Node) -> Any:
     """Tells nodes apart. A schema's parts live as long as it does."""
-    return tuple(map(_key, node.told)) if isinstance(node.told, tuple) else id(node.told)
+    return tuple(map(_key, node.schema)) if isinstance(node.schema, tuple) else id(node.schema)
 
 
 def _known(node: _Node | None) -> list[_Node]:
-    return [] if node is None or node.told is False else [node]
+    return [] if node is None or node.schema is False else [node]
 
 
 def _has_default(node: _Node) -> bool:
-    return isinstance(node.told, Mapping) and "default" in node.told
+    return isinstance(node.schema, Mapping) and "default" in node.schema
 
 
 def _text(of: _Alternative) -> str:
     if of.constants is not None:
         return f"enum({', '.join(sorted(each.strip(chr(34)) for each in of.constants))})"
     words = ", ".join(f"{word} {of.words[word]}" for word in _SHOWN if word in of.words)
-    closed = "closed " if of.others is not None and of.others.told is False else ""
+    closed = "closed " if of.others is not None and of.others.schema is False else ""
     return f"{closed}{of.type}({words})" if words else f"{closed}{of.type}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_apps.models.samples import label, reading
+from spark_apps.models.hourly_columns import label, reading
 
 NODE = ("cluster", "endpoint")
 NO_DISK_FILE_SYSTEMS = ("tmpfs", "devtmpfs", "overlay", "squashfs", "iso9660", "ramfs")

@@ -164,11 +164,11 @@ def _clashes(reader: Descriptor, writer: Descriptor, path: Path, seen: Pairs) ->
     seen |= {(reader, writer)}
     for number, field in reader.fields_by_number.items():
         at = (*path, f".{number}")
-        told = writer.fields_by_number.get(number)
-        if field.is_required and (told is None or not told.is_required):
+        written = writer.fields_by_number.get(number)
+        if field.is_required and (written is None or not written.is_required):
             yield at
-        elif told is not None:
-            yield from _field_clashes(field, told, at, seen)
+        elif written is not None:
+            yield from _field_clashes(field, written, at, seen)
     for oneof in reader.oneofs:
         yield from ((*path, f".{number}") for number in _oneof_clashes(oneof, writer))
 

@@ -25,7 +25,7 @@ from spark_apps.models.schema_versions import SURPRISE, Kind, Profile
 
 HEAD = 5
 """Bytes of magic byte and schema id."""
-_MOST_TOLD = 3
+_MOST_TROUBLES = 3
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Registered:
 
     @property
     def name(self) -> str:
-        told = ", ".join(f"{subject} v{version}" for subject, version in self.versions)
-        return f"schema {self.schema_id} ({told})" if told else f"schema {self.schema_id}"
+        registrations = ", ".join(f"{subject} v{version}" for subject, version in self.versions)
+        return f"schema {self.schema_id} ({registrations})" if registrations else f"schema {self.schema_id}"
 
     def of_values_like(self, raw: bytes) -> Schema:
         """The schema of values like this one: of Protobuf, of the message that it names."""
@@ -62,8 +62,8 @@ def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Reg
     by_version = {(row["cluster"], row["subject"], row["version"]): row for row in rows}
     versions: dict[tuple[str, int], set[tuple[str, int]]] = {}
     for row in rows:
-        told = {(row["subject"], row["version"])} if row["subject"] is not None else set()
-        versions.setdefault((row["cluster"], row["schema_id"]), set()).update(told)
+        registrations = {(row["subject"], row["version"])} if row["subject"] is not None else set()
+        versions.setdefault((row["cluster"], row["schema_id"]), set()).update(registrations)
     found: dict[str, dict[int, Registered]] = {}
     for row in rows:
         cluster, schema_id = row["cluster"], row["schema_id"]
@@ -142,9 +142,9 @@ class RegisteredReport:
     @property
     def uncompared(self) -> str | None:
         """Why not all could be compared."""
-        told = list(self._troubles.values())
-        more = f"; and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        return "; ".join(told[:_MOST_TOLD]) + more if told else None
+        troubles = list(self._troubles.values())
+        more = f"; and {len(troubles) - _MOST_TROUBLES} more" if len(troubles) > _MOST_TROUBLES else ""
+        return "; ".join(troubles[:_MOST_TROUBLES]) + more if troubles else None
 
     @cached_property
     def current(self) -> int:

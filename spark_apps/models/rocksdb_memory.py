@@ -16,7 +16,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
-from spark_apps.models.samples import label, sum_unless_unknown
+from spark_apps.models.hourly_columns import label, sum_unless_unknown
 
 APP = ("cluster", "app", "endpoint")
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
@@ -52,7 +52,7 @@ def store_instances(samples: DataFrame, buffers: DataFrame) -> DataFrame:
         .agg(*(f.max(f.when(f.col("metric") == name, f.col("value"))).alias(name) for name in _FIGURES))
     )
     one_moment = Window.partitionBy(*APP, "block_cache_capacity_bytes", "at")
-    told = readings.select(
+    gauges = readings.select(
         "*",
         _looks_shared(one_moment).alias("looks_shared"),
         (f.max("block_cache_usage_bytes").over(one_moment) >= TELLING_BYTES).alias("telling"),
@@ -63,7 +63,7 @@ def store_instances(samples: DataFrame, buffers: DataFrame) -> DataFrame:
     )
     alike = Window.partitionBy(*APP, "block_cache_capacity_bytes")
     newest = Window.partitionBy(*APP)
-    judged = told.select(
+    judged = gauges.select(
         "*",
         f.max("looks_shared").over(alike).alias("shared"),
         f.max("telling").over(alike).alias("was_telling"),

@@ -66,9 +66,9 @@ def changes(old: Schema, new: Schema) -> list[SchemaChange]:
     known = before.keys() | after.keys()
     backward, forward = _at_known(new.clashes(old), known), _at_known(old.clashes(new), known)
     found: list[SchemaChange] = []
-    told: set[Path] = set()
+    reported: set[Path] = set()
     for path in sorted(known, key=lambda path: (len(path), path)):
-        if any(path[:n] in told for n in range(len(path))):
+        if any(path[:n] in reported for n in range(len(path))):
             continue
         was, now = before.get(path), after.get(path)
         breaks = _breaks(backward.get(path), forward.get(path))
@@ -77,7 +77,7 @@ def changes(old: Schema, new: Schema) -> list[SchemaChange]:
         place = now or before[path]
         found.append(SchemaChange(place.path, _name(was, now, breaks), _type(was), _type(now), breaks))
         if was is None or now is None or (was.type != now.type and (path in backward or path in forward)):
-            told.add(path)
+            reported.add(path)
     return found
 
 

@@ -252,9 +252,9 @@ def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
     botocore reads half a JSON document, or somebody else's XML, as an empty answer; neither must pass for no rows.
     """
-    told = answer.get("ResponseMetadata", {})
+    metadata = answer.get("ResponseMetadata", {})
     # Of XML, botocore takes the request's id from the body.
-    is_xml = told.get("RequestId") and "json" not in told.get("HTTPHeaders", {}).get("content-type", "")
+    is_xml = metadata.get("RequestId") and "json" not in metadata.get("HTTPHeaders", {}).get("content-type", "")
     if key not in answer and not is_xml:
         raise MalformedAnswer(f"it holds no {key}")
     return answer.get(key) or []

@@ -213,11 +213,11 @@ class _Reader:
                 place = Place(account, region)
                 desk = desks.setdefault(place, _Desk(place, self.calls_per_second))
                 while some := list(islice(batches, CALLS_AT_ONCE)):
-                    yield from pool.map(lambda batch, desk=desk: self._ask(desk, batch), some)
+                    yield from pool.map(lambda batch, desk=desk: self._get_metric_data(desk, batch), some)
         for place, desk in desks.items():
             yield _cost_row(place, desk)
 
-    def _ask(self, desk: _Desk, batch: list[_Series]) -> pa.RecordBatch:
+    def _get_metric_data(self, desk: _Desk, batch: list[_Series]) -> pa.RecordBatch:
         answers = [_Answer() for _ in batch]
         gap = desk.closed
         for attempt in range(ROUNDS):

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from spark_apps.sources.jmx_catalogue import METRICS, number
-from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 _UPTIME = "uptime_ms"
 _ROOT = r"(?:.+\.)?jvm\."
@@ -62,11 +62,11 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, _sample: int, _samp
 
 def readings_of(gauges: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:
     """Metric, labels and value; the first of those that say the same."""
-    told = set()
+    seen = set()
     for name, gauge in gauges.items():
         for pattern, metric, factor in GAUGES:
             match = pattern.fullmatch(name)
-            if match and (metric, match.groups()) not in told:
-                told.add((metric, match.groups()))
+            if match and (metric, match.groups()) not in seen:
+                seen.add((metric, match.groups()))
                 value = number(gauge.get("value")) if isinstance(gauge, Mapping) else None
                 yield metric, match.groupdict(), None if value is None else value * factor

@@ -30,10 +30,10 @@ from streamwarden.base.config import Config, JmxEndpoint
 from streamwarden.base.hours import HOUR
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
-from spark_apps.sources.columns import batch_of
+from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.jmx_catalogue import METRICS, Role
+from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.jmx_rmi import jmx_rmi
-from spark_apps.sources.jvm_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.planned import read_source
 from spark_apps.sources.targets import Jvms, jvms_of
 

@@ -352,8 +352,8 @@ def _value_of(
     for part in [reading.attribute] if reading.attribute in attributes else reading.attribute.split("."):
         raw = raw.get(part) if isinstance(raw, Mapping) else None
     if reading.label:
-        told = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for an attribute that failed
-        return ({**labels, reading.label: raw}, 1.0) if told else (labels, None)
+        is_text = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for an attribute that failed
+        return ({**labels, reading.label: raw}, 1.0) if is_text else (labels, None)
     if reading.presence:
         return labels, 1.0
     value = number(raw)

@@ -21,7 +21,7 @@ from pyspark.find_spark_home import _find_spark_home
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.runtime.class_archive import java
-from spark_apps.sources.jvm_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE, Refused
+from spark_apps.sources.jmx_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE, Refused
 
 _SCHEME = "rmi://"
 _HELPER = Path(__file__).with_name("JmxRmi.java")
@@ -108,6 +108,6 @@ class _JmxRmi(httpx.AsyncBaseTransport):
 
 def _credentials(request: httpx.Request) -> tuple[str | None, str | None]:
     """Out of the header that httpx has made of them."""
-    _, _, told = request.headers.get("Authorization", "").partition(" ")
-    user, found, password = b64decode(told).decode().partition(":")
+    _, _, encoded = request.headers.get("Authorization", "").partition(" ")
+    user, found, password = b64decode(encoded).decode().partition(":")
     return (user, password) if found else (None, None)

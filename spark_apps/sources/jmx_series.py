@@ -198,7 +198,7 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
     return Names(
         tuple(families),
         {name: tuple(of_name) for name, of_name in meanings.items()},
-        {name: re.compile("|".join(dict.fromkeys(told)) if all(told) else "") for name, told in hints.items()},
+        {name: re.compile("|".join(dict.fromkeys(words)) if all(words) else "") for name, words in hints.items()},
     )
 
 
@@ -256,8 +256,8 @@ def _names_by_rules(name: str, attribute: str) -> Iterator[tuple[str, dict[str, 
 @lru_cache(maxsize=2**17)
 def _meant(names: Names, name: str, labels: Labels) -> tuple[tuple[int, str, Labels], ...]:
     """Index of the family, attribute, labels of the bean. Kept: all brokers of a cluster have the same series."""
-    told, same_bean = dict(labels), tuple(pair for pair in labels if pair[0] != "quantile")
-    return tuple((m.family, m.attribute, same_bean) for m in names.meanings[name] if m.holds(told))
+    by_name, same_bean = dict(labels), tuple(pair for pair in labels if pair[0] != "quantile")
+    return tuple((m.family, m.attribute, same_bean) for m in names.meanings[name] if m.holds(by_name))
 
 
 def _safe(name: str) -> str:
@@ -272,13 +272,13 @@ def readings_of(
     for name, of_series, value in found:
         for family_index, attribute, same_bean in _meant(names, name, of_series):
             beans[family_index].setdefault(same_bean, {})[attribute] = value
-    told: dict[str, Dialect] = {}
+    dialect_of: dict[str, Dialect] = {}
     seen: set[tuple[str, Labels]] = set()
     for dialect in DIALECTS:
         for family, of_family in zip(names.families, beans, strict=True):
             if family.dialect == dialect and of_family:
                 for metric, labels, total in sums_of(family.bean, ((dict(k), a) for k, a in of_family.items())):
                     series = (metric, tuple(labels.items()))
-                    if told.setdefault(metric, dialect) == dialect and series not in seen:
+                    if dialect_of.setdefault(metric, dialect) == dialect and series not in seen:
                         seen.add(series)
                         yield metric, labels, total

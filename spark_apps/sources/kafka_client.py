@@ -138,12 +138,12 @@ def list_offsets(
     the partitions that the cluster's metadata no longer lists with a leader; an election may be over by then.
     """
     isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
-    answers = _ask(connection, asked, isolation)
+    answers = _list_offsets(connection, asked, isolation)
     failed = [key for key, answer in answers.items() if isinstance(answer, BaseException)]
     if not failed or (connection.complaints and all(isinstance(a, BaseException) for a in answers.values())):
         return answers
     led = {(topic, partition) for topic, partition, leader in led_partitions(connection.metadata()) if leader >= 0}
-    return answers | _ask(connection, {key: asked[key] for key in failed if key in led}, isolation)
+    return answers | _list_offsets(connection, {key: asked[key] for key in failed if key in led}, isolation)
 
 
 def offsets_of_all(
@@ -187,7 +187,7 @@ def led_partitions(metadata: ClusterMetadata) -> Iterator[tuple[str, int, int]]:
             yield str(topic.topic), partition.id, partition.leader
 
 
-def _ask(
+def _list_offsets(
     connection: Connection, asked: Mapping[tuple[str, int], OffsetSpec], isolation: IsolationLevel
 ) -> dict[tuple[str, int], Answer | BaseException]:
     keys = sorted(asked)

@@ -116,15 +116,15 @@ def ask_groups(
     queue = [groups[i : i + _GROUPS_AT_ONCE] for i in range(0, len(groups), _GROUPS_AT_ONCE)]
     while queue:
         some = queue.pop(0)
-        told = _in_child(partial(_ask, cluster, some, ask, read))
-        if told is None and len(some) > 1 and time.monotonic() < deadline:
+        answered = _in_child(partial(_ask_groups, cluster, some, ask, read))
+        if answered is None and len(some) > 1 and time.monotonic() < deadline:
             queue += [some[: len(some) // 2], some[len(some) // 2 :]]
             continue
-        if told is None:
-            told = {group: _Refusal(_DIED, may_pass=group not in died) for group in some}
+        if answered is None:
+            answered = {group: _Refusal(_DIED, may_pass=group not in died) for group in some}
             died.update(some)
-        refused = {group: answer for group, answer in told.items() if isinstance(answer, _Refusal)}
-        answers |= {group: answer for group, answer in told.items() if group not in refused}
+        refused = {group: answer for group, answer in answered.items() if isinstance(answer, _Refusal)}
+        answers |= {group: answer for group, answer in answered.items() if group not in refused}
         again = [group for group, refusal in refused.items() if refusal.may_pass]
         if again and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
@@ -133,15 +133,15 @@ def ask_groups(
     return answers, {group: gap for group, gap in gaps.items() if group not in answers}
 
 
-def _ask(cluster: str, groups: list[str], ask: Ask, read: Read) -> dict[str, Any]:
+def _ask_groups(cluster: str, groups: list[str], ask: Ask, read: Read) -> dict[str, Any]:
     connection = Connection(cluster_named(cluster))
-    told: dict[str, Any] = {}
+    answered: dict[str, Any] = {}
     for group, future in ask(connection, groups).items():
         try:
-            told[group] = read(future.result())
+            answered[group] = read(future.result())
         except KafkaException as error:
-            told[group] = _Refusal(connection.gap(error), _may_pass(error))
-    return told
+            answered[group] = _Refusal(connection.gap(error), _may_pass(error))
+    return answered
 
 
 def _may_pass(error: KafkaError | KafkaException) -> bool:

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError as PythonKafkaError
 
-from spark_apps.sources.columns import batch_of
+from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, Connection
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
@@ -62,14 +62,14 @@ class LogDirsReader(ClusterReader):
         for log_dir in answer["log_dirs"]:
             yield from self._log_dir(known | {"log_dir": log_dir["log_dir"]}, log_dir)
 
-    def _log_dir(self, known: dict[str, Any], told: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        if told["error_code"]:
-            gap = f"refused: log dir {told['log_dir']} is offline (Kafka's error {told['error_code']})."
+    def _log_dir(self, known: dict[str, Any], answer: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        if answer["error_code"]:
+            gap = f"refused: log dir {answer['log_dir']} is offline (Kafka's error {answer['error_code']})."
             yield from self.batches([known | {"kind": "log_dir", "gap": gap}])
             return
-        sizes = {f"{kind}_bytes": _known(told.get(f"{kind}_bytes")) for kind in ("total", "usable")}
+        sizes = {f"{kind}_bytes": _known(answer.get(f"{kind}_bytes")) for kind in ("total", "usable")}
         yield from self.batches([known | {"kind": "log_dir"} | sizes])
-        replicas = [(topic["name"], p) for topic in told["topics"] for p in topic["partitions"]]
+        replicas = [(topic["name"], p) for topic in answer["topics"] for p in topic["partitions"]]
         columns = {
             "topic": [topic for topic, _ in replicas],
             "partition": [p["partition_index"] for _, p in replicas],

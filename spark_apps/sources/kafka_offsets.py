@@ -21,7 +21,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
-from spark_apps.sources.columns import batch_of
+from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
     Answer,
@@ -105,8 +105,8 @@ class OffsetsReader(ClusterReader):
             led = [key for key in led if isinstance(answer.get(key), Answer)]  # a silent leader is waited for once
         gaps = []
         for key, leader in leaders.items():
-            told = [answer.get(key) for answer in answers]
-            failed = next((answer for answer in told if isinstance(answer, BaseException)), None)
+            of_key = [answer.get(key) for answer in answers]
+            failed = next((answer for answer in of_key if isinstance(answer, BaseException)), None)
             if leader < 0 or failed is not None:
                 reason = connection.gap(failed) if failed else "refused: the partition has no leader."
                 gap = self.gap_row(name, f"{name} topic {key[0]}-{key[1]}", reason)

@@ -17,8 +17,8 @@ from functools import lru_cache
 
 import httpx
 
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
-from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
 _LARGE_BYTES = 2**18
@@ -67,19 +67,19 @@ def _started_at(
     if started is None:
         return None
     try:
-        told = datetime.fromtimestamp(started, UTC)
+        started_at = datetime.fromtimestamp(started, UTC)
     except (ValueError, OverflowError, OSError):
         return None
     skew = their_now - at if their_now else timedelta()
-    return told - skew if abs(skew) > _SKEW else told
+    return started_at - skew if abs(skew) > _SKEW else started_at
 
 
 def _date_of(response: httpx.Response) -> datetime | None:
     try:
-        told = parsedate_to_datetime(response.headers["Date"])
+        answered_at = parsedate_to_datetime(response.headers["Date"])
     except (KeyError, ValueError):
         return None
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return answered_at if answered_at.tzinfo else answered_at.replace(tzinfo=UTC)
 
 
 def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
@@ -145,4 +145,4 @@ def _parsed(line: str, number: int) -> tuple[Labels, float]:
     if parsed is None or value is None:
         raise Refused(f"line {number} of the answer isn't of Prometheus' exposition format")
     labels = _LABELS.findall(parsed[2] or "")
-    return tuple((key, re.sub(r"\\.", lambda m: _ESCAPED.get(m[0], m[0]), told)) for key, told in labels), value
+    return tuple((key, re.sub(r"\\.", lambda m: _ESCAPED.get(m[0], m[0]), escaped)) for key, escaped in labels), value

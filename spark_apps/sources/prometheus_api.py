@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 from streamwarden.base.hours import HOUR
 
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
-from spark_apps.sources.jvm_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 MOMENTS = 12
 """Gauges are read every five minutes of a whole hour."""

@@ -43,15 +43,15 @@ class Registry:
     """The registry of one cluster. Once it doesn't answer it isn't asked again in this run."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
-        if (told := cluster.schema_registry) is None:
+        if (registry := cluster.schema_registry) is None:
             raise StreamwardenError(f"kafka cluster '{cluster.name}' has no schema_registry in the config.")
-        self.name = f"the schema registry of '{cluster.name}' at {address_of(told.url)}"
+        self.name = f"the schema registry of '{cluster.name}' at {address_of(registry.url)}"
         self._silence: str | None = None
         try:
             self._client = httpx.Client(
-                base_url=told.url,
-                auth=(told.user, told.password or "") if told.user else None,
-                timeout=told.timeout_seconds,
+                base_url=registry.url,
+                auth=(registry.user, registry.password or "") if registry.user else None,
+                timeout=registry.timeout_seconds,
                 headers={"accept": "application/vnd.schemaregistry.v1+json, application/json"},
             )
         except (httpx.InvalidURL, ValueError):

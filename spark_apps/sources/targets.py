@@ -164,5 +164,5 @@ def _endpoint(
 
 
 def _role(keys: Mapping[str, Any]) -> str | None:
-    told = keys.get("role")
-    return told if isinstance(told, str) else None
+    role = keys.get("role")
+    return role if isinstance(role, str) else None

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from spark_apps.apps.consumer_groups.inventory import groups_of
 from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, clock, readable, unread_clusters
 from spark_apps.models.consumer_lag import STATUS_WORST_FIRST, lag_seconds, partition_status
-from spark_apps.models.samples import sum_unless_unknown
+from spark_apps.models.hourly_columns import sum_unless_unknown
 
 LOOK_BACK = timedelta(minutes=15)
 """Commits before the hour that are read too: the offsets that the hour began with."""

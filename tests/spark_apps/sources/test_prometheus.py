@@ -25,8 +25,8 @@ from streamwarden.base.hours import start_of_hour
 
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.jmx_catalogue import METRICS
+from spark_apps.sources.jmx_endpoint import Refused
 from spark_apps.sources.jmx_series import names_of, readings_of
-from spark_apps.sources.jvm_endpoint import Refused
 from spark_apps.sources.prometheus import _started_at, series_of
 from tests.spark_apps.sources.agents import PAGE, Agents, running_agents
 from tests.spark_apps.sources.jmx_exporter import KAFKA_RULES, WITHOUT_RULES, in_jvms_started_here

@@ -97,8 +97,8 @@ async def request(
 ) -> httpx.Response:
     """The whole answer with status 200, or Refused with the reason in plain words; TimeoutError after its time-out."""
     try:
-        told, auth = _with_credentials(endpoint)
-        url = httpx.URL(told)
+        address, auth = _with_credentials(endpoint)
+        url = httpx.URL(address)
         url = url.copy_with(path=url.path.rstrip("/") + path) if path else url
         async with asyncio.timeout(endpoint.timeout_seconds):
             response = await client.request(method, url, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
@@ -124,6 +124,8 @@ def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
         for e in config.jmx:
             if (e.cluster, e.role, name_of(e)) == (endpoint.cluster, endpoint.role, endpoint.address):
                 return e.url, (e.user, e.password or "") if e.user is not None else None
-    elif int(number) < len(sections := getattr(config, section)) and "user" in (told := sections[int(number)].defaults):
-        return endpoint.url, (str(told["user"]), str(told.get("password", "")))
+    elif int(number) < len(sections := getattr(config, section)) and "user" in (
+        defaults := sections[int(number)].defaults
+    ):
+        return endpoint.url, (str(defaults["user"]), str(defaults.get("password", "")))
     raise Refused("its credentials aren't in the config of the Spark worker")
