@@ -1,19 +1,21 @@
 """Avro schemas: which values of one schema a reader with another can't resolve, by the rules of the specification.
 
-A reader's field that the writer lacks needs a default; numbers and strings are promoted; enums need the writer's
-symbols or a default of their own; named types match by their unqualified name or a reader's alias; a union is read by
-any branch that can. Beyond the letter of Avro's own checker, decimals of another precision or scale don't match: their
-bytes would be read as another number.
+fastavro parses them and reads values; it compares no schemas, so the rules of resolution stand here. A reader's field
+that the writer lacks needs a default; numbers and strings are promoted; enums need the writer's symbols or a default of
+their own; named types match by their unqualified name or a reader's alias; a union is read by any branch that can.
+Beyond the letter of Avro's own checker, decimals of another precision or scale don't match: their bytes would be read
+as another number.
 """
 
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
+
+from fastavro import schemaless_reader
+from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path
 from spark_apps.models.schema_changes import Clashes, NotComparable, Place
@@ -26,47 +28,63 @@ _READ_AS = {
     "bytes": {"string"},
 }
 """What a writer's primitive type is promoted to."""
-_PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+Pairs = frozenset[tuple[str, str]]
+"""Records of reader and writer that are being compared; one within itself clashes only where it does so anyway."""
 
 
-@dataclass(eq=False)
-class _Field:
-    name: str
-    aliases: frozenset[str]
-    has_default: bool
-    type: _Type
+class _Type(NamedTuple):
+    """A parsed schema (a name, a union's list, or keys and values), and the named types that it may refer to."""
 
+    schema: Any
+    named: Mapping[str, Any]
 
-@dataclass(eq=False)
-class _Type:
-    """A node of a schema; a named type stands in it as one object, also where it contains itself."""
-
-    kind: str
-    name: str = ""
-    aliases: frozenset[str] = frozenset()
-    logical: str = ""
-    size: int = 0
-    symbols: tuple[str, ...] = ()
-    has_default: bool = False
-    fields: list[_Field] = field(default_factory=list)
-    parts: list[_Type] = field(default_factory=list)
-    """Branches of a union; the one type of an array's elements or a map's values."""
+    def of(self, schema: Any) -> _Type:
+        """A type that stands within this one; a name is followed."""
+        return _Type(self.named.get(schema, {"type": schema}) if isinstance(schema, str) else schema, self.named)
 
     @property
-    def short_name(self) -> str:
-        return self.name.rpartition(".")[2]
+    def kind(self) -> str:
+        if isinstance(self.schema, list):
+            return "union"
+        kind: str = self.schema["type"]
+        return "record" if kind == "error" else kind
+
+    @property
+    def name(self) -> str:
+        return "" if isinstance(self.schema, list) else str(self.schema.get("name", ""))
+
+    @property
+    def aliases(self) -> set[str]:
+        namespace = self.name.rpartition(".")[0]
+        aliases = self.schema.get("aliases", ())
+        return {alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in aliases}
+
+    @property
+    def logical(self) -> str:
+        name = str(self.schema.get("logicalType", ""))
+        return f"decimal({self.schema.get('precision')},{self.schema.get('scale', 0)})" if name == "decimal" else name
+
+    @property
+    def branches(self) -> list[_Type]:
+        """Of a union; of another type the type itself."""
+        return [self.of(branch) for branch in self.schema] if isinstance(self.schema, list) else [self]
+
+    @property
+    def inner(self) -> _Type:
+        """Of an array's elements or a map's values."""
+        return self.of(self.schema["items" if self.kind == "array" else "values"])
 
     @property
     def text(self) -> str:
         match self.kind:
             case "enum":
-                return f"enum({', '.join(self.symbols)})"
+                return f"enum({', '.join(self.schema['symbols'])})"
             case "fixed":
-                return f"fixed {self.name}({self.size})" if not self.logical else self.logical
+                return self.logical or f"fixed {self.name}({self.schema['size']})"
             case "record":
                 return f"record {self.name}"
             case "union":
-                return "|".join(part.text for part in self.parts if part.kind != "null") or "null"
+                return "|".join(branch.text for branch in self.branches if branch.kind != "null") or "null"
         return self.logical or self.kind
 
 
@@ -75,197 +93,107 @@ class AvroSchema:
 
     def __init__(self, definition: str, imports: Mapping[str, str]) -> None:
         try:
-            self.root = _Parser(imports).type(_loaded(definition), "")
+            named: dict[str, Any] = {}
+            self.schema = _parsed(definition, imports, named)
+            self.root = _Type(None, named).of(self.schema)
             self._places: dict[Path, Place] = {}
             _describe(self.root, (), optional=False, within=(), found=self._places)
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        except (SchemaParseException, LookupError, TypeError, ValueError, AttributeError, RecursionError):
             raise NotComparable("isn't an Avro schema") from None
 
     def places(self) -> dict[Path, Place]:
-        """What stands at each path; a type within itself is told once."""
+        """What stands at each path; a type within itself stands there once."""
         return self._places
 
     def decoded(self, payload: bytes) -> Any:
         """The value behind the frame."""
-        return _decoded(self.root, BytesIO(payload))
+        return schemaless_reader(BytesIO(payload), self.schema, None)
 
     def clashes(self, writer: AvroSchema) -> Clashes:
         """Paths at which a reader with this schema can't read all values of the writer's."""
-        return dict.fromkeys(_clashes(self.root, writer.root, (), set()), False)
+        return dict.fromkeys(_clashes(self.root, writer.root, (), frozenset()), False)
 
 
-class _Parser:
-    """Makes types of JSON; keeps the named ones."""
-
-    def __init__(self, imports: Mapping[str, str]) -> None:
-        self.imports = imports
-        self.named: dict[str, _Type] = {}
-
-    def type(self, told: Any, namespace: str) -> _Type:
-        if isinstance(told, list):
-            return _Type("union", parts=[self.type(branch, namespace) for branch in told])
-        if isinstance(told, str):
-            return _Type(told) if told in _PRIMITIVES else self._of_name(told, namespace)
-        kind = told["type"]
-        if not isinstance(kind, str) or kind not in (*_PRIMITIVES, "record", "error", "enum", "fixed", "array", "map"):
-            return self.type(kind, namespace)
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._named(told, "record" if kind == "error" else kind, namespace)
-        made = _Type(kind, logical=_logical(told))
-        if kind in ("array", "map"):
-            made.parts = [self.type(told["items" if kind == "array" else "values"], namespace)]
-        return made
-
-    def _of_name(self, name: str, namespace: str) -> _Type:
-        full = _full(name, namespace)
-        for known in (full, name):
-            if known in self.named:
-                return self.named[known]
-            if known in self.imports:
-                self.type(_loaded(self.imports[known]), "")
-                if known in self.named:
-                    return self.named[known]
-        raise NotComparable(f"refers to the type {full}, which isn't known")
-
-    def _named(self, told: Mapping[str, Any], kind: str, namespace: str) -> _Type:
-        name = _full(told["name"], told.get("namespace", namespace))
-        space = name.rpartition(".")[0]
-        made = self.named[name] = _Type(
-            kind,
-            name,
-            frozenset(_full(alias, space) for alias in told.get("aliases", ())),
-            _logical(told),
-            int(told.get("size", 0)),
-            tuple(told.get("symbols", ())),
-            has_default="default" in told,
-        )
-        for each in told.get("fields", ()):
-            aliases = frozenset(each.get("aliases", ()))
-            made.fields.append(_Field(each["name"], aliases, "default" in each, self.type(each["type"], space)))
-        return made
-
-
-def _loaded(definition: str) -> Any:
+def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) -> Any:
+    """The schema, after those that it refers to; what has a name goes into `named`."""
     try:
-        return json.loads(definition)
+        schema = json.loads(definition)
     except ValueError:
-        if definition.strip() in _PRIMITIVES:
-            return definition.strip()
-        raise NotComparable("isn't an Avro schema") from None
+        schema = definition.strip()  # a primitive type may stand without quotes
+    while True:
+        known = dict(named)
+        try:
+            # Java takes 0 as the default of a double; fastavro, where it is strict about defaults, doesn't.
+            parsed = parse_schema(schema, known, _ignore_default_error=True)
+        except UnknownType as unknown:
+            name = unknown.name
+            if not isinstance(name, str):
+                raise
+            if name not in imports:
+                raise NotComparable(f"refers to the type {name}, which isn't known") from None
+            _parsed(imports[name], {other: text for other, text in imports.items() if other != name}, named)
+            if name not in named:
+                raise NotComparable(f"refers to the type {name}, which isn't known") from None
+        else:
+            named.update(known)
+            return parsed
 
 
-def _full(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def _logical(told: Mapping[str, Any]) -> str:
-    name = str(told.get("logicalType", ""))
-    return f"decimal({told.get('precision')},{told.get('scale', 0)})" if name == "decimal" else name
-
-
-def _describe(of: _Type, path: Path, *, optional: bool, within: tuple[_Type, ...], found: dict[Path, Place]) -> None:
-    branches = of.parts if of.kind == "union" else [of]
-    nullable = len(branches) > 1 and any(branch.kind == "null" for branch in branches)
+def _describe(of: _Type, path: Path, *, optional: bool, within: tuple[str, ...], found: dict[Path, Place]) -> None:
+    nullable = len(of.branches) > 1 and any(branch.kind == "null" for branch in of.branches)
     found.setdefault(path, Place(path, of.text, optional=optional, nullable=nullable))
-    for branch in branches:
-        if branch in within:
-            continue
-        for each in branch.fields:
-            inner = (*path, f".{each.name}")
-            _describe(each.type, inner, optional=each.has_default, within=(*within, branch), found=found)
-        if branch.kind in ("array", "map"):
+    for branch in of.branches:
+        if branch.kind == "record" and branch.name not in within:
+            for field in branch.schema["fields"]:
+                at, inside = (*path, f".{field['name']}"), (*within, branch.name)
+                _describe(of.of(field["type"]), at, optional="default" in field, within=inside, found=found)
+        elif branch.kind in ("array", "map"):
             step = ELEMENT if branch.kind == "array" else MAP_KEY
-            _describe(branch.parts[0], (*path, step), optional=False, within=within, found=found)
+            _describe(branch.inner, (*path, step), optional=False, within=within, found=found)
 
 
-def _clashes(reader: _Type, writer: _Type, path: Path, seen: set[tuple[_Type, _Type]]) -> Iterator[Path]:
-    """`seen`: pairs that are being compared; a type within itself clashes only where it does so anyway."""
-    if (reader, writer) in seen:
-        return
-    seen = seen | {(reader, writer)}
+def _clashes(reader: _Type, writer: _Type, path: Path, seen: Pairs) -> Iterator[Path]:
     if writer.kind == "union":
-        for branch in writer.parts:
+        for branch in writer.branches:
             yield from _clashes(reader, branch, path, seen)
     elif reader.kind == "union":
-        tries = [list(_clashes(branch, writer, path, seen)) for branch in reader.parts]
+        tries = [list(_clashes(branch, writer, path, seen)) for branch in reader.branches]
         if all(tries):
-            alike = [i for i, branch in enumerate(reader.parts) if _same_kind(branch, writer)]
+            alike = [i for i, branch in enumerate(reader.branches) if _same_kind(branch, writer)]
             yield from tries[alike[0]] if alike else [path]
     elif not _same_kind(reader, writer):
         if reader.kind not in _READ_AS.get(writer.kind, ()):
             yield path
     elif reader.kind == "record":
-        yield from _record_clashes(reader, writer, path, seen)
+        if (pair := (reader.name, writer.name)) not in seen:
+            yield from _record_clashes(reader, writer, path, seen | {pair})
     elif reader.kind in ("array", "map"):
-        step = ELEMENT if reader.kind == "array" else MAP_KEY
-        yield from _clashes(reader.parts[0], writer.parts[0], (*path, step), seen)
+        yield from _clashes(reader.inner, writer.inner, (*path, ELEMENT if reader.kind == "array" else MAP_KEY), seen)
     elif (
-        (reader.kind == "enum" and not reader.has_default and not set(writer.symbols) <= set(reader.symbols))
-        or reader.size != writer.size
+        (reader.kind == "enum" and not _reads_symbols(reader.schema, writer.schema))
+        or reader.schema.get("size") != writer.schema.get("size")
         or (reader.logical != writer.logical and reader.logical[:8] == writer.logical[:8] == "decimal(")
     ):
         yield path
 
 
+def _reads_symbols(reader: Mapping[str, Any], writer: Mapping[str, Any]) -> bool:
+    return "default" in reader or set(writer["symbols"]) <= set(reader["symbols"])
+
+
 def _same_kind(reader: _Type, writer: _Type) -> bool:
     if reader.kind != writer.kind:
         return False
-    return not writer.name or reader.short_name == writer.short_name or writer.name in reader.aliases
+    is_its_name = reader.name.rpartition(".")[2] == writer.name.rpartition(".")[2]
+    return not writer.name or is_its_name or writer.name in reader.aliases
 
 
-def _record_clashes(reader: _Type, writer: _Type, path: Path, seen: set[tuple[_Type, _Type]]) -> Iterator[Path]:
-    written = {each.name: each for each in writer.fields}
-    for each in reader.fields:
-        inner = (*path, f".{each.name}")
-        told = next((written[name] for name in (each.name, *sorted(each.aliases)) if name in written), None)
-        if told is not None:
-            yield from _clashes(each.type, told.type, inner, seen)
-        elif not each.has_default:
-            yield inner
-
-
-def _decoded(of: _Type, data: BytesIO) -> Any:
-    match of.kind:
-        case "null":
-            return None
-        case "boolean":
-            return data.read(1) == b"\1"
-        case "int" | "long":
-            return _long(data)
-        case "float":
-            return struct.unpack("<f", data.read(4))[0]
-        case "double":
-            return struct.unpack("<d", data.read(8))[0]
-        case "string":
-            return data.read(_long(data)).decode()
-        case "bytes":
-            return data.read(_long(data)).decode("latin-1")
-        case "fixed":
-            return data.read(of.size).decode("latin-1")
-        case "enum":
-            return of.symbols[_long(data)]
-        case "union":
-            return _decoded(of.parts[_long(data)], data)
-        case "array":
-            return [_decoded(of.parts[0], data) for _ in _items(data)]
-        case "map":
-            return {data.read(_long(data)).decode(): _decoded(of.parts[0], data) for _ in _items(data)}
-    return {each.name: _decoded(each.type, data) for each in of.fields}
-
-
-def _long(data: BytesIO) -> int:
-    value = shift = 0
-    while True:
-        (byte,) = data.read(1)
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if not byte & 0x80:
-            return (value >> 1) ^ -(value & 1)
-
-
-def _items(data: BytesIO) -> Iterator[int]:
-    """Once for each item of the blocks of an array or map."""
-    while count := _long(data):
-        if count < 0:  # then the block's size in bytes follows
-            _long(data)
-        yield from range(abs(count))
+def _record_clashes(reader: _Type, writer: _Type, path: Path, seen: Pairs) -> Iterator[Path]:
+    written = {field["name"]: field for field in writer.schema["fields"]}
+    for field in reader.schema["fields"]:
+        at, names = (*path, f".{field['name']}"), (field["name"], *sorted(field.get("aliases", ())))
+        from_writer = next((written[name] for name in names if name in written), None)
+        if from_writer is not None:
+            yield from _clashes(reader.of(field["type"]), writer.of(from_writer["type"]), at, seen)
+        elif "default" not in field:
+            yield at

@@ -155,7 +155,7 @@ class Report:
 
 def shown(value: Any) -> str:
     """A value as an example that may be seen."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
     return text.encode(errors="replace").decode()[:80]
 
 
@@ -166,10 +166,15 @@ def masked(value: Any) -> str:
         return "true or false"
     if isinstance(value, dict | list):
         return f"{type_of(value)} of {len(value)}"
-    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f'"{value}"'
+    text = json.dumps(value, ensure_ascii=False, default=_plain) if not isinstance(value, str) else f'"{value}"'
     if value is None:
         return "null"
     return "".join("9" if c.isdigit() else "x" if c.isalpha() else c if c.isprintable() else "·" for c in text)[:40]
+
+
+def _plain(value: Any) -> str:
+    """What JSON has no type for: bytes, and the times and decimals of Avro."""
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def _share(part: Any, whole: Any) -> float | None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from io import BytesIO
 from typing import Any
+
+import fastavro
 
 from spark_apps.models.registered_schemas import RegisteredReport, message_indexes, registered_schemas
 from spark_apps.models.schema_report import Exemplar
@@ -102,6 +107,26 @@ def test_examples_of_avro_are_decoded_and_masked() -> None:
     assert hidden["old_example"] == '"xx"'
     [broken] = report([framed(1, b"\2")] * 50 + [framed(2)] * 50, [old, new]).change_rows()
     assert broken["old_example"] is None
+
+
+def test_examples_of_avro_s_logical_types_read_as_what_they_mean() -> None:
+    day = {"type": "int", "logicalType": "date"}
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
+    old, new = row(1, "AVRO", order(("day", day), ("price", price), ("raw", "bytes"))), row(2, "AVRO", order())
+    value = {"day": date(2026, 1, 2), "price": Decimal("12.50"), "raw": b"a"}
+    values = [framed(1, avro_bytes(json.loads(old["definition"]), value))] * 50 + [framed(2)] * 50
+    shown, hidden = (
+        {row["path"]: row["old_example"] for row in report(values, [old, new], show_values=show).change_rows()}
+        for show in (True, False)
+    )
+    assert shown == {"$.day": '"2026-01-02"', "$.price": '"12.50"', "$.raw": '"a"'}
+    assert hidden == {"$.day": '"9999-99-99"', "$.price": '"99.99"', "$.raw": '"x"'}
+
+
+def avro_bytes(schema: Any, value: Any) -> bytes:
+    written = BytesIO()
+    fastavro.schemaless_writer(written, schema, value)
+    return written.getvalue()
 
 
 def test_examples_of_protobuf_and_json_schema_are_decoded() -> None:
