@@ -80,9 +80,10 @@ def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, star
 def _publish(
     engine: sa.Engine, app: SparkApp, hour: datetime, stages: dict[str, _Stage], started_at: datetime
 ) -> dict[str, int]:
-    with engine.begin() as connection:
-        for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
+    for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
+        with engine.begin() as connection:  # by itself: to make a partition locks its table for all others
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
+    with engine.begin() as connection:
         coverage = stages["detect.coverage"]
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
         connection.execute(

@@ -11,6 +11,7 @@ begin
     inner join pg_namespace as n on n.oid = c.relnamespace
   loop
     if to_regclass(format('%I.%I', parent.schema_name, parent.relname || to_char(day, '_YYYYMMDD'))) is null then
+      perform pg_advisory_xact_lock(hashtext('ensure_day')); -- two at once would both make it, or wait for each other
       execute format(
         'create table if not exists %I.%I partition of %s for values from (%L) to (%L)',
         parent.schema_name, parent.relname || to_char(day, '_YYYYMMDD'), parent.name,

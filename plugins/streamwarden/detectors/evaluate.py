@@ -160,8 +160,9 @@ def _store(
     seconds: float,
 ) -> None:
     judged_at = datetime.now(UTC)
-    with engine.begin() as connection:
+    with engine.begin() as connection:  # by itself: to make a partition locks its table for all others
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+    with engine.begin() as connection:
         connection.execute(_DETECTOR, _detector_row(detector, judged_at))
         connection.execute(
             _JUDGEMENT,
