@@ -5,9 +5,10 @@ The file goes to `reports.folder`. Mail goes to `reports.mail_to` through Airflo
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from streamwarden.operators import DEFAULT_ARGS
 
 
 @task
@@ -38,12 +39,7 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={
-        "owner": "streamwarden",
-        "retries": 2,
-        "retry_delay": timedelta(minutes=5),
-        "execution_timeout": timedelta(minutes=15),
-    },
+    default_args=DEFAULT_ARGS,
     tags=["streamwarden"],
 ) as dag:
     report("{{ (data_interval_start or dag_run.run_after) | ds }}")

@@ -5,9 +5,10 @@ How long: `warehouse.sample_retention_days` and `warehouse.fact_retention_days` 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from airflow.sdk import DAG, task
+from streamwarden.operators import DEFAULT_ARGS
 
 
 @task(multiple_outputs=False)
@@ -29,12 +30,7 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={
-        "owner": "streamwarden",
-        "retries": 2,
-        "retry_delay": timedelta(minutes=5),
-        "execution_timeout": timedelta(minutes=30),
-    },
+    default_args=DEFAULT_ARGS,
     tags=["streamwarden"],
 ) as dag:
     keep_warehouse()

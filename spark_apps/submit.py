@@ -14,6 +14,7 @@ import sys
 from datetime import UTC, datetime
 from functools import reduce
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -31,7 +32,10 @@ _COVERAGE_SCHEMA = "source string, resource string, status string, reason string
 
 
 def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> dict[str, int]:
-    """Runs one app for one hour; returns rows by table. A failure is recorded in detect.load and raised again."""
+    """Runs one app for one hour; returns rows by table. A failure is recorded in detect.load and raised again.
+
+    Several may run at the same time in threads of one session.
+    """
     started_at = datetime.now(UTC)
     warehouse = open_warehouse(config)
     module = importlib.import_module(f"spark_apps.apps.{name}")
@@ -42,12 +46,13 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
             for source, frame in module.extract(spark, hour, config).items()
         }
         frames = module.transform(sources, hour, config)
-        return replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources), started_at)
+        rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources), started_at)
     except Exception as error:
         record_failure(warehouse, name, hour, one_line(error), started_at)
         raise
-    finally:
-        spark.catalog.clearCache()
+    for frame in sources.values():
+        frame.unpersist()
+    return rows
 
 
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
@@ -69,6 +74,8 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
 
 def one_line(error: BaseException) -> str:
     """The reason of a failure, without the stack: the last line that a person can use."""
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return "Spark's JVM is gone: it crashed, or was killed (out of memory?)"
     if isinstance(error, PySparkException):
         lines = [
             line.strip() for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")

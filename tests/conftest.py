@@ -148,6 +148,14 @@ def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the 
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def _no_frames_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test's apps kept in the session is dropped after it."""
+    yield
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("spark").catalog.clearCache()
+
+
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]  # imported when asked for
     """A real Kafka broker with Jolokia (`bootstrap_servers`, `jolokia_url`, `pid`); take topic names of your own."""

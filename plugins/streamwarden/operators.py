@@ -1,15 +1,52 @@
-"""What the DAGs need beyond Airflow's own operators: the hour a run is about, and the wait until it has settled."""
+"""What the DAGs need beyond Airflow's own: tasks' defaults, a run's hour, the wait until it has settled, Spark apps."""
 
 from __future__ import annotations
 
+import os
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
+from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
+from streamwarden.base.paths import PROJECT_ROOT
+
+DEFAULT_ARGS = {
+    "owner": "streamwarden",
+    "retries": 2,
+    "retry_delay": timedelta(seconds=20),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=5),
+    "execution_timeout": timedelta(minutes=30),
+}
+
+# spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow others.
+SPARK_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+
+
+class SparkAppOperator(SparkSubmitOperator):
+    """Runs an app for an hour, where the connection `spark_default` says."""
+
+    def __init__(self, *, app: str, hour: str, **task: Any) -> None:
+        line = APPS[app]
+        super().__init__(
+            task_id=app,
+            doc_md=f"{line.title}.\n\nWrites {', '.join(f'`{table}`' for table in line.writes)}.",
+            conn_id="spark_default",
+            application=str(PROJECT_ROOT / "spark_apps" / "submit.py"),
+            application_args=[app, "--hour", hour],
+            name=f"streamwarden-{app}",
+            env_vars=SPARK_ENVIRONMENT,
+            pool="spark",
+            priority_weight=2 if line.mostly_waits else 1,
+            weight_rule="absolute",
+            **task,
+        )
 
 
 def hour_of(dag_run: Any) -> str:

@@ -1,24 +1,35 @@
-"""The hour in one process: apps, detectors, tickets, in the order their reads and writes ask for. No Airflow needed.
+"""The steps of an hour: prices, detectors, tickets; and the whole hour in one process, with one Spark, without Airflow.
 
-The `hourly` DAG runs the same steps as tasks; what can run at all is decided in `streamwarden.detectors.evaluate`.
+What waits for what stands in `streamwarden.graph`; the `hourly` DAG runs the same steps as tasks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.detectors import Judgement, evaluate, load_detectors
+from streamwarden.detectors import Detector, Judgement, evaluate, load_detectors
+from streamwarden.graph import PRICES, hour_graph
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.store.prices import load_prices
 from streamwarden.tickets import reconcile_and_deliver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MOST_GAPS, MOST_EXAMPLES = 20, 3
 Progress = Callable[[str, str, bool], None]
@@ -31,49 +42,127 @@ class HourRun:
 
     hour: datetime
     rows: dict[str, dict[str, int]] = field(default_factory=dict)
-    failed_apps: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Steps that failed, and why."""
     judgements: list[Judgement] = field(default_factory=list)
     gaps: Sequence[sa.RowMapping] = ()
     """What couldn't be had: app, reason, resources, examples; the most frequent first."""
 
     @property
     def ok(self) -> bool:
-        """Whether every app loaded and every detector judged."""
-        return not self.failed_apps and all(judgement.status == "judged" for judgement in self.judgements)
+        """Whether every step went well and every detector judged."""
+        return not self.failed and all(judgement.status == "judged" for judgement in self.judgements)
+
+
+def judge(
+    warehouse: sa.Engine, detectors: Iterable[Detector], hour: datetime, config: Config, progress: Progress
+) -> list[Judgement]:
+    """Judges with one detector after the other. One that fails, or is blocked, doesn't stop those after it."""
+    judgements = []
+    for detector in detectors:
+        try:
+            judgement = evaluate(warehouse, detector, hour, config)
+        except sa.exc.SQLAlchemyError as error:  # what is wrong with a detector's own SQL has been noted as `failed`
+            judgement = Judgement(detector.id, "failed", one_line(error))
+        counts = f"{judgement.alarms} alarm, {judgement.oks} ok, {judgement.skips} skip"
+        said = counts if judgement.status == "judged" else f"{judgement.status}: {judgement.reason}"
+        progress(f"judge {detector.id}", said, judgement.status == "judged")
+        judgements.append(judgement)
+    return judgements
+
+
+def one_line(error: Exception) -> str:
+    """The reason of a failure, in one line."""
+    if isinstance(error, StreamwardenError):
+        return str(error)
+    lines = str(getattr(error, "orig", error)).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress) -> HourRun:
-    """Gathers, judges and files one hour. A failed app blocks only the detectors that read its tables."""
+    """Gathers, judges and files one hour; steps that don't wait for each other run at the same time.
+
+    A failed app blocks only the detectors that read its tables; whatever fails, tickets are brought in line.
+    """
     warehouse = migrated_warehouse(config)
-    load_prices(warehouse, config)
     detectors = load_detectors(config=config)  # a slip in a header is told before Spark starts
     run = HourRun(hour)
-    _gather(config, hour, apps, run, progress)
+
+    def do(step: str) -> None:
+        kind, _, name = step.partition(".")
+        try:
+            if step == f"gather.{PRICES}":
+                progress("gather prices", f"{len(load_prices(warehouse, config))} regions", True)
+            elif kind == "gather":
+                run.rows[name] = spark.run_app(name, hour, config)
+                progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
+            elif kind == "judge":
+                of_subject = [detector for detector in detectors.values() if detector.subject == name]
+                run.judgements.extend(judge(warehouse, of_subject, hour, config, progress))
+            else:
+                progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)
+        except Exception as error:
+            run.failed[step] = one_line(error)
+            progress(step.replace(".", " "), run.failed[step], False)
+
+    with _Spark() as spark:
+        _follow(hour_graph(detectors.values(), apps or APPS), do)
     run.gaps = _gaps(warehouse, hour)
-    for detector in detectors.values():
-        judgement = evaluate(warehouse, detector, hour, config)
-        run.judgements.append(judgement)
-        counts = f"{judgement.alarms} alarm, {judgement.oks} ok, {judgement.skips} skip"
-        progress(f"judge {detector.id}", judgement.reason or counts, judgement.status == "judged")
-    progress("tickets", str(reconcile_and_deliver(warehouse, config, detectors)), True)
     return run
 
 
-def _gather(config: Config, hour: datetime, apps: list[str], run: HourRun, progress: Progress) -> None:
-    from spark_apps.runtime.session import start_session  # pyspark: only where a job runs
-    from spark_apps.submit import one_line, run_app
-
-    spark = start_session("hour", master=os.environ.get("STREAMWARDEN_SPARK_MASTER", "local[2]"))
+def _follow(graph: Mapping[str, set[str]], do: Callable[[str], None]) -> None:
+    """Does each step as soon as all that it waits for is done."""
+    order = TopologicalSorter(graph)
+    order.prepare()
+    pool = ThreadPoolExecutor(len(graph))
+    steps: dict[Future[None], str] = {}
     try:
-        for name in apps or APPS:
-            try:
-                run.rows[name] = run_app(spark, name, hour, config)
-                progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
-            except Exception as error:
-                run.failed_apps[name] = one_line(error)
-                progress(f"gather {name}", run.failed_apps[name], False)
+        while order.is_active():
+            steps |= {pool.submit(do, step): step for step in order.get_ready()}
+            for ended in wait(steps, return_when=FIRST_COMPLETED).done:
+                ended.result()
+                order.done(steps.pop(ended))
     finally:
-        spark.stop()
+        pool.shutdown(wait=False, cancel_futures=True)  # interrupted: what runs ends when Spark does
+
+
+class _Spark:
+    """One session for all apps of an hour; it starts when the first app asks for it."""
+
+    def __init__(self) -> None:
+        self._starts = threading.Lock()
+
+    def __enter__(self) -> _Spark:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "_session" in vars(self):
+            with suppress(Exception):  # nothing is left to stop of a JVM that is gone
+                self._session.stop()
+
+    def run_app(self, name: str, hour: datetime, config: Config) -> dict[str, int]:
+        """Rows by table.
+
+        Raises:
+            StreamwardenError: the app failed, or its JVM is gone; one line.
+        """
+        from spark_apps import submit  # pyspark: only where a job runs
+
+        try:
+            with self._starts:
+                session = self._session
+            return submit.run_app(session, name, hour, config)
+        except Exception as error:
+            raise StreamwardenError(submit.one_line(error)) from error
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        from spark_apps.runtime.session import start_session
+
+        # Tasks that wait for the next sample must not hold a core: slots for those of every app.
+        slots = len(APPS) * (os.cpu_count() or 1)
+        return start_session("hour", master=os.environ.get("STREAMWARDEN_SPARK_MASTER", f"local[{slots}]"))
 
 
 def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[sa.RowMapping]:

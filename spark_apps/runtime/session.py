@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from pyspark.sql import SparkSession
@@ -11,7 +12,10 @@ from spark_apps.runtime.class_archive import driver_java_options
 
 
 def start_session(name: str, *, master: str | None = None) -> SparkSession:
-    """A session with our settings. Under spark-submit the master is the submitter's; pass one to run without."""
+    """A session with our settings. Under spark-submit the master is the submitter's; pass one to run without.
+
+    `local[8]` on two cores: eight tasks at a time, for apps that mostly wait, but work is cut for two.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
@@ -27,8 +31,12 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
     )
     if master:
         builder = builder.master(master)
+    if slots := re.fullmatch(r"local\[(\d+)\]", master or ""):
+        builder = builder.config("spark.default.parallelism", min(int(slots[1]), os.cpu_count() or 1))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    # When the JVM dies, the call that waits for it says so; this connection would add a traceback.
+    spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
     if (spark.sparkContext.master or "").startswith("local"):
         # Planning each stage anew costs more than it saves where a partition for each core is all there is.

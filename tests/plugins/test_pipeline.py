@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from streamwarden import pipeline
-from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
+from streamwarden.detectors import load_detectors
 from typer.testing import CliRunner
 
 HOUR = datetime(2026, 11, 19, 8, tzinfo=UTC)
@@ -27,7 +30,7 @@ def test_a_run_ends_with_what_could_not_be_had(
 ) -> None:
     (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
-    monkeypatch.setattr(pipeline, "_gather", lambda *_: None)
+    monkeypatch.setattr(pipeline._Spark, "run_app", lambda *_: {})
     with warehouse.begin() as connection:
         for source, resource, reason in GAPS:
             connection.execute(
@@ -50,7 +53,7 @@ def test_nothing_begins_while_a_migration_is_due(
 ) -> None:
     (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
-    monkeypatch.setattr(pipeline, "_gather", lambda *_: pytest.fail("it gathered"))
+    monkeypatch.setattr(pipeline._Spark, "run_app", lambda *_: pytest.fail("it gathered"))
     with warehouse.begin() as connection:
         connection.exec_driver_sql("update public.schema_migration set checksum = '' where name = 'views/volumes.sql'")
     with pytest.raises(StreamwardenError, match=r"\(sql/views/volumes\.sql\): run `streamwarden migrate` first"):
@@ -58,3 +61,45 @@ def test_nothing_begins_while_a_migration_is_due(
     with warehouse.connect() as connection:
         known = sa.text("select checksum from public.schema_migration where name = 'views/volumes.sql'")
         assert connection.execute(known).scalar_one() == ""
+
+
+def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_tables(
+    warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=20)
+
+    def run_app(_: object, name: str, hour: datetime, __: Config) -> dict[str, int]:
+        if name in ("brokers", "jvm_apps"):
+            together.wait()  # each waits until the other has begun
+        if name == "state_stores":
+            raise StreamwardenError("out of luck")
+        with warehouse.begin() as connection:
+            connection.execute(
+                sa.text(
+                    "insert into detect.load (hour, app, status, rows, started_at, finished_at)"
+                    " values (:hour, :app, 'loaded', '{}', :hour, :hour)"
+                ),
+                {"hour": hour, "app": name},
+            )
+        return {"a.table": 3}
+
+    monkeypatch.setattr(pipeline._Spark, "run_app", run_app)
+    told: list[tuple[str, str, bool]] = []
+    run = pipeline.run_hour(Config(tickets={"sink": "console"}), HOUR, [], lambda *line: told.append(line))
+    statuses = {judgement.detector: judgement.status for judgement in run.judgements}
+    assert statuses.pop("state_store_schema_drift") == "blocked", run.judgements
+    assert set(statuses.values()) == {"judged"}
+    assert run.failed == {"gather.state_stores": "out of luck"}
+    assert ("gather state_stores", "out of luck", False) in told
+    assert ("gather brokers", "3 rows", True) in told
+    assert told[-1][0] == "tickets" and told[-1][2]
+    assert not run.ok
+
+
+def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine) -> None:
+    good = replace(load_detectors()["controllers_missing"], reads=(), params={}, sql="select 1 where :hour is null")
+    bad = replace(good, id="bad", sql="select 1 / 0, :hour as x")
+    told: list[str] = []
+    judgements = pipeline.judge(warehouse, [bad, good], HOUR, Config(), lambda step, *_: told.append(step))
+    assert judgements[0].status == "failed"
+    assert told == ["judge bad", "judge controllers_missing"]

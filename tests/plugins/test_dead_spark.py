@@ -1,0 +1,79 @@
+"""Spark's JVM dies in the middle of an hour: what was gathered is judged and filed, the rest is told in a line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy as sa
+import yaml
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+HOUR = "2026-11-19T08:00"
+
+
+@pytest.fixture
+def silent_broker() -> Iterator[str]:
+    """Address of a JVM that takes a connection and never answers, so that its app is at work for a minute."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/jolokia"
+
+
+def test_the_hour_goes_on_with_what_was_gathered(
+    tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, silent_broker: str
+) -> None:
+    config = {
+        "tickets": {"sink": "console"},
+        "kafka": [{"name": "c", "bootstrap_servers": "127.0.0.1:1"}],
+        "jmx_files": [],
+        "jmx": [
+            {"cluster": "c", "role": "broker", "protocol": "jolokia", "url": silent_broker, "timeout_seconds": 120}
+        ],
+    }
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(config))
+    run = subprocess.Popen(
+        [
+            Path(sys.executable).with_name("streamwarden"),
+            *("run", "--hour", _this_hour(), "--app", "brokers", "--app", "ebs_volumes"),
+        ],
+        env={**os.environ, CONFIG_ENV: str(tmp_path / "s.yaml"), WAREHOUSE_ENV: warehouse_url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout
+    said = []
+    for line in run.stdout:
+        said.append(line)
+        if "gather ebs_volumes" in line:
+            (java,) = (child for child in psutil.Process(run.pid).children(recursive=True) if child.name() == "java")
+            java.kill()
+            break
+    rest, errors = run.communicate(timeout=120)
+    output = "".join(said) + rest
+    assert run.returncode == 1
+    assert "Traceback" not in output + errors
+    assert "Spark's JVM is gone" in next(line for line in output.splitlines() if "fail  gather brokers" in line)
+    assert "done  judge ebs_volume_starving" in output
+    assert "done  tickets" in output
+    assert errors.strip().splitlines()[-1].startswith("streamwarden: the hour is incomplete")
+    with warehouse.connect() as connection:
+        loads = connection.execute(sa.text("select app, status from detect.load")).tuples().all()
+        judged = connection.execute(sa.text("select detector, status from detect.judgement")).tuples().all()
+    assert dict(loads) == {"ebs_volumes": "loaded", "brokers": "failed"}
+    assert dict(judged)["ebs_volume_starving"] == "judged"
+    assert dict(judged)["controllers_missing"] == "blocked"
+
+
+def _this_hour() -> str:
+    """JVMs know only the present: an earlier hour wouldn't ask them."""
+    from datetime import UTC, datetime
+
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:00}"
