@@ -1,6 +1,8 @@
 """Keeps the warehouse in shape, once a day: partitions made ahead, samples and facts dropped when they are too old.
 
-How long: `warehouse.sample_retention_days` and `warehouse.fact_retention_days` in the config. Tickets stay for good.
+How long: `warehouse.sample_retention_days`, `fact_retention_days` and `retention_days` in the config, counted from each
+table's newest row. Tickets stay for good. It fails where more than a quarter of a table would go at once:
+`streamwarden warehouse housekeeping` says what, and does it with `--yes`.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowFailException
 from streamwarden.operators import DEFAULT_ARGS
 
 
@@ -19,7 +22,10 @@ def keep_warehouse() -> dict[str, int]:
     from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
-    return keep_house(migrated_warehouse(config), config.warehouse)
+    done, left = keep_house(migrated_warehouse(config), config.warehouse)
+    if left:
+        raise AirflowFailException(f"{'; '.join(map(str, left))}: run `streamwarden warehouse housekeeping`.")
+    return done
 
 
 with DAG(

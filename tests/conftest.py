@@ -24,6 +24,8 @@ def migrated_template() -> Iterator[str]:
     """URL of a database that has every migration and view and no rows."""
     with a_database() as url:
         migrate(engine(url))
+        with engine(url).begin() as connection:
+            connection.exec_driver_sql(_ANY_MONTH)
         engine(url).dispose()
         yield url
 
@@ -73,6 +75,16 @@ class SpareWarehouses:
         pool.dispose()
 
 
+# Rows of any month find their place, and no test waits for partitions: `empty_warehouse` is as it is for users.
+_ANY_MONTH = """
+    do $$
+    declare
+      parent regclass;
+    begin
+      for parent in select partrelid from pg_partitioned_table where partrelid::regclass::text !~ '_sample$' loop
+        execute format('create table %%s_any partition of %%s default', parent, parent);
+      end loop;
+    end $$"""
 _END_OTHERS = """
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()"""
@@ -119,6 +131,13 @@ def warehouse_url(spare_warehouses: SpareWarehouses, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(WAREHOUSE_ENV, url)
     yield url
     spare_warehouses.give_back(url)
+
+
+@pytest.fixture
+def empty_warehouse() -> Iterator[sa.Engine]:
+    """Engine on a database without any table."""
+    with a_database() as url:
+        yield engine(url)
 
 
 @pytest.fixture(scope="module")

@@ -1,43 +1,37 @@
--- Makes the partitions of a day (UTC) in every partitioned table; returns how many.
+-- Makes the partitions that a day (UTC) falls into, in every partitioned table; returns how many.
+-- Samples (`…_sample`) have one a day, all else one a month.
 create or replace function public.ensure_day(day date) returns integer language plpgsql as $$
 declare
-  parent record;
+  missing record;
   made integer := 0;
 begin
-  for parent in
-    select c.oid::regclass as name, n.nspname as schema_name, c.relname
+  for missing in
+    select
+      n.nspname as schema_name, c.relname as parent, c.relname || to_char(span.begins, span.suffix) as child,
+      span.begins at time zone 'UTC' as begins, (span.begins + span.length) at time zone 'UTC' as ends
     from pg_partitioned_table as p
     inner join pg_class as c on c.oid = p.partrelid
     inner join pg_namespace as n on n.oid = c.relnamespace
+    cross join lateral (
+      select day::timestamp as begins, '_YYYYMMDD' as suffix, interval '1 day' as length
+      where c.relname like '%\_sample'
+      union all
+      select date_trunc('month', day::timestamp), '_YYYYMM', interval '1 month'
+      where c.relname not like '%\_sample'
+    ) as span
+    where
+      n.nspname in ('inventory', 'metrics', 'detect')
+      and p.partdefid = 0  -- a default partition takes every row
+      and to_regclass(format('%I.%I', n.nspname, c.relname || to_char(span.begins, span.suffix))) is null
+    order by c.oid
   loop
-    if to_regclass(format('%I.%I', parent.schema_name, parent.relname || to_char(day, '_YYYYMMDD'))) is null then
-      perform pg_advisory_xact_lock(hashtext('ensure_day')); -- two at once would both make it, or wait for each other
-      execute format(
-        'create table if not exists %I.%I partition of %s for values from (%L) to (%L)',
-        parent.schema_name, parent.relname || to_char(day, '_YYYYMMDD'), parent.name,
-        day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC'
-      );
-      made := made + 1;
-    end if;
+    perform pg_advisory_xact_lock(hashtext('ensure_day')); -- two at once would both make it, or wait for each other
+    execute format(
+      'create table if not exists %I.%I partition of %I.%I for values from (%L) to (%L)',
+      missing.schema_name, missing.child, missing.schema_name, missing.parent, missing.begins, missing.ends
+    );
+    made := made + 1;
   end loop;
   return made;
-end
-$$;
-
--- Drops the daily partitions of a table before a day (UTC); returns how many.
-create or replace function public.drop_days_before(parent regclass, first_kept date) returns integer language plpgsql as $$
-declare
-  child regclass;
-  dropped integer := 0;
-begin
-  for child in
-    select inhrelid::regclass from pg_inherits
-    where inhparent = parent
-      and to_date(right(inhrelid::regclass::text, 8), 'YYYYMMDD') < first_kept
-  loop
-    execute format('drop table %s', child);
-    dropped := dropped + 1;
-  end loop;
-  return dropped;
 end
 $$;

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
 from streamwarden.base.config import load_config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import out
 
@@ -42,6 +45,27 @@ def psql(context: typer.Context) -> None:
     from streamwarden.base.warehouse import psql_program, warehouse_url
 
     sys.exit(subprocess.call([psql_program(), warehouse_url(load_config()), *context.args]))
+
+
+@app.command()
+def housekeeping(
+    do: Annotated[bool, typer.Option("--do", help="Do it; otherwise only say what it would do.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it also where more than a quarter of a table goes.")] = False,
+) -> None:
+    """Say which partitions are older than their retention, or drop them."""
+    from streamwarden.store.housekeeping import expired, keep_house
+
+    config, warehouse = load_config(), shared.warehouse()
+    if not (do or yes):
+        with warehouse.connect() as connection:
+            for expiry in (found := expired(connection, config.warehouse, datetime.now(UTC))):
+                out.print(f"{expiry}: {'asks for --yes' if expiry.needs_a_yes else 'would go'}", soft_wrap=True)
+        out.print("Nothing was done; --do does it." if found else "Nothing is older than its retention.")
+        return
+    done, left = keep_house(warehouse, config.warehouse, yes=yes)
+    out.print("\n".join(f"{what}: {count}" for what, count in done.items()) or "There was nothing to do.")
+    if left:
+        raise StreamwardenError(f"{'; '.join(map(str, left))}: too much to go without --yes.")
 
 
 @app.command()

@@ -1,78 +1,126 @@
-"""Housekeeping on a real warehouse: partitions ahead, retention by day and by row, nothing younger touched."""
+"""Housekeeping on a real warehouse: partitions ahead, retention by the newest row, never much at once."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
-from streamwarden.base.config import Warehouse
-from streamwarden.store.housekeeping import DAYS_AHEAD, keep_house
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Warehouse
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.cli.main import app
+from streamwarden.store.housekeeping import keep_house
+from streamwarden.store.migrate import migrate
+from typer.testing import CliRunner
 
 NOW = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)
+LATER = NOW + timedelta(days=40)
 SETTINGS = Warehouse(sample_retention_days=35, fact_retention_days=455)
+SAMPLES = "metrics.broker_sample"
+FACTS = "metrics.consumer_group_hourly"
+_INSERT = {
+    SAMPLES: "(hour, cluster, endpoint, metric, labels, at, kind) values (:hour, 'c', 'e', 'm', '{}', :hour, 'gauge')",
+    FACTS: "(hour, cluster, group_id, topics, partitions, lag_unknown_partitions) values (:hour, 'c', 'g', 1, 1, 0)",
+}
 
 
-def _group_hour(connection: sa.Connection, hour: datetime) -> None:
-    connection.execute(
-        sa.text(
-            "insert into metrics.consumer_group_hourly"
-            " (hour, cluster, group_id, topics, partitions, lag_unknown_partitions) values (:hour, 'c', 'g', 1, 1, 0)"
-        ),
-        {"hour": hour},
-    )
+@pytest.fixture
+def house(empty_warehouse: sa.Engine) -> sa.Engine:
+    """As it is for users: without the default partitions of other tests."""
+    migrate(empty_warehouse)
+    return empty_warehouse
 
 
-def _evaluation(connection: sa.Connection, hour: datetime) -> None:
-    connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
-    connection.execute(
-        sa.text(
-            "insert into detect.evaluation"
-            " (hour, detector, fingerprint, resource, identity, status, severity, reason, evidence, judged_at)"
-            " values (:hour, 'd', 'f', 'r', '{}', 'ok', 'info', 'fine', '{}', :hour)"
-        ),
-        {"hour": hour},
-    )
+def _fill(house: sa.Engine, table: str, newest: datetime, days: int, step: int = 1) -> None:
+    with house.begin() as connection:
+        for day in range(0, days, step):
+            hour = (newest - timedelta(days=day)).replace(minute=0)
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+            connection.execute(sa.text(f"insert into {table} {_INSERT[table]}"), {"hour": hour})
 
 
-def _hours(warehouse: sa.Engine, table: str) -> list[datetime]:
-    with warehouse.connect() as connection:
+def _hours(house: sa.Engine, table: str) -> list[datetime]:
+    with house.connect() as connection:
         return list(connection.execute(sa.text(f"select hour from {table} order by 1")).scalars())
 
 
-def _has_partition(warehouse: sa.Engine, name: str) -> bool:
-    with warehouse.connect() as connection:
+def _has_partition(house: sa.Engine, name: str) -> bool:
+    with house.connect() as connection:
         return connection.execute(sa.text("select to_regclass(:name)"), {"name": name}).scalar() is not None
 
 
-def test_partitions_are_made_for_today_and_the_days_ahead(warehouse: sa.Engine) -> None:
-    keep_house(warehouse, SETTINGS, NOW)
-    for days in range(DAYS_AHEAD + 1):
-        assert _has_partition(warehouse, f"metrics.volume_sample_{NOW + timedelta(days=days):%Y%m%d}")
+def test_partitions_are_made_for_today_and_the_days_ahead(house: sa.Engine) -> None:
+    keep_house(house, SETTINGS, datetime(2026, 11, 29, tzinfo=UTC))
+    for day in ("20261129", "20261202"):
+        assert _has_partition(house, f"metrics.volume_sample_{day}")
+    assert _has_partition(house, "metrics.volume_hourly_202611") and _has_partition(
+        house, "metrics.volume_hourly_202612"
+    )
+    assert keep_house(house, SETTINGS, datetime(2026, 11, 29, tzinfo=UTC)) == ({}, [])
 
 
-def test_facts_and_evaluations_older_than_their_retention_go_and_the_rest_stays(warehouse: sa.Engine) -> None:
-    kept, gone = NOW - timedelta(days=455), NOW - timedelta(days=456)
-    kept, gone = (moment.replace(hour=0, minute=0) for moment in (kept, gone))
-    with warehouse.begin() as connection:
-        for hour in (kept, gone):
-            _group_hour(connection, hour)
-            _evaluation(connection, hour)
-    done = keep_house(warehouse, SETTINGS, NOW)
-    assert _hours(warehouse, "metrics.consumer_group_hourly") == [kept]
-    assert _hours(warehouse, "detect.evaluation") == [kept]
-    assert done["metrics.consumer_group_hourly: rows deleted"] == 1
+def test_every_table_of_hours_is_partitioned(house: sa.Engine) -> None:
+    whole = sa.text("""
+        select format('%s.%s', c.relnamespace::regnamespace, c.relname)
+        from pg_class as c inner join pg_attribute as a on c.oid = a.attrelid and a.attname in ('hour', 'at')
+        where c.relkind = 'r' and not c.relispartition
+        and c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect')""")
+    with house.connect() as connection:
+        assert connection.execute(whole).scalars().all() == [], (
+            "add `partition by range (hour)`: retention drops partitions"
+        )
 
 
-def test_samples_go_earlier_than_facts(warehouse: sa.Engine) -> None:
-    old = NOW - timedelta(days=36)
-    with warehouse.begin() as connection:
-        _evaluation(connection, old)  # makes that day's partitions of all tables
-    assert _has_partition(warehouse, f"metrics.volume_sample_{old:%Y%m%d}")
-    keep_house(warehouse, SETTINGS, NOW)
-    assert not _has_partition(warehouse, f"metrics.volume_sample_{old:%Y%m%d}")
-    assert len(_hours(warehouse, "detect.evaluation")) == 1
+def test_samples_go_by_the_day_and_facts_by_the_month(house: sa.Engine) -> None:
+    _fill(house, FACTS, NOW, 500, step=5)  # and empty partitions for samples: these go without much ado
+    _fill(house, SAMPLES, NOW, 40)
+    done, left = keep_house(house, SETTINGS, NOW)
+    assert left == []
+    assert _hours(house, SAMPLES)[0] == (NOW - timedelta(days=35)).replace(minute=0)
+    assert done[f"{FACTS}: partitions dropped"] == 1  # July 2025; of August the last day is still to be kept
+    assert _hours(house, FACTS)[0] >= datetime(2025, 8, 1, tzinfo=UTC)
+    assert keep_house(house, SETTINGS, NOW) == ({}, [])
 
 
-def test_a_second_run_has_nothing_left_to_do(warehouse: sa.Engine) -> None:
-    keep_house(warehouse, SETTINGS, NOW)
-    assert keep_house(warehouse, SETTINGS, NOW) == {}
+def test_a_clock_that_runs_ahead_makes_nothing_old(house: sa.Engine) -> None:
+    _fill(house, SAMPLES, NOW, 30)
+    done, left = keep_house(house, SETTINGS, LATER)
+    assert (set(done), left) == ({"partitions made"}, [])
+    assert len(_hours(house, SAMPLES)) == 30
+
+
+def test_much_at_once_asks_first(house: sa.Engine) -> None:
+    _fill(house, SAMPLES, NOW, 30)
+    _fill(house, SAMPLES, LATER, 1)  # gathered by the wrong clock
+    done, left = keep_house(house, SETTINGS, LATER)
+    assert [expiry.table for expiry in left] == [SAMPLES]
+    assert f"{SAMPLES}: 30 of 31 partitions with rows are older than 35 days before 2026-12-31 02:00 UTC" in str(
+        left[0]
+    )
+    assert len(_hours(house, SAMPLES)) == 31
+    done, left = keep_house(house, SETTINGS, LATER, yes=True)
+    assert (done[f"{SAMPLES}: partitions dropped"], left) == (30, [])
+    assert len(_hours(house, SAMPLES)) == 1
+
+
+def test_a_table_may_have_a_retention_of_its_own(house: sa.Engine) -> None:
+    _fill(house, FACTS, NOW, 130, step=5)
+    settings = SETTINGS.model_copy(update={"retention_days": {FACTS: 90}})
+    assert keep_house(house, settings, NOW)[0][f"{FACTS}: partitions dropped"] == 1
+    with pytest.raises(StreamwardenError, match=r"warehouse\.retention_days: metrics\.gone: the warehouse has no such"):
+        keep_house(house, SETTINGS.model_copy(update={"retention_days": {"metrics.gone": 90}}), NOW)
+
+
+def test_the_command_says_what_it_would_do(house: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
+    monkeypatch.setenv(WAREHOUSE_ENV, house.url.set(drivername="postgresql").render_as_string(hide_password=False))
+    newest = datetime.now(UTC)
+    _fill(house, SAMPLES, newest, 38)
+    said = CliRunner().invoke(app, ["warehouse", "housekeeping"], catch_exceptions=False).output
+    assert f"{SAMPLES}: 2 of 38 partitions with rows are older than 35 days" in said and "would go" in said
+    assert len(_hours(house, SAMPLES)) == 38
+    said = CliRunner().invoke(app, ["warehouse", "housekeeping", "--do"], catch_exceptions=False).output
+    assert f"{SAMPLES}: partitions dropped: 2" in said
+    assert len(_hours(house, SAMPLES)) == 36

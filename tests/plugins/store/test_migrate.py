@@ -68,11 +68,49 @@ def test_comments_come_from_the_lines_themselves() -> None:
     ]
 
 
-def test_day_partitions_come_and_go(warehouse: sa.Engine) -> None:
-    with warehouse.begin() as connection:
+def test_partitions_of_a_day_are_made_once(empty_warehouse: sa.Engine) -> None:
+    migrate(empty_warehouse)
+    with empty_warehouse.begin() as connection:
         made = connection.execute(sa.text("select public.ensure_day('2026-01-05')")).scalar_one()
         assert made > 0
         assert connection.execute(sa.text("select public.ensure_day('2026-01-05')")).scalar_one() == 0
-        old = sa.text("select public.drop_days_before('metrics.volume_sample', '2026-01-06')")
-        assert connection.execute(old).scalar_one() == 1
-        assert connection.execute(old).scalar_one() == 0
+        samples = connection.execute(sa.text("select public.ensure_day('2026-01-06')")).scalar_one()
+        assert 0 < samples < made
+
+
+def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engine, release: Path) -> None:
+    later = [file for file in (release / "migrations").iterdir() if file.name >= "0020"]
+    texts = {file: file.read_text() for file in later}
+    for file in later:
+        file.unlink()
+    (release / "views" / "partitions.sql").unlink()
+    (release / "functions" / "partitions.sql").write_text(
+        "-- Days.\ncreate or replace function public.ensure_day(day date) returns integer language sql as 'select 0';\n"
+    )
+    migrate(empty_warehouse)
+    role = f"reader_{empty_warehouse.url.database}"
+    with empty_warehouse.begin() as connection:
+        connection.exec_driver_sql(f"create role {role}")
+        for hour in ("2026-10-31T23:30Z", "2026-11-01T00:30Z"):
+            connection.exec_driver_sql(
+                "insert into metrics.consumer_group_hourly (hour, cluster, group_id, topics, partitions,"
+                f" lag_unknown_partitions) values ('{hour}', 'c', 'g', 1, 1, 0)"
+            )
+        connection.exec_driver_sql(f"grant select on metrics.consumer_group_hourly to {role}")
+        connection.exec_driver_sql(f"grant select (hour) on detect.coverage to {role}")
+        connection.exec_driver_sql("create view public.mine as select hour from metrics.consumer_group_hourly")
+    for file, text in texts.items():
+        file.write_text(text)
+    migrate(empty_warehouse)
+    with empty_warehouse.begin() as connection:
+
+        def ask(query: str) -> object:
+            return connection.exec_driver_sql(query).scalar()
+
+        assert ask("select count(*) from metrics.consumer_group_hourly_202610") == 1
+        assert ask("select count(*) from public.mine") == 2
+        assert ask("select obj_description('detect.coverage'::regclass)").startswith("What each source was asked")  # type: ignore[attr-defined]
+        assert ask(f"select has_table_privilege('{role}', 'metrics.consumer_group_hourly', 'select')") is True
+        assert ask(f"select has_column_privilege('{role}', 'detect.coverage', 'hour', 'select')") is True
+        assert ask(f"select has_table_privilege('{role}', 'detect.coverage', 'select')") is False
+        connection.exec_driver_sql(f"drop owned by {role}; drop role {role}")

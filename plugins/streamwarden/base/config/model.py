@@ -68,7 +68,12 @@ class Warehouse(Section):
         Path("var/postgres"), description="Data folder of the embedded PostgreSQL, relative to the project."
     )
     sample_retention_days: int = Field(35, ge=2, description="Days that samples are kept (daily partitions).")
-    fact_retention_days: int = Field(455, ge=30, description="Days that hourly facts and evaluations are kept.")
+    fact_retention_days: int = Field(
+        455, ge=30, description="Days that hourly facts and evaluations are kept (monthly partitions)."
+    )
+    retention_days: dict[str, Annotated[int, Field(ge=2)]] = Field(
+        default_factory=dict, description="Days that a table is kept, where it differs: `metrics.partition_hourly: 90`."
+    )
 
 
 class AwsAccount(Section):
