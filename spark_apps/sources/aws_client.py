@@ -39,7 +39,7 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import AwsAccount, Config, load_config
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources.planned import read_source
+from spark_apps.sources.read_source import read_source
 
 # Standard mode rides out throttling with exponential back-off up to 20 s; six attempts take about 15 s on average.
 ATTEMPTS = 6
@@ -302,7 +302,10 @@ class _PlacePartition(InputPartition):
 
 
 class PlacesSource(DataSource):
-    """A data source with one partition for each place: a subclass says its schema and how one place is read."""
+    """A data source with one partition for each place: a subclass says its schema and how one place is read.
+
+    Option `places`: JSON list of pairs of account and region; those of the config without.
+    """
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _PlacesReader(self, schema)
@@ -324,7 +327,8 @@ class _PlacesReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        places = [Place(*place) for place in json.loads(self.source.options["places"])]
+        named = self.source.options.get("places")
+        places = [Place(*place) for place in json.loads(named)] if named else places_of(load_config())
         return [_PlacePartition(place) for place in places] or [_PlacePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

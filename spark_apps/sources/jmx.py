@@ -19,14 +19,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast, get_args
 
 import httpx
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
-from streamwarden.base.config import Config, JmxEndpoint
+from streamwarden.base.config import Config, JmxEndpoint, load_config
 from streamwarden.base.hours import HOUR
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
@@ -34,7 +34,7 @@ from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.jmx_catalogue import METRICS, Role
 from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.jmx_rmi import jmx_rmi
-from spark_apps.sources.planned import read_source
+from spark_apps.sources.read_source import read_source
 from spark_apps.sources.targets import Jvms, jvms_of
 
 SCHEMA = StructType(
@@ -75,6 +75,13 @@ def _once(jvms: Jvms, roles: Collection[Role]) -> Collection[tuple[JmxEndpoint, 
 
 def read_jmx(spark: SparkSession, config: Config, hour: datetime, *roles: Role) -> DataFrame:
     """Readings of all endpoints of some roles: one row per metric, labels and sample, and one per gap."""
+    options = _options(config, *roles)
+    options |= {"hour": hour.isoformat(), "partitions": str(spark.sparkContext.defaultParallelism)}
+    return read_source(spark, Jmx(options))
+
+
+def _options(config: Config, *roles: Role) -> dict[str, str]:
+    """What the source needs of the config: without credentials, which only the tasks read."""
     jvms = jvms_of(config)
     endpoints = [
         asdict(
@@ -93,19 +100,17 @@ def read_jmx(spark: SparkSession, config: Config, hour: datetime, *roles: Role) 
         for e, section in _once(jvms, roles)
     ]
     gaps = [(gap.resource, gap.reason) for gap in jvms.gaps if gap.role in (*roles, None)]
-    options: dict[str, object] = {
+    return {
         "endpoints": json.dumps(endpoints),
         "gaps": json.dumps(gaps),
-        "hour": hour.isoformat(),
-        "samples": config.gathering.jmx_samples,
-        "sample_seconds": config.gathering.jmx_sample_seconds,
-        "partitions": spark.sparkContext.defaultParallelism,
+        "samples": str(config.gathering.jmx_samples),
+        "sample_seconds": str(config.gathering.jmx_sample_seconds),
     }
-    return read_source(spark, Jmx({key: str(value) for key, value in options.items()}))
 
 
 class Jmx(DataSource):
-    """See the module."""
+    """See the module. Options: `hour`; `roles` of the config's endpoints (`broker`, `app`, `node`, parted by commas),
+    or the `endpoints` themselves as JSON with `gaps`, `samples`, `sample_seconds`; the number of `partitions`."""
 
     @classmethod
     def name(cls) -> str:
@@ -115,7 +120,11 @@ class Jmx(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(dict(self.options), schema)
+        options = dict(self.options)
+        if "endpoints" not in options:
+            roles = cast(list[Role], options.get("roles", ",".join(get_args(Role))).split(","))
+            options = _options(load_config(), *roles) | options
+        return _Reader(options, schema)
 
 
 @dataclass
@@ -142,7 +151,7 @@ class _Reader(DataSourceReader):
         self.hour = datetime.fromisoformat(options["hour"]).astimezone(UTC)
         self.samples = int(options["samples"])
         self.sample_seconds = float(options["sample_seconds"])
-        self.slices = int(options["partitions"])
+        self.slices = int(options.get("partitions", 1))
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources.planned import read_source
+from spark_apps.sources.read_source import read_source
 
 ANSWER_SECONDS = 7
 FIRST_LOOK_SECONDS = 2
@@ -217,7 +217,7 @@ class ClusterPartition(InputPartition):
 
 
 class ClusterSource(DataSource):
-    """Base of the Kafka sources. Option `clusters`: JSON list of names under `kafka` in the config."""
+    """Base of the Kafka sources. Option `clusters`: JSON list of names under `kafka` in the config, all without."""
 
     reader_type: ClassVar[type[ClusterReader]]
 
@@ -230,7 +230,8 @@ class ClusterReader(DataSourceReader):
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.options = options
-        self.clusters: list[str] = json.loads(options["clusters"])
+        named = options.get("clusters")
+        self.clusters: list[str] = json.loads(named) if named else [cluster.name for cluster in load_config().kafka]
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets, committed_offsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.register import register_sources
 from tests.clock import present_hour
 from tests.secured_broker import SecuredBroker, secured_broker
 from tests.spark_apps.offsets_log import Commit, commit, commit_key, commit_value, log_partition, write_commits
@@ -145,6 +147,18 @@ def test_topics(read: Read) -> None:
     assert orders.configs["cleanup.policy"].source == "default_config"
     assert "gone" not in rows
     assert "__consumer_offsets" in rows
+
+
+def test_a_registered_source_reads_in_a_notebook_as_in_an_app(read: Read, spark: SparkSession) -> None:
+    register_sources(spark)
+    hour = present_hour()
+    options = {"clusters": '["watched"]', "from": str(_ms(hour)), "to": str(_ms(hour + HOUR))}
+    ends = [row for row in spark.read.format("kafka_offsets").options(**options).load().collect() if row.kind == "log"]
+    of_apps = [row for row in read(KafkaOffsets, "watched") if row.kind == "log"]
+    key = attrgetter("topic", "partition", "log_end_offset")
+    assert ends and sorted(map(key, ends)) == sorted(map(key, of_apps))
+    everywhere = spark.read.format("kafka_topics").load().select("cluster").distinct().collect()
+    assert {row.cluster for row in everywhere} == {"watched", "plainly", "blind", "wrong", "dead"}
 
 
 def test_log_dirs(read: Read, broker: SecuredBroker) -> None:

@@ -1,0 +1,41 @@
+"""The sources for a notebook: after `register_sources(spark)`, `spark.read.format("kafka_offsets")` reads one of them.
+
+What each option means stands in docs/sources.md. Clusters, accounts and credentials come from the config, as for the
+apps: `STREAMWARDEN_CONFIG` has to be set where the session and its tasks run.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+from spark_apps.sources.changelog_values import ChangelogValues
+from spark_apps.sources.cloudwatch import CloudWatchMetrics
+from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+from spark_apps.sources.jmx import Jmx
+from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
+from spark_apps.sources.kafka_offsets import KafkaOffsets
+from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.schema_registry import SchemaRegistry
+
+SOURCES: tuple[type[DataSource], ...] = (
+    ChangelogValues,
+    CloudWatchMetrics,
+    Ec2Instances,
+    Ec2Volumes,
+    Jmx,
+    KafkaCommits,
+    KafkaGroups,
+    KafkaLogDirs,
+    KafkaOffsets,
+    KafkaTopics,
+    SchemaRegistry,
+)
+
+
+def register_sources(spark: SparkSession) -> None:
+    """Makes every source known to this session by its name."""
+    for source in SOURCES:
+        spark.dataSource.register(source)
