@@ -43,6 +43,7 @@ from spark_apps.sources.read_source import read_source
 
 # Standard mode rides out throttling with exponential back-off up to 20 s; six attempts take about 15 s on average.
 ATTEMPTS = 6
+QUICK_ATTEMPTS = 2
 _CLIENT = ClientConfig(
     retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
     connect_timeout=5,
@@ -50,7 +51,8 @@ _CLIENT = ClientConfig(
     max_pool_connections=16,
     parameter_validation=False,  # the requests are ours, and checking 500 queries costs more than sending them
 )
-_BRIEFLY = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
+_BRIEFLY = ClientConfig(retries={"mode": "standard", "total_max_attempts": QUICK_ATTEMPTS})
+_QUICK = _BRIEFLY.merge(ClientConfig(connect_timeout=3, read_timeout=5))
 _BAD_CREDENTIALS = {
     "AuthFailure",
     "ExpiredToken",
@@ -123,10 +125,12 @@ def places_of(config: Config) -> list[Place]:
 
 
 class Connection:
-    """Clients of one place, made with the role that the config names for its account."""
+    """Clients of one place, made with the role that the config names for its account. A quick one soon gives up."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, quick: bool = False) -> None:
         self.place = place
+        self.attempts = QUICK_ATTEMPTS if quick else ATTEMPTS
+        self._settings = _CLIENT.merge(_QUICK) if quick else _CLIENT
         self._session: boto3.Session | None = None
 
     def client(self, service: str, *, timestamp_parser: Callable[[Any], Any] | None = None) -> Any:
@@ -136,14 +140,14 @@ class Connection:
         if timestamp_parser:
             factory = self._session._session.get_component("response_parser_factory")
             factory.set_parser_defaults(timestamp_parser=timestamp_parser)
-        return self._session.client(service, config=_CLIENT)
+        return self._session.client(service, config=self._settings)
 
     def _open(self) -> boto3.Session:
         account = _account_named(self.place.account)
         session = _session(self.place.region)
         if account.role_arn:
             named = {"ExternalId": account.external_id} if account.external_id else {}
-            answer = session.client("sts", config=_CLIENT).assume_role(
+            answer = session.client("sts", config=self._settings).assume_role(
                 RoleArn=account.role_arn, RoleSessionName="streamwarden", **named
             )
             if not (keys := answer.get("Credentials")):
@@ -154,7 +158,7 @@ class Connection:
                 aws_secret_access_key=keys["SecretAccessKey"],
                 aws_session_token=keys["SessionToken"],
             )
-        found = _caller(session)
+        found = _caller(session, self._settings)
         if found not in (None, account.account):
             raise WrongAccount(found)
         return session
@@ -178,7 +182,7 @@ class Connection:
                     " that account in the config, or use its own credentials."
                 )
             case HTTPClientError() | NoConnection():  # refused, reset, time-outs
-                return f"{self.place}: no answer after {ATTEMPTS} attempts: {_line(error)}"
+                return f"{self.place}: no answer after {self.attempts} attempts: {_line(error)}"
             case _ if isinstance(error, Unreadable):
                 return f"{self.place}: the answer can't be read: {_line(error)}"
         return f"{self.place}: {_line(error)}"
@@ -187,7 +191,8 @@ class Connection:
         action = error.operation_name
         permission = f"{_SERVICE_OF.get(action, 'ec2')}:{action}"
         if _is_throttled(error):
-            return f"{self.place} throttled {action} in each of {ATTEMPTS} attempts; ask less often or raise its quota."
+            often = f"in each of {self.attempts} attempts"
+            return f"{self.place} throttled {action} {often}; ask less often or raise its quota."
         if _code(error) in _BAD_CREDENTIALS:
             rejected = f"AWS rejects the credentials for account {self.place.account} ({_code(error)}, {action})"
             if skew := _skew(error):
@@ -197,15 +202,15 @@ class Connection:
                 f"; where {self.place.region} isn't enabled for the account, enable it or leave it out of the config"
             )
             return f"{rejected}; renew them{unknown if _code(error) in _UNKNOWN_TO_REGION else ''}."
-        if _is_forbidden(error) and action == "AssumeRole":
+        if is_forbidden(error) and action == "AssumeRole":
             return (
                 f"{self.place}: {_account_named(self.place.account).role_arn} can't be assumed; its trust policy must"
                 " name Streamwarden's role or user and the config's external_id, and that needs sts:AssumeRole."
             )
-        if _is_forbidden(error):
+        if is_forbidden(error):
             return f"{self.place} doesn't allow {permission}; grant it to Streamwarden's role or user."
         if _status(error) >= 500:
-            attempts = f"each of {ATTEMPTS} attempts ({_code(error)})"
+            attempts = f"each of {self.attempts} attempts ({_code(error)})"
             return f"{self.place}: AWS failed {action} in {attempts}; run the hour again."
         message = _line(error.response.get("Error", {}).get("Message", ""))
         return f"{self.place}: {action} failed: {_code(error)}: {message}"
@@ -214,7 +219,7 @@ class Connection:
 def is_for_good(error: BaseException) -> bool:
     """Whether other calls of the same kind will be refused like this one: for who asks, not for what or when."""
     if isinstance(error, ClientError):
-        return _code(error) in _BAD_CREDENTIALS or _is_forbidden(error)
+        return _code(error) in _BAD_CREDENTIALS or is_forbidden(error)
     return isinstance(error, WrongAccount | NoCredentialsError | PartialCredentialsError | CredentialRetrievalError)
 
 
@@ -226,8 +231,11 @@ def _status(error: ClientError) -> int:
     return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
 
 
-def _is_forbidden(error: ClientError) -> bool:
-    return _code(error) in _FORBIDDEN or (_status(error) == 403 and not _is_throttled(error))
+def is_forbidden(error: BaseException) -> bool:
+    """Whether the credentials are good and lack a permission."""
+    if not isinstance(error, ClientError) or _code(error) in _BAD_CREDENTIALS or _is_throttled(error):
+        return False
+    return _code(error) in _FORBIDDEN or _status(error) == 403
 
 
 def _is_throttled(error: ClientError) -> bool:
@@ -260,10 +268,10 @@ def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return answer.get(key) or []
 
 
-def _caller(session: boto3.Session) -> str | None:
+def _caller(session: boto3.Session, settings: ClientConfig) -> str | None:
     """Number of the account whose credentials these are; None where STS, which needn't be reachable, doesn't say."""
     try:
-        return session.client("sts", config=_CLIENT.merge(_BRIEFLY)).get_caller_identity().get("Account")
+        return session.client("sts", config=settings.merge(_BRIEFLY)).get_caller_identity().get("Account")
     except (ClientError, *Unreadable, HTTPClientError, NoConnection) as error:
         if isinstance(error, ClientError) and _code(error) in _BAD_CREDENTIALS:
             raise

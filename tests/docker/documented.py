@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+import shlex
 
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from streamwarden.base.paths import PROJECT_ROOT
 
 DEPLOY = PROJECT_ROOT / "docs" / "deploy.md"
@@ -13,3 +16,25 @@ def block(label: str) -> str:
     """The one code block that carries this label."""
     [found] = re.findall(rf"^```\w+ {label}\n(.*?)^```$", DEPLOY.read_text(), re.DOTALL | re.MULTILINE)
     return str(found)
+
+
+def bindings_of(command: str) -> list[AclBinding]:
+    """What a `kafka-acls.sh … --add` grants."""
+    parser = argparse.ArgumentParser()
+    for option in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic", "--group"):
+        parser.add_argument(option)
+    parser.add_argument("--operation", action="append")
+    parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--resource-pattern-type", default="literal")
+    parser.add_argument("--add", action="store_true", required=True)
+    told = parser.parse_args(shlex.split(command)[1:])
+    kind, name = (ResourceType.TOPIC, told.topic) if told.topic else (ResourceType.GROUP, told.group)
+    if told.cluster:
+        kind, name = ResourceType.BROKER, "kafka-cluster"
+    pattern = ResourcePatternType[told.resource_pattern_type.upper()]
+    operations = {"Describe": "DESCRIBE", "DescribeConfigs": "DESCRIBE_CONFIGS", "Read": "READ"}
+    allow = AclPermissionType.ALLOW
+    return [
+        AclBinding(kind, name, pattern, told.allow_principal, "*", AclOperation[operations[operation]], allow)
+        for operation in told.operation
+    ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +32,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.clock import present_hour
-from tests.docker.documented import block
+from tests.docker.documented import bindings_of, block
 from tests.secured_broker import SecuredBroker, secured_broker
 from tests.spark_apps.offsets_log import commit
 
@@ -63,28 +61,7 @@ def _fill(servers: str) -> None:
 
 def _documented() -> dict[str, list[AclBinding]]:
     """Bindings by documented command."""
-    parser = argparse.ArgumentParser()
-    for option in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic", "--group"):
-        parser.add_argument(option)
-    parser.add_argument("--operation", action="append")
-    parser.add_argument("--cluster", action="store_true")
-    parser.add_argument("--resource-pattern-type", default="literal")
-    parser.add_argument("--add", action="store_true", required=True)
-    found = {}
-    for line in block("kafka-acls").splitlines():
-        told = parser.parse_args(shlex.split(line)[1:])
-        kind, name = (ResourceType.TOPIC, told.topic) if told.topic else (ResourceType.GROUP, told.group)
-        if told.cluster:
-            kind, name = ResourceType.BROKER, "kafka-cluster"
-        pattern = ResourcePatternType[told.resource_pattern_type.upper()]
-        operations = {"Describe": "DESCRIBE", "DescribeConfigs": "DESCRIBE_CONFIGS", "Read": "READ"}
-        found[line] = [
-            AclBinding(
-                kind, name, pattern, told.allow_principal, "*", AclOperation[operations[o]], AclPermissionType.ALLOW
-            )
-            for o in told.operation
-        ]
-    return found
+    return {line: bindings_of(line) for line in block("kafka-acls").splitlines()}
 
 
 @pytest.fixture

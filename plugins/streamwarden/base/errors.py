@@ -1,5 +1,13 @@
 """The one exception that is meant for people: its text is a whole sentence that names the culprit and the way out."""
 
+from streamwarden.base.addresses import masked
+
 
 class StreamwardenError(Exception):
-    """A problem the user can mend. Shown as one line, never as a stack trace; the command line exits with 1."""
+    """A problem the user can mend. Shown as one line, never as a stack trace; the command line exits with 1.
+
+    URLs stand in it without credentials, whoever wrote it: it goes to logs, rows and pages.
+    """
+
+    def __init__(self, told: str) -> None:
+        super().__init__(masked(told))

@@ -21,6 +21,7 @@ app = typer.Typer(help="The config file.", no_args_is_help=True)
 @app.command()
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; else the one in force.")] = None,
+    probe: Annotated[bool, typer.Option("--probe", help="Ask every source once: what works, what is lacking.")] = False,
 ) -> None:
     """Check a config file, with all that it names: detectors, clients' properties, prices, files of targets."""
     from spark_apps.sources.kafka_client import Connection
@@ -39,6 +40,10 @@ def check(
     out.print(f"{file or config_path()}: good. {_in_figures(config, jvms.endpoints, len(enabled))}", soft_wrap=True)
     for warning in [*_warnings(config, jvms.endpoints), *(f"{gap.resource}: {gap.reason}" for gap in jvms.gaps)]:
         out.print(f"warning: {escape(warning)}", soft_wrap=True)
+    if probe:
+        from streamwarden.cli.probe.table import probe as probe_sources
+
+        probe_sources(config)
 
 
 def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int) -> str:

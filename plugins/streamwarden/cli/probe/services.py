@@ -1,0 +1,68 @@
+"""Schema Registries, the tracker and the warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from spark_apps.sources.schema_registry import Refused, Registry
+from streamwarden.base.config import Config, KafkaCluster
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import open_warehouse
+from streamwarden.cli.probe.answer import Answer, Question
+from streamwarden.store.migrate import require_migrated
+from streamwarden.tickets.deliver import open_sink
+
+
+def questions(config: Config) -> Iterator[Question]:
+    """One for each of them."""
+    for cluster in config.kafka:
+        if cluster.schema_registry:
+            yield Question(f"schema registry of {cluster.name}", partial(_registry, cluster))
+    yield Question(f"tickets ({config.tickets.sink})", partial(_tracker, config))
+    yield Question("warehouse", partial(_warehouse, config))
+
+
+def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
+    source, registry = f"schema registry of {cluster.name}", None
+    try:
+        registry = Registry(cluster)
+        level, page = registry.compatibility(), next(registry.schemas(), [])
+        yield Answer(source, "GET /config", told=f"level {level}")
+        yield Answer(source, "GET /schemas", told=f"{len(page)} schemas in a page")
+    except Refused as error:
+        rejected = "rejects user and password" in str(error)
+        cure = "`user` and `password` of `schema_registry`; the user needs the right to read subjects and their level"
+        yield Answer(source, "GET /config, /schemas", problem=f"{error}", cure=cure if rejected else None)
+    finally:
+        if registry:
+            registry.close()
+
+
+def _tracker(config: Config) -> Iterator[Answer]:
+    source = f"tickets ({config.tickets.sink})"
+    try:
+        open_sink(config).find("streamwarden-probe")
+        yield Answer(source, "look for a ticket", told="works; whether tickets may be filed shows the first one")
+    except StreamwardenError as error:
+        yield Answer(source, "look for a ticket", problem=str(error), cure="`url`, `user` and `password` of `tickets`")
+
+
+def _warehouse(config: Config) -> Iterator[Answer]:
+    warehouse = open_warehouse(config)
+    with warehouse.connect() as connection:
+        version = connection.exec_driver_sql("show server_version").scalar_one()
+        database, user, may_create = connection.exec_driver_sql(
+            "select current_database(), current_user, has_database_privilege(current_database(), 'create')"
+        ).one()
+    yield Answer("warehouse", "connect", told=f"PostgreSQL {version}")
+    if may_create:
+        yield Answer("warehouse", "create schemas")
+    else:
+        cure = f'in psql, as its owner: grant create on database "{database}" to "{user}";'
+        yield Answer("warehouse", "create schemas", problem=f"{user} may not create schemas in it", cure=cure)
+    try:
+        require_migrated(warehouse)
+        yield Answer("warehouse", "its tables")
+    except StreamwardenError as error:
+        yield Answer("warehouse", "its tables", problem=str(error), cure="streamwarden migrate")

@@ -1,0 +1,271 @@
+"""`streamwarden config check --probe`: what works, what is lacking, and that the line it gives mends it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.aws_endpoint import AwsEndpoint
+from demo.process import free_port
+from demo.world import World
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, load_config
+from streamwarden.base.warehouse import engine
+from streamwarden.cli.probe import aws, jvms, kafka, services
+from streamwarden.cli.probe.answer import Answer, Question, ask_all
+
+from tests.answering import answering
+from tests.conftest import a_database
+from tests.docker.documented import bindings_of, block
+from tests.plugins.cli.test_cli import in_this_process
+from tests.secured_broker import secured_broker
+from tests.spark_apps.aws_world import ACCOUNT, OTHER, REGION
+from tests.spark_apps.offsets_log import commit
+from tests.spark_apps.sources.node_page import node_page
+from tests.spark_apps.sources.registry import registry
+
+Probe = Callable[..., list[Answer]]
+
+
+@pytest.fixture
+def config_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Writes a config, puts it in force and loads it."""
+
+    def write(**sections: Any) -> Any:
+        file = tmp_path / "streamwarden.yaml"
+        file.write_text(json.dumps(sections))
+        monkeypatch.setenv(CONFIG_ENV, str(file))
+        load_config.__globals__["_load"].cache_clear()
+        return load_config()
+
+    return write
+
+
+def problems(answers: list[Answer]) -> dict[str, str]:
+    return {answer.asked: answer.problem for answer in answers if answer.problem is not None}
+
+
+def cures(answers: list[Answer]) -> list[str]:
+    return list(dict.fromkeys(answer.cure for answer in answers if answer.cure))
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
+    world = World(seed=1, now=lambda: datetime.now(UTC))
+    world.add_volume(ACCOUNT, REGION, "vol-0a", "gp3", 10)
+    world.add_volume(OTHER, REGION, "vol-0b", "gp3", 10)
+    with AwsEndpoint(world) as running:
+        for name, value in running.environment(ACCOUNT, REGION).items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def ask_aws(config_of: Callable[..., Any]) -> Probe:
+    def ask(**account: Any) -> list[Answer]:
+        config = config_of(aws=[{"account": ACCOUNT, "regions": [REGION]} | account])
+        return ask_all([*aws.questions(config.aws)])
+
+    return ask
+
+
+def test_aws_is_asked_for_all_that_the_docs_grant(endpoint: AwsEndpoint, ask_aws: Probe) -> None:
+    answers = ask_aws(regions=[REGION, "us-east-1"])
+    assert problems(answers) == {}
+    assert {answer.source for answer in answers} == {f"aws {ACCOUNT}/{REGION}", f"aws {ACCOUNT}/us-east-1"}
+    [documented] = json.loads(block("iam-read"))["Statement"]
+    assert {answer.asked for answer in answers} == {*documented["Action"], "sts:GetCallerIdentity"}
+    assert endpoint.calls["GetMetricData"] == endpoint.calls["DescribeVolumes"] == 2
+
+
+def test_what_aws_denies_is_told_with_one_statement(endpoint: AwsEndpoint, ask_aws: Probe) -> None:
+    for action in ("DescribeInstances", "GetMetricData"):
+        endpoint.faults.inject("deny", times=None, action=action)
+    answers = ask_aws()
+    assert problems(answers).keys() == {"ec2:DescribeInstances", "cloudwatch:GetMetricData"}
+    assert "doesn't allow ec2:DescribeInstances" in problems(answers)["ec2:DescribeInstances"]
+    [cure] = cures(answers)
+    statement = json.loads(cure.partition(": ")[2])
+    assert statement == {
+        "Effect": "Allow",
+        "Action": ["ec2:DescribeInstances", "cloudwatch:GetMetricData"],
+        "Resource": "*",
+    }
+
+
+def test_a_role_that_cannot_be_taken(endpoint: AwsEndpoint, ask_aws: Probe) -> None:
+    role = f"arn:aws:iam::{OTHER}:role/streamwarden-read"
+    answers = ask_aws(account=OTHER, role_arn=role)
+    assert problems(answers).keys() == {"sts:AssumeRole"}
+    assert f'"Action": ["sts:AssumeRole"], "Resource": "{role}"' in cures(answers)[0]
+    endpoint.roles[role] = None
+    assert problems(ask_aws(account=OTHER, role_arn=role)) == {}
+
+
+def test_credentials_of_another_account(endpoint: AwsEndpoint, ask_aws: Probe) -> None:
+    assert f"those of account {ACCOUNT}, not of {OTHER}" in problems(ask_aws(account=OTHER))["sts:GetCallerIdentity"]
+
+
+def test_an_aws_that_cannot_be_reached_takes_no_time(ask_aws: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    begun = time.monotonic()
+    answers = ask_aws()
+    assert time.monotonic() - begun < 20
+    assert "no answer after 2 attempts" in problems(answers)["ec2:DescribeVolumes"]
+    assert "hunter2" not in str(answers)
+
+
+@pytest.mark.slow
+def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[..., Any], tmp_path: Path) -> None:
+    """From no right at all to all rights, by nothing but the probe's own lines."""
+    with secured_broker(tmp_path, {"streamwarden": "secret"}) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        topic = "orders-totals-changelog"
+        for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+            future.result()
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce(topic, value="1")
+        assert producer.flush(20) == 0
+        commit(broker.bootstrap_servers, "orders", TopicPartition(topic, 0, 1))
+        config = config_of(kafka=[broker.cluster("c", "streamwarden", "secret")])
+        granted: list[Any] = []
+        rounds: list[set[str]] = []
+        while problems(answers := ask_all([*kafka.questions(config.kafka)])) and len(rounds) < 4:
+            rounds.append(set(problems(answers)))
+            new = [binding for cure in cures(answers) for binding in bindings_of(cure)]
+            granted += new
+            for future in admin.create_acls(new).values():
+                future.result()
+            time.sleep(1)  # the broker follows its metadata log
+        assert rounds == [
+            {"Describe on topics", "Describe on groups", "DescribeLogDirs"},
+            {"DescribeConfigs on topics", "Read on __consumer_offsets", f"Read on {topic}"},
+        ]
+        assert problems(answers) == {}
+        documented = [binding for line in block("kafka-acls").splitlines() for binding in bindings_of(line)]
+        assert {str(binding) for binding in granted} == {str(binding) for binding in documented}
+        assert kafka.NOBODYS not in admin.list_topics(timeout=10).topics
+
+        config = config_of(kafka=[broker.cluster("c", "streamwarden", "hunter2")])
+        [answer] = ask_all([*kafka.questions(config.kafka)])
+        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.cure)
+        assert "hunter2" not in str(answer)
+
+
+def test_a_cluster_that_is_away(config_of: Callable[..., Any]) -> None:
+    config = config_of(kafka=[{"name": "c", "bootstrap_servers": f"127.0.0.1:{free_port()}"}])
+    [answer] = ask_all([*kafka.questions(config.kafka)])
+    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.cure)
+
+
+class _Exporter(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        is_open = self.path == "/metrics" or self.headers["authorization"]
+        page = node_page().encode() if is_open else b""
+        self.send_response(200 if is_open else 401)
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[..., Any]) -> None:
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Exporter)) as server:
+        here = f"http://127.0.0.1:{server.server_port}"
+        node = {"role": "node", "cluster": "c", "protocol": "prometheus"}
+        nobody = f"http://127.0.0.1:{free_port()}/metrics"
+        config = config_of(
+            kafka=[{"name": "c", "bootstrap_servers": "b"}],
+            jmx=[node | {"url": f"{here}/metrics"}, node | {"url": f"{here}/locked"}, node | {"url": nobody}],
+            jmx_files=[{"path": "/nowhere/*.json"}],
+        )
+        answers = ask_all([*jvms.questions(config)])
+    assert problems(answers) == {
+        f"node of c at {here}/locked": "HTTP 401: `user` or `password` of the endpoint is missing or not accepted",
+        f"node of c at {nobody}": "nothing accepts connections there",
+        "targets of /nowhere/*.json": "there is no such file",
+    }
+    [line] = [answer for answer in answers if answer.problem is None]
+    assert line.asked == "nodes of c" and line.told.startswith("1 answer, ")
+    assert [re.split("[,( ]", cure)[0] for cure in cures(answers)] == ["write", "start"]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [("good", None), ("secured", "rejects user and password"), ("elsewhere", "it is no")],
+)
+def test_a_schema_registry(config_of: Callable[..., Any], behaviour: str, told: str | None) -> None:
+    with registry() as (url, _):
+        cluster = {"name": "c", "bootstrap_servers": "b", "schema_registry": {"url": f"{url}/{behaviour}"}}
+        config = config_of(kafka=[cluster])
+        answers = ask_all([*services.questions(config)][:1])
+    assert (told is None and problems(answers) == {}) or told in str(problems(answers))
+
+
+def test_a_tracker_that_is_away(config_of: Callable[..., Any], warehouse_url: str) -> None:
+    url = f"http://u:hunter2@127.0.0.1:{free_port()}"
+    config = config_of(tickets={"sink": "roundup", "url": url, "user": "u", "password": "hunter3"})
+    answers = ask_all([*services.questions(config)])
+    assert problems(answers).keys() == {"look for a ticket"}
+    assert "hunter" not in str(answers)
+
+
+def test_a_warehouse_without_rights_and_tables(config_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_database() as url:
+        with engine(url).begin() as owner:
+            owner.execute(sa.text("drop role if exists probe_reader"))
+            owner.execute(sa.text("create role probe_reader login"))
+        monkeypatch.setenv(WAREHOUSE_ENV, re.sub(r"//[^/]*?@", "//probe_reader@", url))
+        config = config_of()
+        answers = ask_all([*services.questions(config)])
+        assert problems(answers).keys() == {"create schemas", "its tables"}
+        grant, migrate = cures(answers)
+        assert migrate == "streamwarden migrate"
+        with engine(url).begin() as owner:
+            owner.exec_driver_sql(grant.partition(": ")[2])
+        assert problems(ask_all([*services.questions(config)])).keys() == {"its tables"}
+        engine(re.sub(r"//[^/]*?@", "//probe_reader@", url)).dispose()
+        with engine(url).begin() as owner:
+            owner.exec_driver_sql("drop owned by probe_reader; drop role probe_reader")
+
+
+def test_a_source_that_hangs_or_raises_holds_up_nobody() -> None:
+    def hang() -> Iterator[Answer]:
+        time.sleep(60)
+        yield Answer("a", "b")
+
+    def fail() -> Iterator[Answer]:
+        yield Answer("b", "first")
+        raise ValueError("http://u:hunter2@h/x is bad")
+
+    begun = time.monotonic()
+    answers = ask_all([Question("a", hang), Question("b", fail)], patience_seconds=0.2)
+    assert time.monotonic() - begun < 5
+    assert problems(answers)["an answer"] == "http://h/x is bad"
+    assert "no answer within 0.2 s" in str(answers)
+
+
+def test_the_table_and_the_exit_code(tmp_path: Path, warehouse_url: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("tickets: {sink: console}")
+    done = in_this_process("config", "check", str(file), "--probe")
+    assert done.returncode == 0
+    assert re.search(r"warehouse +connect +PostgreSQL 1\d", done.stdout)
+    file.write_text(f"kafka: [{{name: c, bootstrap_servers: '127.0.0.1:{free_port()}'}}]")
+    done = in_this_process("config", "check", str(file), "--probe")
+    assert done.returncode == 1
+    assert "To mend it:" in done.stdout and "  kafka c: look at bootstrap_servers" in done.stdout
+    assert re.fullmatch(r"streamwarden: 1 of \d questions failed: see the lines in red\.\n", done.stderr)
