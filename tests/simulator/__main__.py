@@ -17,7 +17,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from spark_apps.runtime.session import start_session
-from tests.simulator import consumers, memory, schemas, volumes
+from tests.simulator import consumers, lag, memory, schemas, volumes
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
 from tests.simulator.score import Score, figures, pooled, show, show_wrong
@@ -27,13 +27,14 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score]] = {
     "memory": memory.evaluate,
     "schemas": schemas.evaluate,
     "consumers": consumers.evaluate,
+    "lag": lag.evaluate,
 }
 MOST = 1_000_000
 
 
 def main() -> int:
     """Runs the analyses one after the other, seed by seed."""
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
     wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
         console.print(f"ONLY: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
@@ -45,9 +46,9 @@ def main() -> int:
         return 2
     size = SMALL if os.environ.get("SMALL") else STANDARD
     console.print(
-        f"{size.volumes} volumes, {size.applications} applications, {size.stores} stores, {size.brokers} brokers over"
-        f" {size.days} days, seeds {', '.join(map(str, seeds))}. All days are simulated; judged are the hours around"
-        " each fault and each decoy, and some of every resource by chance."
+        f"{size.volumes} volumes, {size.applications} applications, {size.stores} stores, {size.brokers} brokers,"
+        f" {size.groups} groups over {size.days} days, seeds {', '.join(map(str, seeds))}. All days are simulated;"
+        " judged are the hours around each fault and each decoy, and some of every resource by chance."
     )
     spark = start_session("evaluate", master="local[2]")
     scores: dict[str, list[Score]] = {name: [] for name in wanted}

@@ -43,7 +43,10 @@ class Bench:
     def remember(self, table: str, id_column: str) -> None:
         """Gives each case its past: rows of other judged hours of the same resource, as long before as they were."""
         schema, relation = table.split(".")
-        columns = [c["name"] for c in sa.inspect(self.warehouse).get_columns(relation, schema=schema)]
+        inspector = sa.inspect(self.warehouse)
+        columns = [c["name"] for c in inspector.get_columns(relation, schema=schema)]
+        keys = inspector.get_pk_constraint(relation, schema=schema)["constrained_columns"]
+        same = ", ".join(["id", *(key for key in keys if key not in ("hour", id_column))])
         values = {c: f'earlier."{c}"' for c in columns}
         values |= {"hour": "now.hour - make_interval(hours => now.n - earlier.n)", id_column: f"now.{id_column}"}
         cases = (
@@ -55,7 +58,7 @@ class Bench:
             connection.exec_driver_sql(
                 f"insert into {table} ({', '.join(columns)})"
                 f" with judged as materialized ({cases} where hour = '{JUDGED.isoformat()}')"
-                f" select {', '.join(values.values())} from judged as now inner join judged as earlier using (id)"
+                f" select {', '.join(values.values())} from judged as now inner join judged as earlier using ({same})"
                 f" where now.n - earlier.n between 1 and {PAST // HOUR}"
             )
 

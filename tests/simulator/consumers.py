@@ -16,14 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 from streamwarden.base.hours import HOUR, start_of_hour
 
@@ -35,9 +33,11 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
+from tests.simulator.frames import NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.volumes import ACCOUNT, REGION, Points
+from tests.simulator.volume_kinds import ACCOUNT, REGION
+from tests.simulator.volume_sources import Points
 
 MIB, GIB = 2**20, 2**30
 MINUTE = timedelta(minutes=1)
@@ -373,11 +373,7 @@ class _Sources:
     folder: Path
 
     def _frame(self, name: str, rows: Iterator[dict[str, Any]] | list[dict[str, Any]], **rest: str) -> DataFrame:
-        """A frame of plain columns; `rest` are columns that are null throughout, with their types."""
-        file = self.folder / f"{name}.parquet"
-        pd.DataFrame(list(rows)).to_parquet(file, coerce_timestamps="us", allow_truncated_timestamps=True)
-        nulls = {column: f.lit(None).cast(kind) for column, kind in ({"gap": "string"} | rest).items()}
-        return self.bench.spark.read.parquet(str(file)).withColumns(nulls)
+        return null_filled(self.bench.spark, self.folder / f"{name}.parquet", rows, **rest)
 
     def _hosts(self, case: Case) -> list[str]:
         return [Case(f"i-{case.resource}-{broker}", case.hour).name for broker in range(BROKERS)]
@@ -410,12 +406,12 @@ class _Sources:
         samples = minutes.frame(self.bench.spark, self.folder / "minutes.parquet")
         none = samples.limit(0)
         until = {"known_until": f.lit(end)}
+        hosts = rows_frame(self.bench.spark, instances, Ec2Instances({}).schema())
+        of_hosts = rows_frame(self.bench.spark, disks, Ec2Volumes({}).schema())
         create = self.bench.spark.createDataFrame
         sources = {
-            "instances": ebs_volumes.instances_of(_rows(create, instances, Ec2Instances({}).schema()), end).withColumns(
-                until
-            ),
-            "volumes": ebs_volumes.volumes_of(_rows(create, disks, Ec2Volumes({}).schema()), end).withColumns(until),
+            "instances": ebs_volumes.instances_of(hosts, end).withColumns(until),
+            "volumes": ebs_volumes.volumes_of(of_hosts, end).withColumns(until),
             "cloudwatch": samples,
             "cloudwatch_look_back": none,
             "cloudwatch_read_baseline": weeks.frame(self.bench.spark, self.folder / "weeks.parquet"),
@@ -501,13 +497,13 @@ class _Sources:
                     commits += history
                     times += written
         create = self.bench.spark.createDataFrame
-        read = create([(case.name, "read", 0) for case in self.chosen], _READ)
+        read = create([(case.name, "read", 0) for case in self.chosen], READ)
         told = self._frame("commits", commits, generation="int", resource="string")
         sources = {
-            "kafka_topics": _rows(create, topics, KafkaTopics({}).schema()),
-            "kafka_groups": _rows(create, groups, KafkaGroups({}).schema()),
-            "kafka_log_dirs": _rows(create, [], KafkaLogDirs({}).schema()),
-            "unlisted_groups": _rows(create, [], _UNLISTED),
+            "kafka_topics": rows_frame(self.bench.spark, topics, KafkaTopics({}).schema()),
+            "kafka_groups": rows_frame(self.bench.spark, groups, KafkaGroups({}).schema()),
+            "kafka_log_dirs": rows_frame(self.bench.spark, [], KafkaLogDirs({}).schema()),
+            "unlisted_groups": rows_frame(self.bench.spark, [], NO_GROUPS_UNLISTED),
             "kafka_offsets": self._frame("offsets", offsets, resource="string"),
             "kafka_commits": told.unionByName(read, allowMissingColumns=True),
             "kafka_record_times": self._frame("times", times, resource="string"),
@@ -516,18 +512,9 @@ class _Sources:
         return consumer_groups.transform(sources, JUDGED, Config())
 
 
-_READ = "cluster string, kind string, log_partition int"
-_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 _TOPIC_HOUR = """
     insert into metrics.topic_hourly (hour, cluster, topic, brokers, bytes_in, bytes_out)
     values (:hour, :cluster, :topic, 3, :bytes_in, :bytes_out)"""
-
-
-def _rows(create: Any, rows: list[dict[str, Any]], schema: str) -> DataFrame:
-    """Rows that leave out what they don't know."""
-    struct = cast(StructType, StructType.fromDDL(schema))
-    made: DataFrame = create([tuple(row.get(name) for name in struct.names) for row in rows], struct)
-    return made
 
 
 def _samples(metrics: DataFrame, id_column: str, of: tuple[Metric, ...], *more: str) -> DataFrame:

@@ -24,6 +24,7 @@ class Scenario:
     applications: int = 100
     stores: int = 60
     brokers: int = 27
+    groups: int = 68
     days: int = 14
 
     @property
@@ -32,7 +33,7 @@ class Scenario:
 
 
 STANDARD = Scenario()
-SMALL = Scenario(volumes=100, applications=30, stores=20, brokers=9, days=6)
+SMALL = Scenario(volumes=150, applications=30, stores=20, brokers=9, groups=34, days=6)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class Fault:
     ends: datetime
     outage: datetime | None = None
     """When it hurts, where that is later than it begins."""
+    hurts_from: datetime | None = None
+    """From here on it hurts without a pause, until it ends: no hour after its due one is `ok`."""
     verdicts: tuple[str, ...] = ()
     """How it may rightly be judged in the hour it is due; none: that it is told is enough."""
 
@@ -98,9 +101,10 @@ class Verdict:
     reason: str
     verdict: str = ""
     """What it took the fault for, where that is scored."""
+    figures: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, name: str, row: Mapping[str, Any], verdict: str = "") -> Verdict:
         """From a detector's row about the case of this name."""
         case = Case.of(name)
-        return cls(case.resource, case.hour, row["status"], row["reason"], verdict)
+        return cls(case.resource, case.hour, row["status"], row["reason"], verdict, row)

@@ -463,7 +463,9 @@ def build(scenario: Scenario) -> Fleet:
     kinds = [kind for pair in zip(FAULTS, DECOYS, strict=True) for kind in pair]
     for turn in range(scenario.stores):
         kinds[turn % len(kinds)](builder)
-    for hours in fleet.hours.values():
+    for topic, hours in fleet.hours.items():
+        if fleet.stores[topic].keys == LARGE:
+            continue  # each hour of it costs as much as all of twenty others
         hours |= {START + HOUR * builder.chance.randrange(24, scenario.days * 24) for _ in range(CONTROL_HOURS)}
     return fleet
 

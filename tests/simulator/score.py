@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ from tests.simulator.scenario import Fault, Truth, Verdict
 
 SETTLE = timedelta(minutes=10)
 """An hour is judged so long after its end."""
-RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, ADVICE = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
+RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
 AHEAD, LOAD_AHEAD = 2 * HOUR, 3 * HOUR
 
 
@@ -59,10 +59,10 @@ class Score:
     errors: list[float] = field(default_factory=list)
     """Relative errors of a forecast."""
     error_of: str = ""
-    advised: int = 0
-    """Faults whose advice could be tried on the load that was wanted."""
-    bad_advice: list[tuple[Fault, Verdict, str]] = field(default_factory=list)
-    """Of these, those whose load what was advised doesn't carry, with what is wrong."""
+    claims: Counter[str] = field(default_factory=Counter)
+    """How often each thing was claimed that can be checked against the truth: since when, or what would help."""
+    false_claims: list[tuple[str, Fault, Verdict, str]] = field(default_factory=list)
+    """Those that don't hold, with what is wrong."""
 
     @property
     def recall(self) -> float:
@@ -90,9 +90,11 @@ class Score:
     def well_judged(self) -> float:
         return 1 - len(self.misjudged) / self.judged if self.judged else 1.0
 
-    @property
-    def advice(self) -> float:
-        return 1 - len(self.bad_advice) / self.advised if self.advised else 1.0
+    def claim(self, name: str, fault: Fault, verdict: Verdict, wrong: str | None) -> None:
+        """Counts a claim; `wrong` says why it doesn't hold."""
+        self.claims[name] += 1
+        if wrong:
+            self.false_claims.append((name, fault, verdict, wrong))
 
     @property
     def goals(self) -> list[Goal]:
@@ -105,8 +107,9 @@ class Score:
         if self.error is not None:
             name = f"{self.error_of}: median error, of {len(self.errors)}"
             rows.append(Goal(name, self.error, FORECAST_ERROR, at_most=True))
-        if self.advised:
-            rows.append(Goal(f"advice carries what is wanted, of {self.advised}", self.advice, ADVICE))
+        for name, count in self.claims.items():
+            false = sum(each[0] == name for each in self.false_claims)
+            rows.append(Goal(f"{name}, of {count}", 1 - false / count, CLAIMS))
         return rows
 
 
@@ -134,6 +137,9 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
         if not told or told[0] > fault.due:
             result.missed.append(fault)
         for verdict in by_resource[fault.resource]:
+            if fault.hurts_from and max(fault.due, fault.hurts_from) <= verdict.hour <= fault.ends - HOUR:
+                wrong = verdict.reason if verdict.status == "ok" else None
+                result.claim("told throughout", fault, verdict, wrong)
             if fault.verdicts and verdict.hour == fault.due and verdict.status == "alarm":
                 result.judged += 1
                 if verdict.verdict not in fault.verdicts:
@@ -207,9 +213,9 @@ def show_wrong(console: Console, score: Score, again: str) -> None:
         if lead < AHEAD:
             times = f"begun {fault.begins:%d %H:%M}, outage {fault.outage:%d %H:%M}: {lead / HOUR:.1f} h ahead"
             _show(console, f"[yellow]late[/] {name}: {fault.resource} ({fault.kind}), {times}", again)
-    for fault, verdict, wrong in score.bad_advice:
+    for claim, fault, verdict, wrong in score.false_claims:
         where = f"{fault.resource} ({fault.kind}) at {_at(verdict.hour)}"
-        _show(console, f"[red]bad advice[/] {name}: {where}: {wrong}", again)
+        _show(console, f"[red]not so: {claim}[/] {name}: {where}: {wrong}", again)
 
 
 def _at(moment: datetime) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import numpy as np
 from demo.ebs_days import Day
 from streamwarden.base.hours import HOUR
 
-from tests.simulator import schemas, volumes
+from tests.simulator import lag, schemas, volumes
 from tests.simulator.scenario import SMALL, START, Case
+from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
 
 
 def test_volumes_come_out_the_same_from_the_same_seed() -> None:
     first, second = volumes.build(SMALL), volumes.build(SMALL)
     assert first.truth == second.truth and volumes.cases(first) == volumes.cases(second)
     assert len(first.world.volumes) == SMALL.volumes
-    assert set(first.kinds.values()) >= {*volumes.FAULTS, *volumes.DECOYS}
+    assert set(first.kinds.values()) >= {*FAULTS, *DECOYS}
 
 
 def test_a_volume_fault_is_what_the_disk_did() -> None:
@@ -24,7 +26,7 @@ def test_a_volume_fault_is_what_the_disk_did() -> None:
     chosen = set(volumes.cases(fleet))
     for fault in fleet.truth.faults:
         # What nobody meant has no moment before which it could be foreseen.
-        assert (fault.outage is None) == (fault.kind not in volumes.FAULTS)
+        assert (fault.outage is None) == (fault.kind not in FAULTS)
         assert fault.begins <= (fault.outage or fault.begins) <= fault.due + HOUR
         assert Case(fault.resource, fault.due) in chosen
         if fault.outage and fault.kind.startswith("bucket"):
@@ -37,10 +39,10 @@ def test_a_volume_fault_is_what_the_disk_did() -> None:
 def test_decoys_of_volumes_are_never_held_back_for_long() -> None:
     fleet = volumes.build(SMALL)
     hurt = {fault.resource for fault in fleet.truth.faults}
-    assert not [name for name, kind in fleet.kinds.items() if kind in volumes.DECOYS and name in hurt]
+    assert not [name for name, kind in fleet.kinds.items() if kind in DECOYS and name in hurt]
 
 
-def _days(fleet: volumes.Fleet, resource: str) -> list[Day]:
+def _days(fleet: Fleet, resource: str) -> list[Day]:
     volume = fleet.world.volumes[resource]
     unit, first = fleet.world._unit_of(volume), int(START.timestamp() // 86_400)
     return [unit.day(day)[0][unit.volumes.index(volume)] for day in range(first, first + fleet.scenario.days)]
@@ -54,3 +56,34 @@ def test_stores_hold_every_fault_and_decoy_and_a_version_of_a_thousandth_and_a_h
     store = fleet.stores[fault.resource]
     release = store.release[store.survivors((fault.due + HOUR - START).total_seconds() / 60)]
     assert (len(release), int((release == 0).sum())) == (schemas.LARGE, schemas.RARE)
+
+
+def _behind(timeline: lag.Timeline, partition: int, moment: datetime) -> float:
+    """Seconds since the first record that its reader could have had by then and hasn't."""
+    log = timeline.logs[partition]
+    wanted = slice(timeline.consumed(partition, moment), log.end(moment))
+    unread = log.appended[wanted][log.readable[wanted]]
+    return (moment - START).total_seconds() - float(unread[0]) if len(unread) else 0.0
+
+
+def test_groups_lag_where_the_truth_says_so_and_nowhere_else() -> None:
+    fleet = lag.build(SMALL)
+    faults = {fault.resource: fault for fault in fleet.truth.faults}
+    assert {fault.kind for fault in faults.values()} and len(faults) < len(fleet.timelines)
+    for name, timeline in fleet.timelines.items():
+        ends = [case.hour + HOUR for case in lag.cases(fleet) if case.resource == name]
+        most = {end: max(_behind(timeline, p, end) for p in range(lag.PARTITIONS)) for end in ends}
+        if name in faults:
+            assert most[faults[name].due + HOUR] >= 300, timeline.kind
+            assert max(most[end] for end in ends if end <= faults[name].begins) < 60, timeline.kind
+        elif timeline.kind == "rewound and soon back":
+            assert sum(seconds > 60 for seconds in most.values()) == 1
+        elif timeline.assigned:
+            assert max(most.values()) < 60, timeline.kind
+
+
+def test_offsets_by_time_follow_the_stamps_and_not_the_appends() -> None:
+    log = lag.Log(np.array([10.0, 20, 30, 40]), np.array([10.0, 3000, 30, 40]), np.ones(4, bool))
+    asked = START + timedelta(seconds=60)
+    assert [log.offset_at(START + timedelta(seconds=s), asked) for s in (5, 15, 35, 4000)] == [0, 1, 1, 4]
+    assert [log.time_of(offset) for offset in range(4)] == [10, 3000, 3000, 3000]

@@ -81,7 +81,8 @@ def test_a_case_s_name_gives_the_case_back() -> None:
 def test_a_missed_goal_is_named_with_the_command_that_shows_it_again() -> None:
     verdict = Verdict("vol-2", START, "alarm", "Its bucket will be empty.")
     result = Score("starving volumes", 10, 2, 0, 1, [FAULT], false_alarms=[(verdict, "nightly batch")])
-    result.advised, result.bad_advice = 1, [(FAULT, verdict, "1,000 IOPS advised, 2,000 wanted")]
+    result.claim("advice", FAULT, verdict, "1,000 IOPS advised, 2,000 wanted")
+    result.claim("advice", FAULT, verdict, None)
     out = io.StringIO()
     console = Console(file=out, width=250)
     show_wrong(console, result, "make evaluate SEED=7 ONLY=volumes")
@@ -89,9 +90,9 @@ def test_a_missed_goal_is_named_with_the_command_that_shows_it_again() -> None:
     said = out.getvalue()
     assert "missed starving volumes: disk (empties), due" in said
     assert "false alarm starving volumes: vol-2 (nightly batch)" in said
-    assert "bad advice starving volumes: disk (empties)" in said and "2,000 wanted" in said
+    assert "not so: advice starving volumes: disk (empties)" in said and "2,000 wanted" in said
     assert said.count("(make evaluate SEED=7 ONLY=volumes)") == 3
-    better = replace(result, missed=[], false_alarms=[], bad_advice=[])
+    better = replace(result, missed=[], false_alarms=[], false_claims=[])
     assert show(Console(file=io.StringIO()), [better])
 
 
@@ -115,3 +116,10 @@ def test_seeds_are_drawn_unless_they_are_named() -> None:
 def test_wrong_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="SEED"):
         seeds_of(asked)
+
+
+def test_an_hour_that_is_called_ok_in_the_middle_of_a_fault_is_a_false_claim() -> None:
+    fault = replace(FAULT, ends=START + 13 * HOUR, hurts_from=OUTAGE)
+    result = scored("ooooooaaaaosoo", Truth([fault]))
+    assert result.claims["told throughout"] == 3
+    assert [verdict.hour for _, _, verdict, _ in result.false_claims] == [START + 10 * HOUR, START + 12 * HOUR]

@@ -1,0 +1,28 @@
+"""Frames in the layout of sources, from rows that leave out what they don't know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+READ = "cluster string, kind string, log_partition int"
+NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
+
+
+def rows_frame(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
+    """A frame of this schema."""
+    struct = cast(StructType, StructType.fromDDL(schema))
+    return spark.createDataFrame([tuple(row.get(name) for name in struct.names) for row in rows], struct)
+
+
+def null_filled(spark: SparkSession, file: Path, rows: Iterable[dict[str, Any]], **rest: str) -> DataFrame:
+    """A frame of plain columns, by way of a file; `rest` are columns that are null throughout, with their types."""
+    pd.DataFrame(list(rows)).to_parquet(file, coerce_timestamps="us", allow_truncated_timestamps=True)
+    nulls = {column: f.lit(None).cast(kind) for column, kind in ({"gap": "string"} | rest).items()}
+    return spark.read.parquet(str(file)).withColumns(nulls)

@@ -1,0 +1,458 @@
+"""Consumer groups on logs whose clocks, markers and commits are as in life: who lags, and who only looks so.
+
+A log is a row of offsets with two times each: when it was appended and what its producer's clock said. What can be read
+and what is a transaction's marker or aborted is known, so a reader's true lag is: the age of the first record that it
+could have and hasn't read. What the sources would say follows Kafka's own rules: an offset by time is the first whose
+timestamp isn't earlier (KIP-79), the time of an offset is where those answers pass it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR, start_of_hour
+
+from spark_apps.apps import consumer_groups as app
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
+from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator.bench import Bench
+from tests.simulator.frames import NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, score
+
+GROUP, PARTITIONS = "checkout", 3
+FIRST_HOUR, HOURS = 2, 16
+"""Hours of each timeline that are judged; the ones before are the logs' past."""
+READ_AFTER = timedelta(minutes=3)
+RECENT = timedelta(seconds=60)
+AHEAD = timedelta(minutes=50)
+AUTO_COMMIT = timedelta(seconds=5)
+WRITTEN_DOWN = timedelta(minutes=1)
+"""Of frequent commits only these are told to the product, and the last."""
+TOLD_AFTER = timedelta(minutes=20)
+"""A group that stands still must be told in the hour in which it has stood so long."""
+
+
+@dataclass
+class Log:
+    """A partition's offsets from 0 on, in seconds since START."""
+
+    appended: np.ndarray
+    stamped: np.ndarray
+    readable: np.ndarray
+
+    def end(self, moment: datetime) -> int:
+        return int(np.searchsorted(self.appended, _seconds(moment), side="right"))
+
+    def offset_at(self, moment: datetime, asked_at: datetime) -> int:
+        """ListOffsets by time, asked at a later moment."""
+        end = self.end(asked_at)
+        later = np.flatnonzero(self.stamped[:end] >= _seconds(moment))
+        return int(later[0]) if len(later) else end
+
+    def time_of(self, offset: int) -> float:
+        """Where the answers by time pass this offset."""
+        return float(self.stamped[: offset + 1].max())
+
+
+@dataclass
+class Reader:
+    """How a group goes over a log: what it reads a second, and from which moments on."""
+
+    speed: list[tuple[datetime, float]]
+    """Records a second from a moment on; 0: it stands still."""
+    rewinds: list[tuple[datetime, timedelta]] = field(default_factory=list)
+    """At a moment, back to what was appended so long before."""
+    commit_every: timedelta = AUTO_COMMIT
+    commits_last: bool = False
+    """The offset of the last record instead of the next."""
+
+    def positions(self, log: Log, until: datetime) -> np.ndarray:
+        """The next offset it would read, at the end of each 5 seconds from START on."""
+        step = int(AUTO_COMMIT.total_seconds())
+        ends = np.searchsorted(log.appended, np.arange(step, _seconds(until) + step, step), side="right")
+        position, at = 0.0, []
+        for n, end in enumerate(ends.tolist()):
+            moment = START + timedelta(seconds=n * step)
+            for rewind, back in self.rewinds:
+                if rewind <= moment < rewind + AUTO_COMMIT:
+                    position = float(log.end(rewind - back))
+            speed = [rate for since, rate in self.speed if since <= moment][-1]
+            position = min(position + speed * step, float(end))
+            at.append(int(position))
+        return np.array(at)
+
+
+@dataclass
+class Timeline:
+    """A cluster with one topic and one group, from START on."""
+
+    kind: str
+    logs: list[Log]
+    readers: list[Reader]
+    stopped_at: datetime | None = None
+    """From here on the group has no members."""
+    assigned: bool = True
+    """Whether the group's members still have this topic."""
+    committed_beyond: bool = False
+    paths: list[np.ndarray] = field(default_factory=list)
+
+    def consumed(self, partition: int, moment: datetime) -> int:
+        """The next offset that the reader wants."""
+        n = int(_seconds(moment) // AUTO_COMMIT.total_seconds()) - 1
+        return int(self.paths[partition][n]) if n >= 0 else 0
+
+    def committed(self, partition: int, moment: datetime) -> tuple[int, datetime]:
+        """What is committed then, and when that was."""
+        reader = self.readers[partition]
+        every = reader.commit_every.total_seconds()
+        # A group that commits seldom doesn't do so on the hour.
+        phase = 0.37 * every if reader.commit_every > AUTO_COMMIT else 0.0
+        last = self.stopped_at if self.stopped_at and self.stopped_at < moment else moment
+        at = START + timedelta(seconds=(_seconds(last) - phase) // every * every + phase)
+        position = self.consumed(partition, at)
+        return (max(position - 1, 0) if reader.commits_last else position), at
+
+
+@dataclass
+class Fleet:
+    scenario: Scenario
+    truth: Truth = field(default_factory=Truth)
+    timelines: dict[str, Timeline] = field(default_factory=dict)
+
+
+class _Builder:
+    """Adds one timeline after the other."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.fleet = Fleet(scenario)
+        self.chance = random.Random(f"{scenario.seed} lag")  # noqa: S311 a simulation
+        self.draws = np.random.default_rng([scenario.seed, 7])
+        self.until = START + (FIRST_HOUR + HOURS + 1) * HOUR
+
+    def log(self, rate: float) -> Log:
+        """Even traffic; each record is stamped as it comes."""
+        count = int(rate * _seconds(self.until))
+        appended = np.sort(self.draws.uniform(0, _seconds(self.until), count))
+        return Log(appended, appended.copy(), np.ones(count, bool))
+
+    def logs(self, rate: float | None = None) -> list[Log]:
+        each = rate or self.chance.uniform(1, 8)
+        return [self.log(each) for _ in range(PARTITIONS)]
+
+    def moment(self, first: float = 5, last: float = 10) -> datetime:
+        return START + HOUR * self.chance.uniform(first, last)
+
+    def add(self, kind: str, logs: list[Log], readers: list[Reader] | Reader, **more: Any) -> Timeline:
+        each = readers if isinstance(readers, list) else [readers] * PARTITIONS
+        timeline = Timeline(kind, logs, each, **more)
+        timeline.paths = [reader.positions(log, self.until) for reader, log in zip(each, logs, strict=True)]
+        name = f"lag{len(self.fleet.timelines):04d}"
+        self.fleet.timelines[name] = timeline
+        self.fleet.truth.decoys[f"{name}"] = kind
+        return timeline
+
+    def fault(self, kind: str, begins: datetime, seen: datetime, ends: datetime | None = None) -> None:
+        """What was added last must be told in the hour that `seen` lies in."""
+        name = list(self.fleet.timelines)[-1]
+        until = ends or self.until
+        hurts_from = start_of_hour(seen)
+        self.fleet.truth.faults.append(Fault(name, kind, begins, start_of_hour(seen), until, hurts_from=hurts_from))
+
+    # Faults
+
+    def stopped(self, kind: str = "stopped", logs: list[Log] | None = None, **more: Any) -> Timeline:
+        """The application is gone."""
+        at = self.moment()
+        reader = Reader([(START, 1e6), (at, 0)], **more)
+        timeline = self.add(kind, logs or self.logs(), reader, stopped_at=at)
+        self.fault(kind, at, at + max(TOLD_AFTER, 2 * reader.commit_every))
+        return timeline
+
+    def stopped_and_a_clock_ahead(self) -> None:
+        """As it stood still, one record came that was dated ahead: offsets by time end there."""
+        timeline = self.stopped("stopped, and a clock ahead")
+        at = timeline.stopped_at or START
+        for log in timeline.logs:
+            self.date_ahead(log, at - timedelta(minutes=10))
+
+    @staticmethod
+    def date_ahead(log: Log, moment: datetime) -> None:
+        offset = log.end(moment)
+        log.stamped[offset] = log.appended[offset] + AHEAD.total_seconds()
+
+    def stopped_that_commits_seldom(self) -> None:
+        self.stopped("stopped, commits seldom", commit_every=timedelta(minutes=self.chance.randint(8, 20)))
+
+    def stopped_that_commits_the_last(self) -> None:
+        self.stopped("stopped, commits the last offset", commits_last=True)
+
+    def one_is_stuck(self) -> None:
+        """A record that takes for ever, on one partition."""
+        at = self.moment()
+        readers = [Reader([(START, 1e6), (at, 0)]), *[Reader([(START, 1e6)])] * (PARTITIONS - 1)]
+        self.add("one partition stuck", self.logs(), readers)
+        self.fault("one partition stuck", at, at + TOLD_AFTER)
+
+    def falls_behind(self) -> None:
+        """A release makes it slower than what comes."""
+        at, rate = self.moment(3, 7), self.chance.uniform(2, 8)
+        share = self.chance.uniform(0.3, 0.75)
+        self.add("falls behind", self.logs(rate), Reader([(START, 1e6), (at, rate * share)]))
+        late = at + timedelta(minutes=12) / (1 - share)
+        self.fault("falls behind", at, late)
+        self.unclear(at, late)
+
+    def falls_behind_on_event_time(self) -> None:
+        """Records are stamped with what they are about, up to two hours ago."""
+        at = self.moment(3, 6)
+        logs = self.logs(6)
+        self.stamp_with_events(logs)
+        self.add("falls behind on event time", logs, Reader([(START, 1e6), (at, 3.0)]))
+        self.fault("falls behind on event time", at, at + timedelta(minutes=40))
+        self.unclear(at, at + timedelta(minutes=40))
+
+    def stamp_with_events(self, logs: list[Log]) -> None:
+        for log in logs:
+            log.stamped = log.appended - self.draws.uniform(0, 7200, len(log.appended))
+
+    def rewound_too_far(self) -> None:
+        """It will take hours."""
+        at, rate = self.moment(9, 11), self.chance.uniform(2, 6)
+        back = timedelta(hours=self.chance.uniform(5, 7))
+        reader = Reader([(START, 1e6), (at, rate * self.chance.uniform(1.3, 1.8))], [(at, back)])
+        self.add("rewound too far", self.logs(rate), reader)
+        self.fault("rewound too far", at, at + timedelta(minutes=10), at + 4 * HOUR)
+
+    # Decoys
+
+    def healthy(self) -> None:
+        self.add("healthy", self.logs(), Reader([(START, 1e6)]))
+
+    def clock_ahead(self) -> None:
+        """One record is dated ahead, in a log whose group keeps up."""
+        logs = self.logs()
+        for log in logs:
+            self.date_ahead(log, self.moment())
+        self.add("clock ahead", logs, Reader([(START, 1e6)]))
+
+    def ends_in_markers(self) -> None:
+        """Transactions: after the last one only its marker, or what was aborted, is left."""
+        aborted = self.chance.randint(0, 20)
+        logs = []
+        for _ in range(PARTITIONS):
+            log, at = self.log(self.chance.uniform(1, 4)), _seconds(self.moment(4, 8))
+            kept = log.appended < at
+            tail = at + np.arange(1 + aborted) * 0.01
+            appended = np.concatenate([log.appended[kept], tail])
+            readable = np.concatenate([np.ones(kept.sum(), bool), np.zeros(len(tail), bool)])
+            logs.append(Log(appended, appended.copy(), readable))
+        timeline = self.add("ends in markers", logs, Reader([(START, 1e6)]))
+        # The reader stands behind the last record, which is before the marker.
+        for n, log in enumerate(logs):
+            last = int(np.flatnonzero(log.readable)[-1]) + 1
+            timeline.paths[n] = np.minimum(timeline.paths[n], last)
+
+    def commits_seldom(self) -> None:
+        """A sink that commits with each file."""
+        every = timedelta(minutes=self.chance.randint(7, 20))
+        self.add("commits seldom", self.logs(), Reader([(START, 1e6)], commit_every=every))
+
+    def left_the_topic(self) -> None:
+        """The group lives and reads something else now; its offsets stay."""
+        at = self.moment(3, 6)
+        self.add("left the topic", self.logs(), Reader([(START, 1e6), (at, 0)]), assigned=False, stopped_at=at)
+
+    def commits_the_last(self) -> None:
+        """Of a quiet topic: there is always one left."""
+        self.add("commits the last offset", self.logs(0.003), Reader([(START, 1e6)], commits_last=True))
+
+    def rewound_and_soon_back(self) -> None:
+        """A replay that is gone in minutes."""
+        at, rate = start_of_hour(self.moment(9, 11)) + timedelta(minutes=self.chance.randint(45, 57)), 5.0
+        reader = Reader([(START, 1e6), (at, rate * 16)], [(at, timedelta(hours=self.chance.uniform(2, 5)))])
+        self.add("rewound and soon back", self.logs(rate), reader)
+
+    def event_time(self) -> None:
+        logs = self.logs(6)
+        self.stamp_with_events(logs)
+        self.add("event time", logs, Reader([(START, 1e6)]))
+
+    def quiet(self) -> None:
+        """A record every ten minutes, read at once."""
+        self.add("quiet topic", self.logs(0.0017), Reader([(START, 1e6)]))
+
+    def unclear(self, start: datetime, end: datetime) -> None:
+        self.fleet.truth.unclear.append((list(self.fleet.timelines)[-1], start, end))
+
+
+FAULTS: tuple[Callable[[_Builder], object], ...] = (
+    _Builder.stopped,
+    _Builder.stopped_and_a_clock_ahead,
+    _Builder.stopped_that_commits_seldom,
+    _Builder.stopped_that_commits_the_last,
+    _Builder.one_is_stuck,
+    _Builder.falls_behind,
+    _Builder.falls_behind_on_event_time,
+    _Builder.rewound_too_far,
+)
+DECOYS: tuple[Callable[[_Builder], object], ...] = (
+    _Builder.healthy,
+    _Builder.clock_ahead,
+    _Builder.ends_in_markers,
+    _Builder.commits_seldom,
+    _Builder.left_the_topic,
+    _Builder.commits_the_last,
+    _Builder.rewound_and_soon_back,
+    _Builder.event_time,
+    _Builder.quiet,
+)
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    builder = _Builder(scenario)
+    kinds = (*FAULTS, *DECOYS)
+    for turn in range(scenario.groups):
+        kinds[turn % len(kinds)](builder)
+    return builder.fleet
+
+
+def cases(fleet: Fleet) -> list[Case]:
+    """Every hour of each timeline."""
+    return [Case(name, START + (FIRST_HOUR + n) * HOUR) for name in fleet.timelines for n in range(HOURS)]
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    chosen = cases(fleet)
+    with TemporaryDirectory() as folder:
+        bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), JUDGED, Config()))
+    for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
+        bench.remember(table, "cluster")
+    name = "consumer_group_lagging"
+    verdicts = [Verdict.of(row["cluster"], row) for row in bench.judge(name)]
+    result = score("lagging groups", bench.detector(name), verdicts, fleet.truth)
+    result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
+    return result
+
+
+def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
+    """Of forecasts for readers that are on their way back."""
+    for verdict in verdicts:
+        told = verdict.figures["catches_up_in_seconds"]
+        timeline = fleet.timelines[verdict.resource]
+        if verdict.status == "alarm" and told and timeline.kind == "rewound too far":
+            reader, end = timeline.readers[0], verdict.hour + HOUR
+            log = timeline.logs[0]
+            rate = len(log.appended) / _seconds(START + (FIRST_HOUR + HOURS + 1) * HOUR)
+            true = (log.end(end) - timeline.consumed(0, end)) / (reader.speed[-1][1] - rate)
+            if true > 600:
+                yield abs(told - true) / true
+
+
+# What the sources say
+
+
+def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
+    topics, groups, offsets, commits, times = [], [], [], [], []
+    for case in chosen:
+        timeline = fleet.timelines[case.resource]
+        topics += _topics(case)
+        groups.append(_group(case, timeline))
+        for partition in range(PARTITIONS):
+            offsets += _offsets(case, timeline, partition)
+            history, written = _commits(case, timeline, partition)
+            commits += history
+            times += written
+    create = bench.spark.createDataFrame
+    read = create([(case.name, "read", 0) for case in chosen], READ)
+    told = null_filled(bench.spark, folder / "commits", commits, generation="int", resource="string")
+    sources = {
+        "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
+        "kafka_groups": rows_frame(bench.spark, groups, KafkaGroups({}).schema()),
+        "kafka_log_dirs": rows_frame(bench.spark, [], KafkaLogDirs({}).schema()),
+        "unlisted_groups": rows_frame(bench.spark, [], NO_GROUPS_UNLISTED),
+        "kafka_offsets": null_filled(bench.spark, folder / "offsets", offsets, resource="string"),
+        "kafka_commits": told.unionByName(read, allowMissingColumns=True),
+        "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource="string"),
+    }
+    sources["positions"] = app.positions(sources, JUDGED)
+    return sources
+
+
+def _topics(case: Case) -> list[dict[str, Any]]:
+    partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(PARTITIONS)]
+    config = {"message.timestamp.type": {"value": "CreateTime", "source": "DEFAULT_CONFIG"}}
+    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource": case.name}
+    return [head | {"topic": topic, "partitions": partitions} for topic in ("events", "elsewhere")]
+
+
+def _group(case: Case, timeline: Timeline) -> dict[str, Any]:
+    is_gone = timeline.assigned and timeline.stopped_at is not None and timeline.stopped_at < case.hour + HOUR
+    topic = "events" if timeline.assigned else "elsewhere"
+    member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": {topic: [*range(PARTITIONS)]}}
+    return {
+        "cluster": case.name, "group_id": GROUP, "protocol": "classic", "state": "EMPTY" if is_gone else "STABLE",
+        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource": case.name,
+    }  # fmt: skip
+
+
+def _offsets(case: Case, timeline: Timeline, partition: int) -> list[dict[str, Any]]:
+    end, read_at = case.hour + HOUR, case.hour + HOUR + READ_AFTER
+    log = timeline.logs[partition]
+    clock = {"cluster": case.name, "as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
+    place = clock | {"topic": "events", "partition": partition}
+    committed, _ = timeline.committed(partition, read_at)
+    now = log.end(read_at)
+    return [
+        place | {"kind": "committed", "group_id": GROUP, "committed_offset": committed},
+        place
+        | {
+            "kind": "log",
+            "log_start_offset": 0,
+            "log_end_offset": now,
+            "last_stable_offset": now,
+            "offset_at_from": log.offset_at(case.hour, read_at),
+            "offset_at_to": log.offset_at(end, read_at),
+            "recent_offset": log.offset_at(end - RECENT, read_at),
+        },
+    ]
+
+
+def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The commits that the offsets topic holds of the hour, and the time of the first uncommitted record."""
+    end, first = case.hour + HOUR, case.hour - app.LOOK_BACK
+    place = {"cluster": case.name, "topic": "events", "partition": partition}
+    said: dict[datetime, int] = {}
+    moments = [first + n * WRITTEN_DOWN for n in range(int((end - first) / WRITTEN_DOWN))] + [end - AUTO_COMMIT]
+    for moment in moments:
+        offset, at = timeline.committed(partition, moment)
+        if first <= at < end:
+            said[at] = offset
+    history = [
+        place | {"kind": "commit", "group_id": GROUP, "committed_offset": offset, "committed_at": at + case.shift,
+                 "log_partition": 0, "log_offset": n * PARTITIONS + partition, "written_at": at + case.shift}
+        for n, (at, offset) in enumerate(sorted(said.items()))
+    ]  # fmt: skip
+    offset = said[max(said)] if said else timeline.committed(partition, end + READ_AFTER)[0]
+    log = timeline.logs[partition]
+    if offset >= log.end(end + READ_AFTER):
+        return history, []
+    written = START + timedelta(seconds=log.time_of(offset)) + case.shift
+    return history, [place | {"offset": offset, "record_at": written}]
+
+
+def _seconds(moment: datetime) -> float:
+    return (moment - START).total_seconds()
