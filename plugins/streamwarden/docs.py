@@ -1,12 +1,13 @@
 """Generates docs/: a page per detector, the data dictionary, the config reference; `--check` finds stale ones.
 
-Everything comes from where it is said once: detector headers, comments in migrations and views, the config model.
+Everything comes from where it is said once: detector headers, the comments of a migrated warehouse, the config model.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -18,7 +19,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.plots.draw import load_plot
-from streamwarden.store.migrate import comments, migration_files, replaceable_files
+from streamwarden.store.dictionary import dictionary
 
 FOLDER = PROJECT_ROOT / "docs"
 _MADE = "<!-- Made by `streamwarden docs`; edit the source it names, not this page. -->\n\n"
@@ -103,29 +104,22 @@ def _detector_page(detector: Detector) -> str:
 
 
 def _dictionary() -> str:
-    relations: dict[str, list[str]] = {}
-    for file in (*migration_files(), *replaceable_files()):
-        for statement in comments(file.read_text()):
-            target, text = _parts(statement)
-            if target.startswith("function "):
-                continue
-            if target.startswith(("table ", "view ")):
-                relation = target.split()[1]
-                written = f" Written by the app `{WRITER_OF[relation]}`." if relation in WRITER_OF else ""
-                relations[relation] = [f"\n## {relation}\n\n{text}{written}\n\n| column | meaning |\n|---|---|\n"]
-            else:
-                relation, column = target.rsplit(".", 1)
-                relations[relation].append(f"| `{column}` | {_cell(text)} |\n")
-    lines = ["# The warehouse: tables, views, columns\n\n", _MADE, *(line for r in relations.values() for line in r)]
+    known = dictionary()
+    lines = ["# The warehouse: tables, views, columns, functions\n\n", _MADE]
+    for relation, columns in groupby(
+        known.columns, key=lambda column: (column.relation, column.kind, column.about_relation)
+    ):
+        lines.append(_relation(*relation) + "".join(f"| `{c.name}` | {c.type} | {_cell(c.about)} |\n" for c in columns))
+    lines.append("\n## Functions\n\n| function | gives | meaning |\n|---|---|---|\n")
+    lines += [f"| `{f.name}({f.arguments})` | {_cell(f.result)} | {_cell(f.about)} |\n" for f in known.functions]
     lines.append("\n## Apps\n\n| app | gathers | reads | writes |\n|---|---|---|---|\n")
     lines += [f"| `{a.name}` | {a.title} | {', '.join(a.reads)} | {', '.join(a.writes)} |\n" for a in APPS.values()]
     return "".join(lines)
 
 
-def _parts(statement: str) -> tuple[str, str]:
-    found = re.match(r"comment on (.*?) is '(.*)'$", statement, re.DOTALL)
-    assert found is not None  # noqa: S101 our own output
-    return found[1].removeprefix("column "), found[2].replace("''", "'")
+def _relation(name: str, kind: str, about: str) -> str:
+    written = f" Written by the app `{WRITER_OF[name]}`." if name in WRITER_OF else " A view." if kind == "view" else ""
+    return f"\n## {name}\n\n{about}{written}\n\n| column | type | meaning |\n|---|---|---|\n"
 
 
 def _config_reference() -> str:

