@@ -14,6 +14,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -153,6 +154,11 @@ class Cluster:
                     total += topic.bytes_per_second * max((moment - event.end).total_seconds(), 0)
         return total
 
+    def started(self, broker: int, moment: datetime) -> datetime:
+        """When a broker's process began, as it is then."""
+        restarts = [e.start for e in self.events if e.kind == "broker restarts" and e.start <= moment and broker == 1]
+        return max(restarts, default=START - timedelta(days=30))
+
     def cold_until(self, event: Event) -> datetime:
         """When a group that catches up reaches what memory still holds; others never do."""
         if not event.group:
@@ -211,6 +217,8 @@ DECOYS = (
     "one-minute spike",
     "new group from the beginning",
     "slowly lagging group",
+    "four-minute spike",
+    "broker restarts",
 )
 
 
@@ -218,7 +226,7 @@ def build(scenario: Scenario) -> Fleet:
     """Clusters of three brokers, an event every day and a half; each kind by turns."""
     fleet = Fleet(scenario)
     chance = random.Random(f"{scenario.seed} consumers")  # noqa: S311 a simulation
-    kinds = [kind for pair in zip(ROGUES, DECOYS, strict=True) for kind in pair]
+    kinds = [kind for pair in zip_longest(ROGUES, DECOYS) for kind in pair if kind]
     turn = 0
     for number in range(scenario.brokers // BROKERS):
         cluster = _cluster(number, scenario, chance)
@@ -320,6 +328,11 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
             return Event(kind, start, start + MINUTE * minutes, rate, None)
         case "one-minute spike":
             return Event(kind, start.replace(second=0), start.replace(second=0) + MINUTE, rate, None)
+        case "four-minute spike":
+            return Event(kind, start, start + MINUTE * chance.uniform(3, 4), rate, None)
+        case "broker restarts":
+            # It reads what it must recover; its counters begin anew.
+            return Event(kind, start, start + MINUTE * chance.randint(8, 25), rate / 3, None)
         case _:
             return Event(kind, start, start + MINUTE * minutes, rate, topic)
 
@@ -449,14 +462,17 @@ class _Sources:
                     JmxEndpoint(role="broker", cluster=case.name, url=url, broker_id=broker, instance_id=host)
                 )
                 for rows, at in ((before, case.hour + JMX_AT), (now, case.hour + HOUR + JMX_AT)):
-                    key = {"cluster": case.name, "endpoint": url, "at": at + case.shift}
+                    key = {"cluster": case.name, "endpoint": url, "at": at + case.shift,
+                           "process_started_at": cluster.started(broker, at) + case.shift}  # fmt: skip
                     rows += [key | {"metric": metric, "labels": json.dumps(labels), "value": value}
-                             for metric, labels, value in _broker(cluster, at)]  # fmt: skip
+                             for metric, labels, value in _broker(cluster, broker, at)]  # fmt: skip
         kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
-        started = {"kind": kind, "process_started_at": f.lit(START - timedelta(days=30)), "resource": f.col("endpoint")}
+        started = {"kind": kind, "resource": f.col("endpoint")}
         sources = {
             "jmx": self._frame("now", now).withColumns(started),
-            "earlier_counters": self._frame("before", before).filter("metric like '%_total'").drop("gap"),
+            "earlier_counters": self._frame("before", before)
+            .filter("metric like '%_total'")
+            .drop("gap", "process_started_at"),
             "known_brokers": self.bench.spark.createDataFrame(
                 [], "cluster string, endpoint string, known_broker_id int"
             ),
@@ -521,7 +537,21 @@ def _samples(metrics: DataFrame, id_column: str, of: tuple[Metric, ...], *more: 
     return ebs_volumes.samples(metrics, id_column, [*(metric.column for metric in of), *more])
 
 
-def _broker(cluster: Cluster, at: datetime) -> Iterator[tuple[str, dict[str, str], float]]:
+Reading = tuple[str, dict[str, str], float]
+
+
+def _broker(cluster: Cluster, broker: int, at: datetime) -> Iterator[Reading]:
+    """One broker's counters since its process began, and its gauges."""
+    begun = cluster.started(broker, at)
+    if begun < START:
+        yield from _since_ever(cluster, at)
+        return
+    before = {(name, *labels.values()): value for name, labels, value in _since_ever(cluster, begun)}
+    for name, labels, value in _since_ever(cluster, at):
+        yield name, labels, value - (before[name, *labels.values()] if name.endswith("_total") else 0)
+
+
+def _since_ever(cluster: Cluster, at: datetime) -> Iterator[Reading]:
     """One broker's third of all counters."""
     since = (at - START + RETENTION).total_seconds()
     totals = {"bytes_in_total": 0.0, "bytes_out_total": 0.0, "messages_in_total": 0.0}

@@ -131,7 +131,7 @@ class Fleet:
     timelines: dict[str, Timeline] = field(default_factory=dict)
 
 
-class _Builder:
+class Builder:
     """Adds one timeline after the other."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -296,32 +296,32 @@ class _Builder:
         self.fleet.truth.unclear.append((list(self.fleet.timelines)[-1], start, end))
 
 
-FAULTS: tuple[Callable[[_Builder], object], ...] = (
-    _Builder.stopped,
-    _Builder.stopped_and_a_clock_ahead,
-    _Builder.stopped_that_commits_seldom,
-    _Builder.stopped_that_commits_the_last,
-    _Builder.one_is_stuck,
-    _Builder.falls_behind,
-    _Builder.falls_behind_on_event_time,
-    _Builder.rewound_too_far,
+FAULTS: tuple[Callable[[Builder], object], ...] = (
+    Builder.stopped,
+    Builder.stopped_and_a_clock_ahead,
+    Builder.stopped_that_commits_seldom,
+    Builder.stopped_that_commits_the_last,
+    Builder.one_is_stuck,
+    Builder.falls_behind,
+    Builder.falls_behind_on_event_time,
+    Builder.rewound_too_far,
 )
-DECOYS: tuple[Callable[[_Builder], object], ...] = (
-    _Builder.healthy,
-    _Builder.clock_ahead,
-    _Builder.ends_in_markers,
-    _Builder.commits_seldom,
-    _Builder.left_the_topic,
-    _Builder.commits_the_last,
-    _Builder.rewound_and_soon_back,
-    _Builder.event_time,
-    _Builder.quiet,
+DECOYS: tuple[Callable[[Builder], object], ...] = (
+    Builder.healthy,
+    Builder.clock_ahead,
+    Builder.ends_in_markers,
+    Builder.commits_seldom,
+    Builder.left_the_topic,
+    Builder.commits_the_last,
+    Builder.rewound_and_soon_back,
+    Builder.event_time,
+    Builder.quiet,
 )
 
 
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
-    builder = _Builder(scenario)
+    builder = Builder(scenario)
     kinds = (*FAULTS, *DECOYS)
     for turn in range(scenario.groups):
         kinds[turn % len(kinds)](builder)
@@ -336,16 +336,19 @@ def cases(fleet: Fleet) -> list[Case]:
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, judges and scores."""
     fleet = build(scenario)
-    chosen = cases(fleet)
+    verdicts = judge(bench, fleet, cases(fleet))
+    result = score("lagging groups", bench.detector("consumer_group_lagging"), verdicts, fleet.truth)
+    result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
+    return result
+
+
+def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
+    """What the detector says of these hours."""
     with TemporaryDirectory() as folder:
         bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), JUDGED, Config()))
     for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
         bench.remember(table, "cluster")
-    name = "consumer_group_lagging"
-    verdicts = [Verdict.of(row["cluster"], row) for row in bench.judge(name)]
-    result = score("lagging groups", bench.detector(name), verdicts, fleet.truth)
-    result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
-    return result
+    return [Verdict.of(row["cluster"], row) for row in bench.judge("consumer_group_lagging")]
 
 
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:

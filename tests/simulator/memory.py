@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -38,6 +40,7 @@ SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
 KEPT_HOURS, CONTROL_HOURS, SAMPLES = 6, 4, 2
 READ_AFTER = timedelta(minutes=1)
 """When a run reads JMX, after the end of its hour."""
+WORST_FIRST = ("alarm", "skip", "ok")
 
 
 class Store(NamedTuple):
@@ -50,6 +53,17 @@ class Store(NamedTuple):
     """Block cache of one RocksDB instance; of all stores together where it is shared."""
     shared: bool = False
     first_task: int = 0
+    data_bytes: float = math.inf
+    """What one RocksDB instance has to cache."""
+
+    @property
+    def instances(self) -> int:
+        return self.partitions * SEGMENTS[self.kind]
+
+    @property
+    def cached(self) -> float:
+        """What its block caches come to hold."""
+        return min(self.cache_bytes, self.data_bytes) * self.instances
 
 
 @dataclass(frozen=True)
@@ -65,15 +79,17 @@ class Shape:
     non_heap: float = 140 * MIB
     threads: int = 60
     direct: float = 32 * MIB
+    buffers_used: float = 0.9
+    """What of its write buffers is ever full at once."""
 
     @property
     def caches(self) -> float:
-        own = sum(s.cache_bytes * s.partitions * SEGMENTS[s.kind] for s in self.stores if not s.shared)
+        own = sum(s.cached for s in self.stores if not s.shared)
         return own + max((s.cache_bytes for s in self.stores if s.shared), default=0.0)
 
     @property
     def buffers(self) -> float:
-        instances = sum(s.partitions * SEGMENTS[s.kind] for s in self.stores)
+        instances = sum(s.instances for s in self.stores)
         return 0.0 if self.buffers_in_cache else instances * self.write_buffer * self.write_buffers
 
     @property
@@ -88,7 +104,12 @@ class Shape:
     def resident(self, age: timedelta) -> float:
         """What it takes so long after its start."""
         heap = self.live + (self.xmx - self.live) * _share(age, HEAP_GROWS)
-        return heap + self.rest + self.caches * _share(age, CACHES_FILL) + self.buffers * 0.9 * _share(age, 2 * HOUR)
+        return (
+            heap
+            + self.rest
+            + self.caches * _share(age, CACHES_FILL)
+            + self.buffers * self.buffers_used * _share(age, 2 * HOUR)
+        )
 
 
 def _share(age: timedelta, constant: timedelta) -> float:
@@ -109,6 +130,13 @@ class Process:
     leak_per_hour: float = 0.0
     application: str = ""
     """Of several instances; the process alone otherwise."""
+    hides_stores: bool = False
+    """Its metrics are recorded at level INFO: none of RocksDB's."""
+
+    @property
+    def unit(self) -> str:
+        """What a finding is about: the application, however many instances it has."""
+        return self.application or self.name
 
     def at(self, moment: datetime) -> tuple[datetime, Shape]:
         return max((each for each in self.shapes if each[0] <= moment), key=lambda each: each[0])
@@ -199,11 +227,16 @@ class _Builder:
         seen = begins - READ_AFTER
         outage = self._outage(process.host, begins)
         for each in self.fleet.on(process.host):
-            self.fleet.truth.decoys[each.name] = "beside a fault"
-            self.fleet.truth.faults.append(Fault(each.name, kind, seen, due, self.fleet.scenario.end, outage))
+            self.fleet.truth.decoys[each.unit] = "beside a fault"
+            self.add_fault(Fault(each.unit, kind, seen, due, self.fleet.scenario.end, outage, hurts_from=due))
         self.near(process.host, begins)
         if due > start_of_hour(begins):
             self.near(process.host, due)
+
+    def add_fault(self, fault: Fault) -> None:
+        """Of an application's instances the first to be told is the fault."""
+        if not any((f.resource, f.kind) == (fault.resource, fault.kind) for f in self.fleet.truth.faults):
+            self.fleet.truth.faults.append(fault)
 
     def _outage(self, host: str, begins: datetime) -> datetime | None:
         minutes = int((self.fleet.scenario.end - begins) / timedelta(minutes=1))
@@ -263,9 +296,8 @@ class _Builder:
         old = process.shapes[0][1]
         begins = self.at()
         process.shapes.append((begins, replace(old, stores=self.stores(limit * self.chance.uniform(0.45, 0.8)))))
-        self.fleet.truth.faults.append(
-            Fault(process.name, "container too small", begins, start_of_hour(begins), self.fleet.scenario.end)
-        )
+        due = start_of_hour(begins)
+        self.add_fault(Fault(process.unit, "container too small", begins, due, self.fleet.scenario.end, hurts_from=due))
         self.near(host, begins)
 
     def leaks(self) -> None:
@@ -277,7 +309,7 @@ class _Builder:
         moment = start_of_hour(process.leak_from)
         while self._mean(host, moment) < 85 and moment < self.fleet.scenario.end:
             moment += HOUR
-        self.fleet.truth.unclear.append((process.name, moment - 2 * HOUR, moment))
+        self.fleet.truth.unclear.append((process.unit, moment - 2 * HOUR, moment))
         self.fault(process, "leaks outside the heap", moment, moment + HOUR)
 
     def _mean(self, host: str, hour: datetime) -> float:
@@ -361,7 +393,7 @@ class _Builder:
 
     def one_more_than_fits(self, process: Process, kind: str, begins: datetime) -> None:
         due = start_of_hour(begins)
-        self.fleet.truth.faults.append(Fault(process.name, kind, begins, due, self.fleet.scenario.end))
+        self.add_fault(Fault(process.unit, kind, begins, due, self.fleet.scenario.end, hurts_from=due))
         self.near(process.host, begins)
 
     def instances(self, count: int, share: float, *, standby: bool = False, shared: bool = False) -> list[Process]:
@@ -387,7 +419,57 @@ class _Builder:
         """The tasks that instance number `part` has."""
         return tuple(store._replace(first_task=part * store.partitions) for store in stores)
 
+    def hides_its_stores(self) -> None:
+        """Streams at level INFO: no figure of RocksDB, which fills the machine all the same."""
+        host = self.machine()
+        memory = self.fleet.memory(host)
+        process = self.process(host, self.fitting(host, 0.5), hides_stores=True)
+        begins, old = self.at(72), process.shapes[0][1]
+        room = memory * self.chance.uniform(0.95, 1.2) - old.may_take
+        stores = (*old.stores, *(s._replace(name=f"{s.name}-b") for s in self.stores(max(room, 400 * MIB))))
+        process.shapes.append((begins, replace(old, stores=stores)))
+        moment = start_of_hour(begins)
+        while self._mean(host, moment) < 85 and moment < self.fleet.scenario.end - 3 * HOUR:
+            moment += HOUR
+        self.fleet.truth.unclear.append((process.unit, begins, moment))
+        self.near(host, begins)
+        self.fault(process, "hides its stores", moment, moment + HOUR)
+
+    def leaves_no_room_for_the_system(self) -> None:
+        """All of it fits the machine, with nothing left for the kernel and its page cache."""
+        host = self.machine("m5.large", "c5.xlarge")
+        process = self.process(host, self.fitting(host, 0.6))
+        begins, old = self.at(), process.shapes[0][1]
+        target = self.fleet.memory(host) * self.chance.uniform(0.96, 0.995)
+        process.shapes.append((begins, replace(old, xmx=target - old.may_take + old.xmx)))
+        self.fault(process, "no room for the system", begins)
+
+    def release_on_all(self) -> None:
+        """One release gives the heap most of each machine: one cause on many instances."""
+        processes = self.instances(self.chance.choice([4, 6]), 0.3)
+        begins = self.at()
+        for process in processes:
+            old, memory = process.shapes[0][1], self.fleet.memory(process.host)
+            process.shapes.append((begins, replace(old, xmx=memory * 1.1 - old.may_take + old.xmx)))
+        for process in processes:
+            self.fault(process, "release on all instances", begins)
+
     # Decoys
+
+    def caches_larger_than_their_data(self) -> None:
+        """What its stores may cache is more than the machine; what they have is little, and has been so for days."""
+        host = self.machine()
+        memory = self.fleet.memory(host)
+        heap = memory * 0.35
+        each = 50 * MIB + 48 * MIB
+        count = max(1, round((memory * self.chance.uniform(1.0, 1.2) - heap - 240 * MIB) / each / 4))
+        stores = tuple(Store(f"store-{n}", "key_value", 4, 50 * MIB, data_bytes=6 * MIB) for n in range(count))
+        process = self.process(host, Shape(heap, heap * 0.4, stores, buffers_used=0.1))
+        moment = START + timedelta(days=self.fleet.scenario.days - 2, hours=self.chance.randint(0, 20))
+        # New, nobody can know what they come to hold.
+        self.fleet.truth.unclear.append((process.unit, START, moment - 3 * HOUR))
+        self.fleet.hours[host] |= {start_of_hour(moment) - 2 * n * HOUR for n in range(2, 36)}
+        self.decoy(process, "caches larger than their data", moment)
 
     def room_for_the_dead(self) -> None:
         """When one of them dies the others hold its stores."""
@@ -412,7 +494,7 @@ class _Builder:
             self.decoy(process, "containers that fit together")
 
     def decoy(self, process: Process, kind: str, moment: datetime | None = None) -> None:
-        self.fleet.truth.decoys[process.name] = kind
+        self.fleet.truth.decoys[process.unit] = kind
         self.near(process.host, moment or self.at(), 3)
 
     def large_heap(self) -> None:
@@ -468,6 +550,7 @@ class _Builder:
 
 
 FAULTS = (
+    _Builder.hides_its_stores,
     _Builder.heap_raised,
     _Builder.partitions_arrive,
     _Builder.neighbour_arrives,
@@ -479,8 +562,11 @@ FAULTS = (
     _Builder.containers_together,
     _Builder.death_of_one,
     _Builder.death_of_two,
+    _Builder.leaves_no_room_for_the_system,
+    _Builder.release_on_all,
 )
 DECOYS = (
+    _Builder.caches_larger_than_their_data,
     _Builder.large_heap,
     _Builder.shared_cache,
     _Builder.restarts,
@@ -498,10 +584,10 @@ def build(scenario: Scenario) -> Fleet:
     """Machines until there are enough applications: half of them by turns a fault or a decoy."""
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
-    kinds = (*FAULTS, *DECOYS)
+    kinds = [kind for pair in zip_longest(FAULTS, DECOYS) for kind in pair if kind]
     turn = 0
     while len(fleet.processes) < scenario.applications:
-        if builder.chance.random() < 0.6:
+        if builder.chance.random() < 0.75:
             kinds[turn % len(kinds)](builder)
             turn += 1
         else:
@@ -539,17 +625,46 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)
         bench.load("jvm_apps", frames)
     _load_machines(bench, fleet, chosen)
+    bench.remember("metrics.jvm_app_hourly", "cluster")
     name = "app_memory_heavy"
-    verdicts = [Verdict.of(row["app"], row) for row in bench.judge(name)]
-    return score("memory-heavy applications", bench.detector(name), verdicts, fleet.truth)
+    rows = [Verdict.of(f"{row['app']}@{row['cluster'].rsplit('@', 1)[1]}", row) for row in bench.judge(name)]
+    by_hour: dict[tuple[str, datetime], list[Verdict]] = {}
+    for row in rows:
+        by_hour.setdefault((row.resource, row.hour), []).append(row)
+    # An application is as badly off as the worst of its instances.
+    verdicts = [min(each, key=lambda row: WORST_FIRST.index(row.status)) for each in by_hour.values()]
+    result = score("memory-heavy applications", bench.detector(name), verdicts, fleet.truth)
+    _check_claims(result, fleet, by_hour)
+    return result
+
+
+def _check_claims(result: Score, fleet: Fleet, by_hour: dict[tuple[str, datetime], list[Verdict]]) -> None:
+    """One cause is one finding; and what can't be known isn't fine."""
+    instances = Counter(process.unit for process in fleet.processes.values())
+    for fault in fleet.truth.faults:
+        said = by_hour.get((fault.resource, fault.due), [])
+        alarms = [verdict for verdict in said if verdict.status == "alarm"]
+        if alarms and instances[fault.resource] > 1:
+            wrong = f"{len(alarms)} findings" if len(alarms) > 1 else None
+            result.claim("one finding for an application", fault, alarms[0], wrong)
+        process = next(p for p in fleet.processes.values() if p.unit == fault.resource)
+        for (unit, hour), rows in by_hour.items():
+            if process.hides_stores and unit == fault.resource and hour >= process.shapes[-1][0]:
+                wrong = rows[0].reason if rows[0].status == "ok" else None
+                result.claim("what isn't known isn't ok", fault, rows[0], wrong)
 
 
 _LAYOUT = ("cluster", "role", "app", "endpoint", "metric", "labels", "kind", "at", "value", "process_started_at")
 _EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
 
 
-def _url(case: Case) -> str:
-    return f"http://{case.name.replace('@', '-')}:8778/jolokia"
+def _cluster(hour: datetime) -> str:
+    """Each hour of the fleet is a cluster of its own; what lives in it has the same name in all of them."""
+    return Case(CLUSTER, hour).name
+
+
+def _url(process: str) -> str:
+    return f"http://{process}:8778/jolokia"
 
 
 def _config(fleet: Fleet, chosen: list[Case]) -> Config:
@@ -560,16 +675,19 @@ def _config(fleet: Fleet, chosen: list[Case]) -> Config:
         endpoints.append(
             JmxEndpoint(
                 role="app",
-                cluster=CLUSTER,
-                app=case.name,
-                url=_url(case),
+                cluster=_cluster(case.hour),
+                app=process.unit,
+                url=_url(process.name),
                 instance_id=Case(process.host, case.hour).name,
                 memory_limit_bytes=process.container_bytes,
                 rocksdb_write_buffer_bytes=int(shape.write_buffer),
                 rocksdb_write_buffers=shape.write_buffers,
             )
         )
-    return Config(kafka=[KafkaCluster(name=CLUSTER, bootstrap_servers="127.0.0.1:1")], jmx=endpoints)
+    clusters = [
+        KafkaCluster(name=name, bootstrap_servers="127.0.0.1:1") for name in sorted({e.cluster for e in endpoints})
+    ]
+    return Config(kafka=clusters, jmx=endpoints)
 
 
 def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
@@ -577,14 +695,15 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for case in chosen:
         process = fleet.processes[case.resource]
-        head = (CLUSTER, "app", case.name, _url(case))
+        head = (_cluster(case.hour), "app", process.unit, _url(process.name))
         for n in range(SAMPLES):
             at = case.hour + HOUR + READ_AFTER + timedelta(seconds=5 * n)
             if process.silent and process.silent[0] <= at < process.silent[1]:
                 continue
             since, _ = process.at(at)
             for metric, labels, value in _jvm(fleet, process, at):
-                rows.append((*head, metric, json.dumps(labels, sort_keys=True), "gauge", at + case.shift, value,
+                kind = "counter" if metric.endswith("_total") else "gauge"
+                rows.append((*head, metric, json.dumps(labels, sort_keys=True), kind, at + case.shift, value,
                              since + case.shift))  # fmt: skip
     return pd.DataFrame(rows, columns=list(_LAYOUT))
 
@@ -616,20 +735,23 @@ def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
         yield "memory_pool_used_bytes", {"pool": pool}, now
         yield "memory_pool_used_after_gc_bytes", {"pool": pool}, kept
     if shape.stores:
-        # An id for each hour: the hours of one process aren't instances of one application.
-        yield "streams_info", {"application_id": f"{process.application or process.name}@{at:%d%H}"}, 1.0
-        yield from _rocksdb(shape, age, chance)
+        yield "streams_info", {"application_id": process.unit}, 1.0
+        tasks = {f"0_{store.first_task + n}" for store in shape.stores for n in range(store.partitions)}
+        for task in sorted(tasks):
+            yield "records_dropped_total", {"task": task, "thread": "StreamThread-1"}, 0.0
+        if not process.hides_stores:
+            yield from _rocksdb(shape, age, chance)
 
 
 def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Reading]:
     """The beans of all stores and tasks. A shared cache shows the same in each; own ones differ by some blocks."""
     filled = min(_share(age, CACHES_FILL), 0.98)
-    instances = sum(s.partitions * SEGMENTS[s.kind] for s in shape.stores)
+    instances = sum(s.instances for s in shape.stores)
     full = shape.write_buffer * shape.write_buffers
     for store in shape.stores:
         segments = SEGMENTS[store.kind]
         for partition in range(store.partitions):
-            memtables = full * segments * chance.uniform(0.3, 0.8) * _share(age, 2 * HOUR)
+            memtables = full * segments * chance.uniform(0.3, 0.8) * _share(age, 2 * HOUR) * shape.buffers_used / 0.9
             if store.shared:
                 in_cache = (
                     shape.write_buffer * instances * 0.3 * _share(age, 2 * HOUR) if shape.buffers_in_cache else 0.0
@@ -640,7 +762,8 @@ def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Re
                     memtables = in_cache / instances * segments
             else:
                 capacity, pinned = store.cache_bytes * segments, 88.0
-                usage = max(capacity * filled * chance.uniform(0.85, 1.0), 88.0)
+                holds = min(capacity, store.data_bytes * segments)
+                usage = max(holds * filled * chance.uniform(0.85, 1.0), 88.0)
             labels = {"kind": store.kind, "store": store.name, "task": f"0_{store.first_task + partition}"}
             figures = {
                 "memtable_bytes": memtables,
@@ -649,7 +772,7 @@ def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Re
                 "block_cache_pinned_bytes": pinned,
                 "block_cache_capacity_bytes": capacity,
                 "table_readers_bytes": 200_000.0,
-                "sst_bytes": 150.0 * MIB,
+                "sst_bytes": min(150.0 * MIB, store.data_bytes * segments),
                 "keys": 1e6,
             }
             yield from ((name, labels, value) for name, value in figures.items())

@@ -102,9 +102,11 @@ class Verdict:
     verdict: str = ""
     """What it took the fault for, where that is scored."""
     figures: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    severity: str | None = None
+    """Of an alarm."""
 
     @classmethod
     def of(cls, name: str, row: Mapping[str, Any], verdict: str = "") -> Verdict:
         """From a detector's row about the case of this name."""
         case = Case.of(name)
-        return cls(case.resource, case.hour, row["status"], row["reason"], verdict, row)
+        return cls(case.resource, case.hour, row["status"], row["reason"], verdict, row, row["severity"])

@@ -163,19 +163,22 @@ def cases(fleet: Fleet) -> list[Case]:
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, judges and scores."""
     fleet = build(scenario)
-    chosen = cases(fleet)
+    verdicts = judge(bench, fleet, cases(fleet))
+    result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
+    result.errors, result.error_of = _forecast_errors(verdicts, fleet.truth.faults), "time to exhaustion"
+    _check_claims(result, fleet, verdicts)
+    return result
+
+
+def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
+    """What the detector says of these hours."""
     with TemporaryDirectory() as folder:
         frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), JUDGED, Config())
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    rows = bench.judge("ebs_volume_starving")
-    verdicts = [Verdict.of(row["volume_id"], row) for row in rows]
-    result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
-    result.errors, result.error_of = _forecast_errors(verdicts, fleet.truth.faults), "time to exhaustion"
-    _check_claims(result, fleet, verdicts)
-    return result
+    return [Verdict.of(row["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
