@@ -11,6 +11,7 @@ import argparse
 import importlib
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
 
@@ -19,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
+from streamwarden.base.addresses import masked
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
@@ -48,7 +50,8 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
         frames = module.transform(sources, hour, config)
         rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources), started_at)
     except Exception as error:
-        record_failure(warehouse, name, hour, one_line(error), started_at)
+        with suppress(Exception):  # the warehouse may be what is wrong: what failed first is what is told
+            record_failure(warehouse, name, hour, one_line(error), started_at)
         raise
     for frame in sources.values():
         frame.unpersist()
@@ -73,7 +76,7 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
 
 
 def one_line(error: BaseException) -> str:
-    """The reason of a failure, without the stack: the last line that a person can use."""
+    """The reason of a failure, without the stack and credentials: the last line that a person can use."""
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return "Spark's JVM is gone: it crashed, or was killed (out of memory?)"
     if isinstance(error, PySparkException):
@@ -81,8 +84,8 @@ def one_line(error: BaseException) -> str:
             line.strip() for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")
         ]
         python = [line for line in lines if "Error" in line or "Exception" in line]
-        return (python or lines or [type(error).__name__])[-1][:500]
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+        return masked((python or lines or [type(error).__name__])[-1])[:500]
+    return masked(f"{type(error).__name__}: {' '.join(str(error).split())}")[:500]
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from streamwarden.base.addresses import masked
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
@@ -76,7 +77,7 @@ def one_line(error: Exception) -> str:
     if isinstance(error, StreamwardenError):
         return str(error)
     lines = str(getattr(error, "orig", error)).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return masked(f"{type(error).__name__}: {lines[0] if lines else ''}")
 
 
 def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress) -> HourRun:

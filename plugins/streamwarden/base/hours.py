@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from streamwarden.base.errors import StreamwardenError
 
 HOUR = timedelta(hours=1)
+FIRST_YEAR, LAST_YEAR = 1970, 2261
+"""Of the hours that may be named: years before and after them are dates too, and Arrow's nanoseconds hold them."""
 
 
 def parse_hour(text: str) -> datetime:
@@ -17,9 +19,11 @@ def parse_hour(text: str) -> datetime:
     """
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # beyond the years 1 to 9999
         raise StreamwardenError(f"hour '{text}': not a time; write it like 2026-11-21T05:00.") from None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise StreamwardenError(f"hour '{text}': must be between {FIRST_YEAR} and {LAST_YEAR}.")
     if moment != start_of_hour(moment):
         raise StreamwardenError(
             f"hour '{text}': must be the start of an hour, like {start_of_hour(moment):%Y-%m-%dT%H:%M}."

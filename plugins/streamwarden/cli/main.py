@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from streamwarden.base.addresses import masked
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import backtest, config, detectors, docs, report, run, tickets, warehouse
@@ -51,7 +52,7 @@ def _one_line_errors() -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("sqlalchemy", "psycopg"):
             raise
-        message = f"warehouse: {str(getattr(error, 'orig', error)).strip().splitlines()[0]}"
+        message = masked(f"warehouse: {str(getattr(error, 'orig', error)).strip().splitlines()[0]}")
     else:
         return
     print(f"streamwarden: {message}", file=sys.stderr)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,9 +43,15 @@ def url() -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def psql(context: typer.Context) -> None:
     """Open psql on the warehouse; further arguments go to psql."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
     from streamwarden.base.warehouse import psql_program, warehouse_url
 
-    sys.exit(subprocess.call([psql_program(), warehouse_url(load_config()), *context.args]))
+    address: dict[str, Any] = conninfo_to_dict(warehouse_url(load_config()))
+    # Not as an argument: those can be seen by whoever lists the machine's processes.
+    password = {"PGPASSWORD": str(address.pop("password"))} if "password" in address else {}
+    command = [psql_program(), make_conninfo(**address), *context.args]
+    sys.exit(subprocess.call(command, env=os.environ | password))
 
 
 @app.command()

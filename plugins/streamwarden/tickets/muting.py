@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -23,6 +24,10 @@ def find(connection: sa.Connection, start: str) -> sa.RowMapping:
     Raises:
         StreamwardenError: there is none, or there are several; one line.
     """
+    if not re.fullmatch(r"[0-9a-fA-F]{1,64}", start):
+        raise StreamwardenError(
+            f"'{start}': a fingerprint is hexadecimal digits; `streamwarden tickets list` shows how they begin."
+        )
     found = connection.execute(_FOUND, {"start": start.lower(), "storm": STORM}).mappings().all()
     if not found:
         raise StreamwardenError(f"{start}: no ticket has such a fingerprint; `streamwarden tickets list` shows them.")

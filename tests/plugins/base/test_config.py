@@ -95,6 +95,13 @@ def test_what_is_no_address_is_refused(tmp_path: Path, text: str, url: str) -> N
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.parametrize("text", ["ui_url: 'https://u:hunter2@h'", "tickets: {sink: roundup, url: 'http://hunter2@h'}"])
+def test_a_password_does_not_stand_in_an_address(tmp_path: Path, text: str) -> None:
+    with pytest.raises(StreamwardenError, match="they have keys of their own") as error:
+        load_config(write(tmp_path, text))
+    assert "hunter2" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://u:p@h1:5432,h2:5432/d?sslmode=require", "postgres:///d?host=/run/postgresql"]
 )

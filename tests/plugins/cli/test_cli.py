@@ -131,3 +131,19 @@ def test_explain_prints_what_psql_runs() -> None:
     assert done.returncode == 0
     assert "\\set hour '''2026-11-21 05:00+00'''" in done.stdout
     assert "\\i sql/detectors/consumers/consumer_rogue.sql" in done.stdout
+
+
+def test_psql_gets_the_password_where_nobody_lists_it(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("")
+    psql = tmp_path / "psql"
+    psql.write_text('#!/bin/sh\necho "$PGPASSWORD"; printf "%s\\n" "$@"\n')
+    psql.chmod(0o755)
+    told = {
+        CONFIG_ENV: str(tmp_path / "s.yaml"),
+        WAREHOUSE_ENV: "postgresql://u:p%40ss@h:5432/d?sslmode=require",
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+    }
+    done = streamwarden("warehouse", "psql", "-c", "select 1", **told)
+    password, address, *rest = done.stdout.splitlines()
+    assert (password, rest) == ("p@ss", ["-c", "select 1"])
+    assert sorted(address.split()) == ["dbname=d", "host=h", "port=5432", "sslmode=require", "user=u"]

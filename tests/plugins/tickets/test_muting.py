@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +67,28 @@ def test_a_slip_is_told_in_a_line(story: Story, config: Config, command: Any) ->
 
 
 def test_a_finding_is_named_by_how_its_fingerprint_begins(story: Story, config: Config) -> None:
-    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    names = [f"v{number}" for number in range(17)]  # of 16 hexadecimal digits
+    one, other = next(pair for pair in combinations(names, 2) if print_of(pair[0])[0] == print_of(pair[1])[0])
+    story.judge(0, {one: "alarm", other: "alarm"})
     reconcile(story.engine, config, DETECTORS)
     with story.engine.connect() as connection:
-        assert find(connection, print_of("v1")[:20].upper())["resource"] == "v1"
+        assert find(connection, print_of(one)[:20].upper())["resource"] == one
         with pytest.raises(StreamwardenError, match="2 findings begin so, write more of it: "):
-            find(connection, "")
-        with pytest.raises(
-            StreamwardenError, match="z%: no ticket has such a fingerprint; `streamwarden tickets list`"
-        ):
-            find(connection, "z%")
+            find(connection, print_of(one)[0])
+        with pytest.raises(StreamwardenError, match="no ticket has such a fingerprint; `streamwarden tickets list`"):
+            find(connection, "0123456789abcdef")
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "z%", "%", "_", "0x1", "a" * 65])
+def test_what_is_no_fingerprint_names_no_ticket(
+    story: Story, config: Config, command: Callable[..., Any], nothing: str
+) -> None:
+    story.judge(0, {"v1": "alarm"})
+    reconcile(story.engine, config, DETECTORS)
+    done = command("mute", nothing, "--forever", "--reason", "a slip")
+    assert done.returncode == 1
+    assert "a fingerprint is hexadecimal digits" in done.stderr
+    assert story.actions() == ["create"]
 
 
 @pytest.mark.parametrize("hours", [1, 200])

@@ -112,7 +112,7 @@ def test_a_registry_that_gives_nothing_is_one_gap_in_time(read: Any, behaviour: 
 
 
 def test_nobody_listens(read: Any) -> None:
-    rows, gaps = read("dead", url="http://user:hunter2@127.0.0.1:1")
+    rows, gaps = read("dead", url="http://127.0.0.1:1", user="user", password="hunter2")
     assert rows == []
     assert gaps == {
         "shop schema registry": "refused: the schema registry of 'shop' at http://127.0.0.1:1"

@@ -29,6 +29,13 @@ def _begins_with(*schemes: str) -> Callable[[str], str]:
     return check
 
 
+def _holds_no_password(url: str) -> str:
+    """Libraries write the addresses that they ask into logs."""
+    if "@" in urlsplit(url).netloc:
+        raise ValueError("must not hold a user or a password: they have keys of their own")
+    return url
+
+
 def _is_postgres(url: str) -> str:
     """Hosts may be several, or none (a Unix socket): the rest is libpq's to read."""
     if not re.fullmatch(r"postgres(ql)?://\S*", url):
@@ -46,7 +53,7 @@ def _once(what: str, keys: Iterable[Hashable]) -> None:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-WebAddress = Annotated[str, AfterValidator(_begins_with("http", "https"))]
+WebAddress = Annotated[str, AfterValidator(_begins_with("http", "https")), AfterValidator(_holds_no_password)]
 JvmAddress = Annotated[str, AfterValidator(_begins_with("http", "https", "rmi"))]
 PostgresAddress = Annotated[str, AfterValidator(_is_postgres)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}$")]

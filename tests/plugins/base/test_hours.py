@@ -1,0 +1,28 @@
+"""Hours as people write them."""
+
+from datetime import UTC, datetime
+
+import pytest
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import parse_hour
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T05:00", "2026-11-21T05:00Z", "2026-11-21T07:00+02:00"])
+def test_an_hour_is_utc(text: str) -> None:
+    assert parse_hour(text) == datetime(2026, 11, 21, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("soon", "not a time"),
+        ("2026-11-21T05:30", "must be the start of an hour, like 2026-11-21T05:00"),
+        ("9999-12-31T23:00", "must be between 1970 and 2261"),
+        ("9999-12-31T23:00-05:00", "not a time"),
+        ("0001-01-01T00:00", "must be between 1970 and 2261"),
+        ("0001-01-01T00:00+05:00", "not a time"),
+    ],
+)
+def test_what_is_no_hour_is_told(text: str, told: str) -> None:
+    with pytest.raises(StreamwardenError, match=told):
+        parse_hour(text)
