@@ -109,4 +109,4 @@ class Verdict:
     def of(cls, name: str, row: Mapping[str, Any], verdict: str = "") -> Verdict:
         """From a detector's row about the case of this name."""
         case = Case.of(name)
-        return cls(case.resource, case.hour, row["status"], row["reason"], verdict, row, row["severity"])
+        return cls(case.resource, case.hour, row["status"], row["reason"], verdict, row, row.get("severity"))
