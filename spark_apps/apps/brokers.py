@@ -1,4 +1,5 @@
-"""App brokers: what the brokers' JVMs say. Samples as they were read, an hour per broker, an hour per topic."""
+"""App brokers: what the brokers' JVMs say. Samples as they were read, but an hour for each topic on a broker (a large
+cluster has a million readings of topics an hour); an hour per broker, an hour per topic."""
 
 from __future__ import annotations
 
@@ -16,6 +17,17 @@ from spark_apps.sources.jmx_endpoint import name_of
 
 BROKER = ("cluster", "endpoint")
 _REMEMBERED = timedelta(days=7)
+_COUNTERS = """(
+    select hour, cluster, endpoint, metric, labels, at, kind, value from metrics.broker_sample
+    union all
+    select s.hour, s.cluster, s.endpoint, c.metric, format('{"topic": %s}', to_json(s.topic)), s.at, 'counter', c.value
+    from metrics.broker_topic_sample as s
+    cross join lateral (
+      values
+      ('bytes_in_total', s.bytes_in_total), ('bytes_out_total', s.bytes_out_total),
+      ('messages_in_total', s.messages_in_total)
+    ) as c (metric, value)
+)"""
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
@@ -26,7 +38,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         order by cluster, endpoint, hour desc"""  # noqa: S608 times
     return {
         "jmx": read_jmx(spark, config, hour, "broker"),
-        "earlier_counters": earlier_counters(spark, "metrics.broker_sample", hour),
+        "earlier_counters": earlier_counters(spark, _COUNTERS, hour),
         "known_brokers": read_query(spark, known, "cluster string, endpoint string, known_broker_id int"),
     }
 
@@ -35,12 +47,14 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     """Gauges to least, mean or largest sample, counters to exact rates."""
     samples = sources["jmx"].where(f.col("metric").isNotNull())
     gained = counts(samples, sources["earlier_counters"], hour).persist()
+    on_brokers = _broker_topics(samples, gained).persist()
     return {
-        "metrics.broker_sample": samples.select(
+        "metrics.broker_sample": samples.where(label("topic").isNull()).select(
             *BROKER, "metric", "labels", "at", "kind", "value", "process_started_at"
         ),
+        "metrics.broker_topic_sample": on_brokers,
         "metrics.broker_hourly": _broker_hourly(samples, gained, sources["known_brokers"], config),
-        "metrics.topic_hourly": _topic_hourly(samples, gained),
+        "metrics.topic_hourly": _topic_hourly(on_brokers, gained),
     }
 
 
@@ -163,39 +177,61 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
     return spark.createDataFrame(rows, "cluster string, endpoint string, configured_broker_id int, instance_id string")
 
 
-def _topic_hourly(samples: DataFrame, gained: DataFrame) -> DataFrame:
-    """Sums over the brokers. A broker that counts all topics but not this one has seen no byte of it: 0, not null."""
+def _broker_topics(samples: DataFrame, gained: DataFrame) -> DataFrame:
+    """A row for each topic on a broker: what its counters gained and their last readings."""
     topic = label("topic").alias("topic")
-    of_metric = {name: f.when(f.col("metric") == f"{name}_total", f.col("counted")) for name in _TOPIC_COUNTS}
-    spans = gained.where(labels_are()).groupBy(*BROKER)
-    whole = spans.agg(
-        f.max("covered_seconds").alias("covered_seconds"),
-        f.min("counted_from").alias("counted_from"),
-        f.max("counted_to").alias("counted_to"),
-        *(f.max(count).alias(f"all_{name}") for name, count in of_metric.items()),
-    )
     with_topic = label("topic").isNotNull()
-    counted_there = (
-        gained.where(with_topic)
+
+    def last(metric: str) -> Column:
+        return f.max_by("value", f.when((f.col("metric") == metric) & f.col("value").isNotNull(), f.col("at")))
+
+    read = (
+        samples.where(with_topic)
         .groupBy(*BROKER, topic)
-        .agg(*(f.max(count).alias(name) for name, count in of_metric.items()))
+        .agg(
+            f.max("at").alias("at"),
+            *(last(f"{name}_total").alias(f"{name}_total") for name in _TOPIC_COUNTS),
+            f.max(f.when(f.col("metric") == "log_bytes", f.col("value"))).alias("log_bytes"),
+        )
     )
-    sizes = (
-        samples.where(with_topic & (f.col("metric") == "log_bytes"))
-        .groupBy(*BROKER, topic)
-        .agg(f.max("value").alias("log_bytes"))
+    return read.join(_counted_of_topics(gained), [*BROKER, "topic"], "left")
+
+
+def _counted_of_topics(gained: DataFrame) -> DataFrame:
+    counts_of = (f.max(_of_metric(name)).alias(name) for name in _TOPIC_COUNTS)
+    return gained.where(label("topic").isNotNull()).groupBy(*BROKER, label("topic").alias("topic")).agg(*counts_of)
+
+
+def _of_metric(name: str) -> Column:
+    return f.when(f.col("metric") == f"{name}_total", f.col("counted"))
+
+
+def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
+    """Sums over the brokers. A broker that counts all topics but not this one has seen no byte of it: 0, not null."""
+    whole = (
+        gained.where(labels_are())
+        .groupBy(*BROKER)
+        .agg(
+            f.max("covered_seconds").alias("covered_seconds"),
+            f.min("counted_from").alias("counted_from"),
+            f.max("counted_to").alias("counted_to"),
+            *(f.max(_of_metric(name)).alias(f"all_{name}") for name in _TOPIC_COUNTS),
+        )
     )
-    on_brokers = counted_there.join(sizes, [*BROKER, "topic"], "full").join(whole, [*BROKER], "left")
-    return on_brokers.groupBy("cluster", "topic").agg(
-        f.count("*").cast("int").alias("brokers"),
-        f.min("covered_seconds").alias("covered_seconds"),
-        f.min("counted_from").alias("counted_from"),
-        f.max("counted_to").alias("counted_to"),
-        *(
-            f.sum(f.coalesce(f.col(name), f.when(f.col(f"all_{name}").isNotNull(), 0.0))).alias(name)
-            for name in _TOPIC_COUNTS
-        ),
-        f.sum("log_bytes").alias("log_bytes"),
+    return (
+        on_brokers.join(whole, [*BROKER], "left")
+        .groupBy("cluster", "topic")
+        .agg(
+            f.count("*").cast("int").alias("brokers"),
+            f.min("covered_seconds").alias("covered_seconds"),
+            f.min("counted_from").alias("counted_from"),
+            f.max("counted_to").alias("counted_to"),
+            *(
+                f.sum(f.coalesce(f.col(name), f.when(f.col(f"all_{name}").isNotNull(), 0.0))).alias(name)
+                for name in _TOPIC_COUNTS
+            ),
+            f.sum("log_bytes").alias("log_bytes"),
+        )
     )
 
 

@@ -18,11 +18,11 @@ LOOK_BACK = timedelta(hours=3)
 """How old an earlier reading may be: across a longer pause of ours a rate says nothing of the hour."""
 
 
-def earlier_counters(spark: SparkSession, table: str, hour: datetime) -> DataFrame:
-    """The newest reading of each counter that runs of earlier hours left in a sample table."""
+def earlier_counters(spark: SparkSession, readings: str, hour: datetime) -> DataFrame:
+    """The newest reading of each counter that runs of earlier hours left in a sample table (or a query like one)."""
     query = f"""
         select distinct on (cluster, endpoint, metric, labels) cluster, endpoint, metric, labels, at, value
-        from {table}
+        from {readings} as reading
         where hour >= '{(hour - LOOK_BACK).isoformat()}' and hour < '{hour.isoformat()}'
           and kind = 'counter' and value is not null
         order by cluster, endpoint, metric, labels, at desc"""  # noqa: S608 our own table, and a time

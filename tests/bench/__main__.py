@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from streamwarden.base.paths import PROJECT_ROOT
 
-from tests.bench import aws, hour, jmx, kafka, load, memory, schemas
+from tests.bench import aws, hour, jmx, kafka, load, memory, schemas, size
 from tests.bench.figure import Figure
 
 PARTS = {
     "load": load.measure,
+    "size": size.measure,
     "aws": aws.measure,
     "jmx": jmx.measure,
     "kafka": kafka.measure,

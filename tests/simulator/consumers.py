@@ -478,7 +478,8 @@ class _Sources:
             ),
         }
         frames = brokers.transform(sources, JUDGED, Config(kafka=clusters, jmx=endpoints))
-        frames["metrics.broker_sample"] = frames["metrics.broker_sample"].limit(0)
+        for samples in ("metrics.broker_sample", "metrics.broker_topic_sample"):
+            frames[samples] = frames[samples].limit(0)
         return frames
 
     def remember(self) -> None:

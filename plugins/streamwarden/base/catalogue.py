@@ -39,8 +39,13 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
-            reads=("jmx", "metrics.broker_sample", "metrics.broker_hourly"),
-            writes=("metrics.broker_sample", "metrics.broker_hourly", "metrics.topic_hourly"),
+            reads=("jmx", "metrics.broker_sample", "metrics.broker_topic_sample", "metrics.broker_hourly"),
+            writes=(
+                "metrics.broker_sample",
+                "metrics.broker_topic_sample",
+                "metrics.broker_hourly",
+                "metrics.topic_hourly",
+            ),
             mostly_waits=True,
         ),
         SparkApp(

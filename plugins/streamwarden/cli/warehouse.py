@@ -55,6 +55,37 @@ def psql(context: typer.Context) -> None:
 
 
 @app.command()
+def size() -> None:
+    """Print what each table holds, and what it will hold when its retention is full."""
+    from rich.table import Table
+
+    from streamwarden.store.size import table_sizes
+
+    sizes = table_sizes(shared.warehouse(), load_config().warehouse)
+    table = Table("table", box=None, pad_edge=False)
+    for heading in ("holds", "a row", "rows a day", "a day", "kept", "will hold"):
+        table.add_column(heading, justify="right")
+    for each in sizes:
+        a_day = each.full_bytes / each.days if each.full_bytes is not None and each.days else None
+        table.add_row(
+            each.table,
+            _megabytes(each.held_bytes),
+            f"{each.bytes_per_row:,.0f} B" if each.bytes_per_row else "",
+            f"{each.rows_per_day:,.0f}" if each.rows_per_day else "",
+            _megabytes(a_day),
+            f"{each.days} d" if each.days else "for good",
+            _megabytes(each.full_bytes),
+        )
+    held, full = sum(each.held_bytes for each in sizes), sum(each.full_bytes or each.held_bytes for each in sizes)
+    table.add_row("all", _megabytes(held), "", "", "", "", _megabytes(full), style="bold")
+    out.print(table)
+
+
+def _megabytes(size: float | None) -> str:
+    return "" if size is None else f"{size / 1e6:,.1f} MB"
+
+
+@app.command()
 def housekeeping(
     do: Annotated[bool, typer.Option("--do", help="Do it; otherwise only say what it would do.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it also where more than a quarter of a table goes.")] = False,

@@ -191,7 +191,14 @@ def log_dirs(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def replicas_of(sources: dict[str, DataFrame]) -> DataFrame:
+    """A row for each topic in a directory of a broker."""
     replicas = sources["kafka_log_dirs"].filter("kind = 'replica'")
-    return replicas.select(
-        *PARTITION, f.col("broker").alias("broker_id"), "log_dir", "is_future", "size_bytes", "offset_lag"
+    there = replicas.groupBy("cluster", "topic", f.col("broker").alias("broker_id"), "log_dir", "is_future")
+    size = f.struct(f.col("partition").cast("string"), "size_bytes")
+    lag = f.struct(f.col("partition").cast("string"), "offset_lag")
+    return there.agg(
+        f.count("*").cast("int").alias("replicas"),
+        f.sum("size_bytes").alias("size_bytes"),
+        f.to_json(f.map_from_entries(f.collect_list(size))).alias("partition_bytes"),
+        f.to_json(f.map_from_entries(f.collect_list(f.when(f.col("offset_lag") > 0, lag)))).alias("partition_lags"),
     )

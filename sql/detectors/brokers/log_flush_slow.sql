@@ -3,7 +3,7 @@ title: Log flushes are slow
 severity: warning
 owner: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.broker_sample]
+reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 identity: [cluster, endpoint]
 params:
   slow_ms: {default: 100, unit: ms, why: "what raw customer data bears; 10 to 20 ms is where it begins to hurt"}
@@ -29,12 +29,12 @@ with rule as (
 ),
 
 held as (
-  select distinct
+  select
     cluster,
     endpoint,
-    labels::jsonb ->> 'topic' as topic
-  from metrics.broker_sample
-  where hour = cast(:hour as timestamptz) and metric = 'log_bytes'
+    topic
+  from metrics.broker_topic_sample
+  where hour = cast(:hour as timestamptz) and log_bytes is not null
 ),
 
 topic_limit as (

@@ -12,6 +12,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
 from streamwarden.store.housekeeping import keep_house
 from streamwarden.store.migrate import migrate
+from streamwarden.store.size import table_sizes
 from typer.testing import CliRunner
 
 NOW = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)
@@ -124,3 +125,21 @@ def test_the_command_says_what_it_would_do(house: sa.Engine, tmp_path: Path, mon
     said = CliRunner().invoke(app, ["warehouse", "housekeeping", "--do"], catch_exceptions=False).output
     assert f"{SAMPLES}: partitions dropped: 2" in said
     assert len(_hours(house, SAMPLES)) == 36
+
+
+def test_the_sizes_say_what_a_full_retention_takes(house: sa.Engine) -> None:
+    with house.begin() as connection:
+        for day in ("2026-11-20", "2026-11-21"):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
+        connection.exec_driver_sql(
+            "insert into metrics.consumer_group_hourly (hour, cluster, group_id, topics, partitions,"
+            " lag_unknown_partitions) select h, 'c', format('g%%s', n), 1, 1, 0 from generate_series(1, 100) as n"
+            " cross join generate_series('2026-11-20 00:00Z'::timestamptz, '2026-11-21 23:00Z', '1 hour') as h"
+        )
+    sizes = {size.table: size for size in table_sizes(house, SETTINGS)}
+    facts = sizes[FACTS]
+    assert (facts.days, facts.rows_per_day) == (455, 2400)
+    assert 60 < facts.bytes_per_row < 400
+    assert facts.full_bytes == pytest.approx(facts.held_bytes / 2 * 455)
+    assert (sizes["tickets.ticket"].days, sizes["tickets.ticket"].full_bytes) == (None, None)
+    assert sizes[SAMPLES].full_bytes is None

@@ -1,6 +1,7 @@
 """Migrations: forward only, repeatable, each table and column with a comment."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -78,12 +79,33 @@ def test_partitions_of_a_day_are_made_once(empty_warehouse: sa.Engine) -> None:
         assert 0 < samples < made
 
 
+_SAMPLES = """
+    create table metrics.broker_sample_20261101 partition of metrics.broker_sample
+    for values from ('2026-11-01 00:00Z') to ('2026-11-02 00:00Z');
+    create table metrics.replica_sample_20261101 partition of metrics.replica_sample
+    for values from ('2026-11-01 00:00Z') to ('2026-11-02 00:00Z');
+    insert into metrics.broker_sample (hour, cluster, endpoint, metric, labels, at, kind, value)
+    select '2026-11-01 10:00Z', 'c', 'e', metric, labels, ('2026-11-01 10:' || minute || 'Z')::timestamptz, 'counter', n
+    from (values
+      ('bytes_in_total', '{"topic": "t"}', '10', 10), ('bytes_in_total', '{"topic": "t"}', '20', 20),
+      ('log_bytes', '{"topic": "t"}', '20', 7), ('bytes_in_total', '{}', '10', 10)
+    ) as read (metric, labels, minute, n);
+    insert into metrics.replica_sample
+    (hour, cluster, topic, partition, broker_id, log_dir, is_future, size_bytes, offset_lag)
+    values
+    ('2026-11-01 10:00Z', 'c', 't', 0, 1, '/d', false, 100, 0),
+    ('2026-11-01 10:00Z', 'c', 't', 1, 1, '/d', false, 200, 5)
+"""
+
+
 def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engine, release: Path) -> None:
     later = [file for file in (release / "migrations").iterdir() if file.name >= "0020"]
     texts = {file: file.read_text() for file in later}
     for file in later:
         file.unlink()
-    (release / "views" / "partitions.sql").unlink()
+    views = {file: file.read_text() for name in ("partitions", "replicas") if (file := release / f"views/{name}.sql")}
+    for file in views:
+        file.unlink()
     (release / "functions" / "partitions.sql").write_text(
         "-- Days.\ncreate or replace function public.ensure_day(day date) returns integer language sql as 'select 0';\n"
     )
@@ -99,7 +121,8 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         connection.exec_driver_sql(f"grant select on metrics.consumer_group_hourly to {role}")
         connection.exec_driver_sql(f"grant select (hour) on detect.coverage to {role}")
         connection.exec_driver_sql("create view public.mine as select hour from metrics.consumer_group_hourly")
-    for file, text in texts.items():
+        connection.exec_driver_sql(_SAMPLES)
+    for file, text in (texts | views).items():
         file.write_text(text)
     migrate(empty_warehouse)
     with empty_warehouse.begin() as connection:
@@ -113,4 +136,12 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         assert ask(f"select has_table_privilege('{role}', 'metrics.consumer_group_hourly', 'select')") is True
         assert ask(f"select has_column_privilege('{role}', 'detect.coverage', 'hour', 'select')") is True
         assert ask(f"select has_table_privilege('{role}', 'detect.coverage', 'select')") is False
+        topic = (
+            "select bytes_in_total, messages_in_total, log_bytes, at from metrics.broker_topic_sample where topic = 't'"
+        )
+        assert connection.exec_driver_sql(topic).one() == (20, None, 7, datetime(2026, 11, 1, 10, 20, tzinfo=UTC))
+        assert ask("select count(*) from metrics.broker_sample") == 1
+        replicas = "select partition, size_bytes, offset_lag from public.replicas order by partition"
+        assert connection.exec_driver_sql(replicas).all() == [(0, 100, 0), (1, 200, 5)]
+        assert ask("select (replicas, size_bytes) = (2, 300) from metrics.replica_sample") is True
         connection.exec_driver_sql(f"drop owned by {role}; drop role {role}")

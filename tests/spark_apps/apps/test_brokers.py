@@ -101,6 +101,9 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert topic["messages_in"] == 300  # what came between the two runs: no more, no less
     assert topic["bytes_out"] > 1300 * 100 > topic["bytes_in"] > 300 * 100
     assert topic["log_bytes"] > 1300 * 100 and topic["brokers"] == 1
+    on_broker = row(warehouse, TOPIC_ROW.replace("topic_hourly", "broker_topic_sample"), hour=hour, topic=TOPIC)
+    assert (on_broker["messages_in"], on_broker["messages_in_total"]) == (300, 1300)
+    assert row(warehouse, "select count(*) as n from metrics.broker_sample where labels like '%topic%'")["n"] == 0
     first = row(warehouse, BROKER_ROW, hour=hour - HOUR, endpoint=broker.jolokia_url)
     second = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
     assert second["broker_id"] == 1 and second["instance_id"] == "i-1" and second["samples"] == 2
@@ -150,6 +153,7 @@ def test_an_hour_that_is_over_is_missing_not_empty(
 ) -> None:
     hour = present_hour() - 48 * HOUR
     rows = run_app(spark, "brokers", hour, config_for(broker))
-    assert rows == {"metrics.broker_sample": 0, "metrics.broker_hourly": 2, "metrics.topic_hourly": 0}
+    none = dict.fromkeys(("metrics.broker_sample", "metrics.broker_topic_sample", "metrics.topic_hourly"), 0)
+    assert rows == none | {"metrics.broker_hourly": 2}
     told = row(warehouse, "select count(*) as n, min(status) as status, min(reason) as reason from detect.coverage")
     assert (told["n"], told["status"]) == (2, "missing") and told["reason"].startswith("a JVM only knows the present")

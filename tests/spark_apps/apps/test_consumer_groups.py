@@ -204,7 +204,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     partitions = rows(warehouse, "metrics.partition_hourly", "topic", "partition")
     assert (partitions[name, 0]["log_end_offset"], partitions[name, 0]["isr"]) == (100, 1)
 
-    replicas = rows(warehouse, "metrics.replica_sample", "topic", "partition", "broker_id")
+    replicas = rows(warehouse, "public.replicas", "topic", "partition", "broker_id")
     assert replicas[name, 0, 1]["size_bytes"] > 100 * 50
     [log_dir] = rows(warehouse, "metrics.log_dir_hourly", "log_dir").values()
     assert log_dir["log_bytes"] == sum(replica["size_bytes"] for replica in replicas.values())
