@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from streamwarden.base.catalogue import APPS, WRITER_OF
 from streamwarden.base.config import Config
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT, SQL
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.plots.draw import load_plot
 from streamwarden.store.dictionary import dictionary
@@ -74,7 +74,7 @@ def _detector_page(detector: Detector) -> str:
     params = "".join(
         f"| `{name}` | {p.default} | {_cell(p.unit)} | {_cell(p.why)} |\n" for name, p in detector.params.items()
     )
-    plot = PROJECT_ROOT / "sql" / "plots" / f"{detector.id}.sql"
+    plot = SQL / "plots" / f"{detector.id}.sql"
     query = re.sub(r"^\s*/\*.*?\*/\s*", "", detector.sql, count=1, flags=re.DOTALL)
     picture = FOLDER / "pictures" / f"{detector.id}.svg"
     return "".join(

@@ -14,7 +14,7 @@ from airflow.sdk import BaseOperator
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SPARK_APPS
 
 DEFAULT_ARGS = {
     "owner": "streamwarden",
@@ -38,7 +38,7 @@ class SparkAppOperator(SparkSubmitOperator):
             task_id=app,
             doc_md=f"{line.title}.\n\nWrites {', '.join(f'`{table}`' for table in line.writes)}.",
             conn_id="spark_default",
-            application=str(PROJECT_ROOT / "spark_apps" / "submit.py"),
+            application=str(SPARK_APPS / "submit.py"),
             application_args=[app, "--hour", hour],
             name=f"streamwarden-{app}",
             env_vars=SPARK_ENVIRONMENT,

@@ -22,7 +22,7 @@ from streamwarden.base.addresses import masked
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SQL
 from streamwarden.detectors import Detector, Judgement, evaluate, load_detectors
 from streamwarden.graph import PRICES, hour_graph
 from streamwarden.store.migrate import migrated_warehouse
@@ -167,7 +167,7 @@ class _Spark:
 
 
 def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[sa.RowMapping]:
-    query = (PROJECT_ROOT / "sql" / "pages" / "hour_gaps.sql").read_text()
+    query = (SQL / "pages" / "hour_gaps.sql").read_text()
     with warehouse.connect() as connection:
         return (
             connection.execute(sa.text(query), {"hour": hour, "most": MOST_GAPS, "examples": MOST_EXAMPLES})

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from streamwarden.base.config import CONFIG_ENV, Config, JmxEndpoint, config_path, load_config
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import named_in_config
 from streamwarden.cli.shared import out
 
 app = typer.Typer(help="The config file.", no_args_is_help=True)
@@ -33,7 +33,7 @@ def check(
         os.environ[CONFIG_ENV] = str(file.resolve())  # for whoever looks for it on the way
     config = load_config()
     enabled = load_detectors(config=config)
-    read_prices(PROJECT_ROOT / config.ebs_prices)
+    read_prices(named_in_config(config.ebs_prices))
     for cluster in config.kafka:
         Connection(cluster)  # librdkafka checks its properties; nobody waits for an answer
     jvms = jvms_of(config)

@@ -17,10 +17,10 @@ from pydantic.dataclasses import dataclass
 from streamwarden.base.catalogue import WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SQL
 from streamwarden.store.sql_header import read_header, shown
 
-FOLDER = PROJECT_ROOT / "sql" / "detectors"
+FOLDER = SQL / "detectors"
 Severity = Literal["critical", "warning", "info"]
 ParameterValue = bool | int | float | str
 _STRICT = ConfigDict(extra="forbid")

@@ -30,11 +30,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SQL
 from streamwarden.store.sql_header import read_header, shown
 from streamwarden.words.readable import NOT_KNOWN, clean, moment, readable
 
-FOLDER = PROJECT_ROOT / "sql" / "plots"
+FOLDER = SQL / "plots"
 Format = Literal["svg", "png"]
 
 # Okabe and Ito's colours: told apart by everyone, on white. Lines differ in stroke too, bars in hatching.

@@ -15,12 +15,12 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import PROJECT_ROOT, SQL
 from streamwarden.plots.draw import Drawing, draw_finding
 from streamwarden.tickets.render import finding_url
 from streamwarden.words.readable import clean, moment, readable_evidence, span
 
-QUERIES = PROJECT_ROOT / "sql" / "reports"
+QUERIES = SQL / "reports"
 MOST_FINDINGS, MOST_LINES, MOST_PLOTS, MOST_EVIDENCE = 50, 20, 20, 14
 
 _TEMPLATES = jinja2.Environment(

@@ -32,11 +32,10 @@ import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SQL
 from streamwarden.base.warehouse import open_warehouse
 from streamwarden.store.dependents import Saved, dependents, first_line, give_rights_back, put_back, run, take_down
 
-SQL = PROJECT_ROOT / "sql"
 _HISTORY = """
 create table if not exists public.schema_migration (
   name text primary key, checksum text not null, applied_at timestamptz not null default now());

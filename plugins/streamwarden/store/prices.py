@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import named_in_config
 from streamwarden.store.sql_header import shown
 
 Usd = Annotated[float, Field(ge=0)] | None
@@ -46,7 +46,7 @@ def load_prices(engine: sa.Engine, config: Config) -> list[EbsPrice]:
     Raises:
         StreamwardenError: one line that names file, region, column and reason; the prices stay as they were then.
     """
-    prices = read_prices(PROJECT_ROOT / config.ebs_prices)
+    prices = read_prices(named_in_config(config.ebs_prices))
     columns = ", ".join(EbsPrice.model_fields)
     binds = ", ".join(f":{column}" for column in EbsPrice.model_fields)
     with engine.begin() as connection:

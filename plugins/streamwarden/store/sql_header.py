@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SQL
 
 
 def read_header(file: Path) -> tuple[dict[str, Any], str]:
@@ -33,4 +33,4 @@ def read_header(file: Path) -> tuple[dict[str, Any], str]:
 
 def shown(file: Path) -> str:
     """The file as people know it: relative to the project where it lies in it."""
-    return str(file.relative_to(PROJECT_ROOT)) if file.is_relative_to(PROJECT_ROOT) else str(file)
+    return str(file.relative_to(SQL.parent)) if file.is_relative_to(SQL) else str(file)

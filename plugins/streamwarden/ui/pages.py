@@ -18,13 +18,13 @@ from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, parse_hour
-from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.paths import SQL
 from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.explain import psql_script
 from streamwarden.words.readable import clean, readable, readable_evidence, span
 
-QUERIES, REPORT_QUERIES = PROJECT_ROOT / "sql" / "pages", PROJECT_ROOT / "sql" / "reports"
+QUERIES, REPORT_QUERIES = SQL / "pages", SQL / "reports"
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
 MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES = 12, 200, 60, 50
 STALE_AFTER = timedelta(hours=3)  # the hour itself, its settling, its run; then something is wrong

@@ -1,0 +1,69 @@
+"""The wheel holds all that the program reads: installed into an empty environment it works from an empty folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """An environment with the wheel, and this one's libraries behind it; no checkout on its path."""
+    folder = tmp_path_factory.mktemp("wheel")
+    root = request.config.rootpath
+    _call(["-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=root)
+    [wheel] = folder.glob("*.whl")
+    _call(["-m", "uv", "venv", "--offline", "--python", sys.executable, str(folder / "venv")], cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    install = ["-m", "uv", "pip", "install", "--offline", "--no-deps", "--python", str(python), str(wheel)]
+    _call(install, cwd=folder)
+    [packages] = (folder / "venv" / "lib").glob("python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "venv" / "bin"
+
+
+def _call(arguments: list[str], cwd: Path) -> None:
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _say(installed: Path, folder: Path, *arguments: str, program: str = "streamwarden", **extra: str) -> str:
+    environment: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": str(folder), **extra}
+    command = [str(installed / program), *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_lists_its_detectors(installed: Path, tmp_path: Path) -> None:
+    said = _say(installed, tmp_path, "detectors", "list")
+    assert "ebs_volume_starving" in said and "consumer_group_lagging" in said
+
+
+def test_it_migrates(installed: Path, tmp_path: Path, empty_warehouse: sa.Engine) -> None:
+    (tmp_path / "streamwarden.yaml").write_text("tickets: {sink: console}\n")
+    url = empty_warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    said = _say(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
+    assert "applied migrations/0001_inventory.sql" in said and "applied views/volumes.sql" in said
+    assert "EBS prices of" in said
+    assert "up to date" in _say(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
+
+
+def test_what_spark_and_airflow_read_is_in_it(installed: Path, tmp_path: Path) -> None:
+    lines = (
+        "import spark_apps, streamwarden.base.paths as paths",
+        "print(paths.SPARK_APPS / 'submit.py', paths.SPARK_APPS / 'sources/JmxRmi.java',"
+        " paths.SPARK_APPS / 'runtime/log4j2.properties', paths.SQL.parent / 'ui/static/style.css',"
+        " paths.SQL.parent / 'airflow/dags/hourly.py', paths.SQL.parent / 'airflow/plugins/streamwarden_plugin.py')",
+    )
+    for file in _say(installed, tmp_path, "-c", "; ".join(lines), program="python").split():
+        assert Path(file).is_file() and Path(file).is_relative_to(installed.parent), file
