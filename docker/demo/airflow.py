@@ -33,6 +33,8 @@ from streamwarden.base.warehouse import AIRFLOW_DATABASE, embedded_url, engine
 from demo.process import Process, claim_port
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+# Their log servers would listen on every interface, and nothing sets another; the API server reads the same folder.
+_OPTIONS = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
 USERS = {"admin": "admin", "viewer": "viewer"}
 PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
 READY_SECONDS = 180.0
@@ -166,7 +168,7 @@ class Airflow:
             self._launch(component, environment)
 
     def _launch(self, component: str, environment: Mapping[str, str]) -> None:
-        command = [_program("airflow"), component]
+        command = [_program("airflow"), component, *_OPTIONS.get(component, [])]
         self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
 
     def _end_leftovers(self) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
@@ -32,6 +34,7 @@ class Place:
     def __init__(self, folder: Path, warehouse_url: str, programs: Path) -> None:
         self.folder = folder
         self.said: list[str] = []
+        self.listening: set[str] = set()
         self._environment = {
             CONFIG_ENV: str(folder / "streamwarden.yaml"),
             WAREHOUSE_ENV: warehouse_url,
@@ -44,6 +47,7 @@ class Place:
 
     def say(self, line: str, /) -> None:
         self.said.append(line)
+        self.listening |= _listening()
 
     def states(self) -> dict[str, str]:
         """State of each task, as it was told to the user."""
@@ -85,6 +89,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
     detectors = load_detectors().values()
     blocked = {d.id for d in detectors if FAILING in {WRITER_OF.get(table) for table in d.reads}}
     subjects = {d.subject: {other.id for other in detectors if other.subject == d.subject} for d in detectors}
+    assert place.listening == {"127.0.0.1"}
     assert loads == set(APPS) - {FAILING}
     assert verdicts == {d.id: "blocked" if d.id in blocked else "judged" for d in detectors}
     assert place.states() == {
@@ -95,3 +100,15 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
         "tickets": "success",
         "incomplete": "failed",
     }
+
+
+def _listening() -> set[str]:
+    """Addresses at which Airflow's processes, their tasks and Spark accept connections."""
+    found: set[str] = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if "AIRFLOW_HOME" not in process.environ():  # of another test
+                continue
+            connections = process.net_connections(kind="inet")
+            found |= {one.laddr.ip.removeprefix("::ffff:") for one in connections if one.status == psutil.CONN_LISTEN}
+    return found

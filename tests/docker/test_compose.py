@@ -72,17 +72,41 @@ def test_processes_have_no_rights_and_a_healthcheck(ours: dict[str, dict[str, An
 def test_what_the_code_asks_of_its_environment_is_set(ours: dict[str, dict[str, Any]]) -> None:
     dockerfile = (DOCKER / "Dockerfile").read_text()
     for name, service in ours.items():
-        given = set(service["environment"]) | set(re.findall(r"(\w+)=", dockerfile))
-        assert _asked() - NEEDED_BY_HAND_ONLY <= given, name
-    known = _asked() | {"STREAMWARDEN_VERSION", "STREAMWARDEN_YAML"}  # these two are compose's own
+        if name != "spark-master":  # it hands out work, and runs none of our code
+            given = set(service["environment"]) | set(re.findall(r"(\w+)=", dockerfile))
+            asked = _asked("spark_apps") if name == "spark-worker" else _asked("plugins", "spark_apps", "dags")
+            assert asked - NEEDED_BY_HAND_ONLY <= given, name
+    known = _asked("plugins", "spark_apps", "dags") | {
+        "STREAMWARDEN_VERSION",
+        "STREAMWARDEN_YAML",
+    }  # these two are compose's own
     written = set(re.findall(r"STREAMWARDEN_\w+", (DOCKER / "compose.yaml").read_text() + dockerfile))
     assert written <= known, "nobody reads it"
 
 
-def _asked() -> set[str]:
-    files: list[Path] = [
-        f for folder in ("plugins", "spark_apps", "dags") for f in (PROJECT_ROOT / folder).rglob("*.py")
-    ]
+def test_a_process_gets_the_secrets_that_it_needs_and_no_other(ours: dict[str, dict[str, Any]]) -> None:
+    secret = re.compile(r"PASSWORD|SECRET|FERNET|JWT")
+    given = {
+        name: {told for value in service.get("environment", {}).values() for told in re.findall(r"\$\{(\w+)", value)}
+        for name, service in ours.items()
+    }
+    secrets = {name: {one for one in names if secret.search(one)} for name, names in given.items()}
+    assert secrets["spark-master"] == set() and "env_file" not in ours["spark-master"]
+    assert secrets["spark-worker"] == {"WAREHOUSE_PASSWORD"}
+    assert not any("airflow" in volume for volume in ours["spark-worker"]["volumes"])
+    assert all("POSTGRES_PASSWORD" not in names for names in secrets.values())
+
+
+def test_no_process_can_take_the_machine_s_memory_and_every_image_can_be_pinned(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert re.fullmatch(r"\d+g|\$\{\w+_MEMORY:-\d+g\}", service["mem_limit"]), name
+        assert "${" in service["image"], name
+    assert "ARG BASE=" in (DOCKER / "Dockerfile").read_text()
+    assert "PYTHON_IMAGE" in compose["x-image"]["build"]["args"]["BASE"]
+
+
+def _asked(*folders: str) -> set[str]:
+    files: list[Path] = [file for folder in folders for file in (PROJECT_ROOT / folder).rglob("*.py")]
     return {name for file in files for name in re.findall(r"[\"'](STREAMWARDEN_[A-Z_]+)[\"']", file.read_text())}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
@@ -28,7 +28,8 @@ def probe(config: Config) -> None:
 
 
 def _print(answers: Sequence[Answer]) -> None:
-    table = Table("source", "asked", "answer", box=None, pad_edge=False)
+    columns = (Column(name, overflow="fold") for name in ("source", "asked", "answer"))
+    table = Table(*columns, box=None, pad_edge=False)
     cures: dict[str, dict[str, None]] = {}
     for answer in answers:
         told = f"[red]{escape(answer.problem)}[/]" if answer.problem else f"[green]{escape(answer.told)}[/]"
