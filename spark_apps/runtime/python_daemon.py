@@ -17,6 +17,13 @@ if PathFinder.find_spec("pyspark", _folders) and PathFinder.find_spec("py4j", _f
 from pyspark import daemon  # noqa: E402 only now is it known from where
 
 if __name__ == "__main__":
+    # What tasks import costs each of twenty workers 0.5 CPU seconds; forked from here they have it.
+    import spark_apps.runtime.warehouse_io
+    import spark_apps.sources.ec2
+    import spark_apps.sources.jmx
+    import spark_apps.sources.kafka_topics
+    import spark_apps.sources.read_source  # noqa: F401
+
     gc.freeze()  # workers collect garbage after each task: what is imported need not be looked at,
     gc.set_threshold(100_000)  # and within a task most of what is made is needed
     daemon.manager()
