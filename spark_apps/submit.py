@@ -27,8 +27,8 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.base.warehouse import open_warehouse
 
-from spark_apps.runtime.load import record_failure, replace_hour
-from spark_apps.runtime.session import start_session
+from spark_apps.runtime.load import last_rows, record_failure, replace_hour
+from spark_apps.runtime.session import session_for, start_session
 
 _COVERAGE_SCHEMA = "source string, resource string, status string, reason string"
 
@@ -40,6 +40,7 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     """
     started_at = datetime.now(UTC)
     warehouse = open_warehouse(config)
+    spark = session_for(spark, last_rows(warehouse, name))
     module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
         # Persisted: a source is asked once, however many tables are made from it.
@@ -97,7 +98,7 @@ def main() -> int:
     try:
         config, hour = load_config(), parse_hour(arguments.hour)
         open_warehouse(config)  # before Spark starts: a bad address is told at once
-        rows = run_app(start_session(arguments.app), arguments.app, hour, config)
+        rows = run_app(start_session(arguments.app, config=config), arguments.app, hour, config)
     except StreamwardenError as error:
         print(f"streamwarden {arguments.app}: {error}", file=sys.stderr)
         return 1

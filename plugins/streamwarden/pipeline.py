@@ -95,7 +95,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             if step == f"gather.{PRICES}":
                 progress("gather prices", f"{len(load_prices(warehouse, config))} regions", True)
             elif kind == "gather":
-                run.rows[name] = spark.run_app(name, hour, config)
+                run.rows[name] = spark.run_app(name, hour)
                 progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
             elif kind == "judge":
                 of_subject = [detector for detector in detectors.values() if detector.subject == name]
@@ -106,7 +106,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             run.failed[step] = one_line(error)
             progress(step.replace(".", " "), run.failed[step], False)
 
-    with _Spark() as spark:
+    with _Spark(config) as spark:
         _follow(hour_graph(detectors.values(), apps or APPS), do)
     run.gaps = _gaps(warehouse, hour)
     return run
@@ -131,7 +131,8 @@ def _follow(graph: Mapping[str, set[str]], do: Callable[[str], None]) -> None:
 class _Spark:
     """One session for all apps of an hour; it starts when the first app asks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config) -> None:
+        self._config = config
         self._starts = threading.Lock()
 
     def __enter__(self) -> _Spark:
@@ -142,7 +143,7 @@ class _Spark:
             with suppress(Exception):  # nothing is left to stop of a JVM that is gone
                 self._session.stop()
 
-    def run_app(self, name: str, hour: datetime, config: Config) -> dict[str, int]:
+    def run_app(self, name: str, hour: datetime) -> dict[str, int]:
         """Rows by table.
 
         Raises:
@@ -153,7 +154,7 @@ class _Spark:
         try:
             with self._starts:
                 session = self._session
-            return submit.run_app(session, name, hour, config)
+            return submit.run_app(session, name, hour, self._config)
         except Exception as error:
             raise StreamwardenError(submit.one_line(error)) from error
 
@@ -163,7 +164,8 @@ class _Spark:
 
         # Tasks that wait for the next sample must not hold a core: slots for those of every app.
         slots = len(APPS) * (os.cpu_count() or 1)
-        return start_session("hour", master=os.environ.get("STREAMWARDEN_SPARK_MASTER", f"local[{slots}]"))
+        master = os.environ.get("STREAMWARDEN_SPARK_MASTER", f"local[{slots}]")
+        return start_session("hour", master=master, config=self._config)
 
 
 def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[sa.RowMapping]:

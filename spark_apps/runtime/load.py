@@ -83,6 +83,15 @@ def _ensure_day(engine: sa.Engine, day: date) -> None:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
 
 
+def last_rows(engine: sa.Engine, app: str) -> int:
+    """How many rows the app loaded in the newest hour that it loaded; 0 if it never did."""
+    query = """
+        select (select sum(cast(value as bigint)) from jsonb_each_text(rows)) from detect.load
+        where app = :app and status = 'loaded' order by hour desc limit 1"""
+    with engine.connect() as connection:
+        return int(connection.execute(sa.text(query), {"app": app}).scalar() or 0)
+
+
 def _publish(
     engine: sa.Engine, app: SparkApp, hour: datetime, stages: dict[str, _Stage], started_at: datetime
 ) -> dict[str, int]:

@@ -6,39 +6,72 @@ import os
 import re
 import sys
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
+from streamwarden.base.config import Config
 
 from spark_apps.runtime.class_archive import driver_java_options
+from spark_apps.runtime.executors import equip, is_local
+
+COMPILED_FROM_ROWS = 50_000
 
 
-def start_session(name: str, *, master: str | None = None) -> SparkSession:
+def start_session(name: str, *, master: str | None = None, config: Config | None = None) -> SparkSession:
     """A session with our settings. Under spark-submit the master is the submitter's; pass one to run without.
 
-    `local[8]` on two cores: eight tasks at a time, for apps that mostly wait, but work is cut for two.
+    Args:
+        master: `local[8]` on two cores is eight tasks at a time, for apps that mostly wait, but work is cut for two.
+        config: what the executors of a cluster are told (see `executors`).
+
+    Raises:
+        StreamwardenError: the cluster's executors lack what they need.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    on_cluster = not (master or SparkConf().get("spark.master") or "local").startswith("local")
+    if not on_cluster:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
         SparkSession.builder.appName(f"streamwarden {name}")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
-        .config("spark.python.daemon.module", "spark_apps.runtime.python_daemon")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
         .config("spark.ui.showConsoleProgress", "false")
+        # A cluster's executors come one by one: work is cut for all of them.
+        .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
     )
     if master:
         builder = builder.master(master)
+    if not on_cluster:  # there our code comes after the daemon has begun
+        builder = builder.config("spark.python.daemon.module", "spark_apps.runtime.python_daemon")
     if slots := re.fullmatch(r"local\[(\d+)\]", master or ""):
         builder = builder.config("spark.default.parallelism", min(int(slots[1]), os.cpu_count() or 1))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     # When the JVM dies, the call that waits for it says so; this connection would add a traceback.
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    if config:
+        equip(spark, config)
+    return _tuned(spark)
+
+
+def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
+    """A session of an app's own beside others on the same Spark, set for what it will write.
+
+    To compile a plan costs 0.1 to 1 CPU seconds, and an hour of a small fleet has a hundred of a few rows each.
+    """
+    own = _tuned(spark.newSession())
+    if expected_rows < COMPILED_FROM_ROWS:
+        own.conf.set("spark.sql.codegen.wholeStage", "false")
+        own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return own
+
+
+def _tuned(spark: SparkSession) -> SparkSession:
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
-    if (spark.sparkContext.master or "").startswith("local"):
+    if is_local(spark):
         # Planning each stage anew costs more than it saves where a partition for each core is all there is.
         spark.conf.set("spark.sql.adaptive.enabled", "false")
     return spark

@@ -17,15 +17,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from streamwarden.base.config import WAREHOUSE_ENV
 
+from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
+
 
 def read_query(spark: SparkSession, query: str, schema: str | StructType) -> DataFrame:
     """Rows of a warehouse query. Its columns must come in the order of `schema` and with types that cast to it."""
     struct = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
-    url = os.environ[WAREHOUSE_ENV]
+    carried = address_for_tasks(spark, os.environ[WAREHOUSE_ENV])
 
     def read(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         wanted = to_arrow_schema(struct)
-        with adbc.connect(url) as connection, connection.cursor() as cursor:
+        with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
             cursor.execute("set timezone to 'UTC'")
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
@@ -37,6 +39,8 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
 def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
     """Appends the frame to `staging.<relation>`; returns the rows. One COPY per task, in one transaction: a task that
     dies leaves nothing behind, one that is tried again after its end has put its rows there twice."""
+
+    carried = address_for_tasks(frame.sparkSession, url)
 
     def write(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         batches, rows = iter(given), 0
@@ -50,7 +54,7 @@ def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
 
         if first := next(batches, None):
             reader = pa.RecordBatchReader.from_batches(first.schema, counted(first))
-            with adbc.connect(url) as connection, connection.cursor() as cursor:
+            with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
                 cursor.adbc_ingest(relation, reader, mode="append", db_schema_name="staging")
                 connection.commit()
         yield pa.RecordBatch.from_pydict({"rows": [rows]}, schema=pa.schema([("rows", pa.int64())]))

@@ -13,6 +13,7 @@ from asyncio.subprocess import PIPE, Process
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from importlib import resources
 from itertools import count
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from spark_apps.runtime.class_archive import java
 from spark_apps.sources.jmx_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE, Refused
 
 _SCHEME = "rmi://"
-_HELPER = Path(__file__).with_name("JmxRmi.java")
+_HELPER = resources.files("spark_apps.sources") / "JmxRmi.java"
 _JARS = ("janino-*", "commons-compiler-*", "jackson-core-*", "jackson-databind-*", "jackson-annotations-*")
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _REASONS = {
@@ -42,23 +43,24 @@ async def jmx_rmi(*, needed: bool) -> AsyncIterator[dict[str, httpx.AsyncBaseTra
         return
     jars = Path(_find_spark_home()) / "jars"
     classpath = ":".join(str(jar) for pattern in _JARS for jar in jars.glob(f"{pattern}.jar"))
-    compiled = ("org.codehaus.janino.SimpleCompiler", str(_HELPER), "JmxRmi")
-    try:
-        jvm = await asyncio.create_subprocess_exec(
-            java(), *_OPTIONS, "-cp", classpath, *compiled, stdin=PIPE, stdout=PIPE
-        )
-    except (OSError, StreamwardenError):
-        yield {_SCHEME: _NoJava()}
-        return
-    transport = _JmxRmi(jvm)
-    listening = asyncio.create_task(transport.listen())
-    try:
-        yield {_SCHEME: transport}
-    finally:
-        listening.cancel()
-        with suppress(ProcessLookupError):
-            jvm.kill()
-        await jvm.wait()
+    with resources.as_file(_HELPER) as helper:  # an executor has our code as a zip
+        compiled = ("org.codehaus.janino.SimpleCompiler", str(helper), "JmxRmi")
+        try:
+            jvm = await asyncio.create_subprocess_exec(
+                java(), *_OPTIONS, "-cp", classpath, *compiled, stdin=PIPE, stdout=PIPE
+            )
+        except (OSError, StreamwardenError):
+            yield {_SCHEME: _NoJava()}
+            return
+        transport = _JmxRmi(jvm)
+        listening = asyncio.create_task(transport.listen())
+        try:
+            yield {_SCHEME: transport}
+        finally:
+            listening.cancel()
+            with suppress(ProcessLookupError):
+                jvm.kill()
+            await jvm.wait()
 
 
 class _NoJava(httpx.AsyncBaseTransport):

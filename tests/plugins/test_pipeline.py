@@ -68,7 +68,7 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
 ) -> None:
     together = threading.Barrier(2, timeout=20)
 
-    def run_app(_: object, name: str, hour: datetime, __: Config) -> dict[str, int]:
+    def run_app(_: object, name: str, hour: datetime) -> dict[str, int]:
         if name in ("brokers", "jvm_apps"):
             together.wait()  # each waits until the other has begun
         if name == "state_stores":

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalogue import SparkApp
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.runtime.load import record_failure, replace_hour
+from spark_apps.runtime.load import last_rows, record_failure, replace_hour
+from spark_apps.runtime.session import COMPILED_FROM_ROWS, session_for
 from spark_apps.runtime.warehouse_io import read_query
 
 pytestmark = pytest.mark.slow
@@ -77,6 +78,16 @@ def test_an_hour_twice_is_the_same_rows(spark: SparkSession, warehouse: sa.Engin
         assert connection.execute(sa.text("select source, status from detect.coverage")).tuples().all() == [
             ("jolokia", "answered")
         ]
+
+
+def test_how_much_an_app_loaded_last_decides_whether_its_plans_are_compiled(
+    spark: SparkSession, warehouse: sa.Engine
+) -> None:
+    assert last_rows(warehouse, "test_app") == 0
+    load(warehouse, topics(spark, ("a", 1, 1.5), ("b", 1, None)))
+    assert last_rows(warehouse, "test_app") == 2
+    wanted = [session_for(spark, rows).conf.get("spark.sql.codegen.wholeStage") for rows in (2, COMPILED_FROM_ROWS)]
+    assert wanted == ["false", "true"]
 
 
 def test_a_whole_answer_replaces_what_is_gone(spark: SparkSession, warehouse: sa.Engine) -> None:

@@ -1,6 +1,6 @@
 """What a deployment says about itself: `streamwarden.yaml`."""
 
-from streamwarden.base.config.load import CONFIG_ENV, WAREHOUSE_ENV, config_path, load_config
+from streamwarden.base.config.load import CONFIG_ENV, SENT_CONFIG_ENV, WAREHOUSE_ENV, config_path, load_config
 from streamwarden.base.config.model import (
     AwsAccount,
     Config,
@@ -15,6 +15,7 @@ from streamwarden.base.config.model import (
 
 __all__ = [
     "CONFIG_ENV",
+    "SENT_CONFIG_ENV",
     "WAREHOUSE_ENV",
     "AwsAccount",
     "Config",

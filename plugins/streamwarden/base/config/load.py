@@ -24,6 +24,8 @@ from streamwarden.base.paths import PROJECT_ROOT
 
 CONFIG_ENV = "STREAMWARDEN_CONFIG"
 WAREHOUSE_ENV = "STREAMWARDEN_WAREHOUSE_URL"
+SENT_CONFIG_ENV = "STREAMWARDEN_SENT_CONFIG"
+"""The config itself, as JSON, where a driver sent it to Spark's executors."""
 
 
 def config_path() -> Path:
@@ -37,8 +39,15 @@ def load_config(path: Path | None = None) -> Config:
     Raises:
         StreamwardenError: one line that names file, key, value and reason, for the first mistakes found.
     """
+    if path is None and (sent := os.environ.get(SENT_CONFIG_ENV)):
+        return _load_sent(sent)
     path = path or config_path()
     return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@cache
+def _load_sent(sent: str) -> Config:
+    return Config.model_validate_json(sent)
 
 
 @cache
