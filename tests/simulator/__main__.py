@@ -52,18 +52,28 @@ def main() -> int:
     )
     spark = start_session("evaluate", master="local[2]")
     scores: dict[str, list[Score]] = {name: [] for name in wanted}
+    is_whole = True
     for seed in seeds:
         with a_bench(spark) as bench:
             for name in wanted:
                 started = time.monotonic()
-                score = PARTS[name](bench, replace(size, seed=seed))
+                again = f"make evaluate SEED={seed} ONLY={name}{' SMALL=1' if size is SMALL else ''}"
+                try:
+                    score = PARTS[name](bench, replace(size, seed=seed))
+                except Exception as error:  # an app that fails on what it is given: the other analyses go on
+                    is_whole = False
+                    console.print(f"[red]failed[/] {name}: {_first_line(error)} [dim]({again})[/]")
+                    continue
                 scores[name].append(score)
                 seconds = time.monotonic() - started
                 console.print(f"seed {seed}, {name}: {figures(score)}; {score.cases} h in {seconds:.0f} s", style="dim")
-                small = " SMALL=1" if size is SMALL else ""
-                show_wrong(console, score, f"make evaluate SEED={seed} ONLY={name}{small}")
+                show_wrong(console, score, again)
     spark.stop()
-    return 0 if show(console, [pooled(each) for each in scores.values()]) else 1
+    return 0 if show(console, [pooled(each) for each in scores.values() if each]) and is_whole else 1
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def seeds_of(asked: Mapping[str, str]) -> list[int]:

@@ -429,7 +429,7 @@ class _Sources:
             "cloudwatch_look_back": none,
             "cloudwatch_read_baseline": weeks.frame(self.bench.spark, self.folder / "weeks.parquet"),
             "sampled_since": create([], "account string, region string, volume_id string, sampled_since timestamp"),
-            "volume_samples": _samples(samples, "volume_id", ebs_volumes.VOLUME_METRICS),
+            "volume_samples": _samples(samples, "volume_id", ebs_volumes.VOLUME_METRICS).cache(),
             "last_day_samples": _samples(none, "volume_id", ebs_volumes.LOOK_BACK_METRICS),
             "instance_samples": _samples(
                 none, "instance_id", ebs_volumes.INSTANCE_METRICS, *ebs_volumes.AGENT_METRICS.values()

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -429,6 +430,20 @@ class _Builder:
         store = self.decoy("not JSON", self.schema())
         store.rest = lambda value, minute, chance: chance.randrange(2**40).to_bytes(8, "big")
 
+    def begins_as_a_frame(self) -> None:
+        """Somebody's own bytes: a zero, then what no registry ever gave out as an id."""
+        store = self.decoy("bytes that begin as a frame", self.schema())
+        store.rest = lambda value, minute, chance: (
+            b"\x00" + chance.randrange(2**31, 2**32).to_bytes(4, "big") + chance.randbytes(chance.randint(4, 40))
+        )
+
+    def outer_join(self) -> None:
+        """A store of an outer join: a byte that says which side, then the value."""
+        store = self.decoy("outer join", self.schema())
+        store.rest = lambda value, minute, chance: (
+            bytes([chance.randrange(2)]) + json.dumps(value, ensure_ascii=False).encode()
+        )
+
 
 FAULTS = (
     _Builder.type_changed,
@@ -453,6 +468,8 @@ DECOYS = (
     _Builder.slips,
     _Builder.not_json,
     _Builder.long_deploy,
+    _Builder.begins_as_a_frame,
+    _Builder.outer_join,
 )
 
 
@@ -460,7 +477,7 @@ def build(scenario: Scenario) -> Fleet:
     """Stores, each kind of fault and decoy by turns."""
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
-    kinds = [kind for pair in zip(FAULTS, DECOYS, strict=True) for kind in pair]
+    kinds = [kind for pair in zip_longest(FAULTS, DECOYS) for kind in pair if kind]
     for turn in range(scenario.stores):
         kinds[turn % len(kinds)](builder)
     for topic, hours in fleet.hours.items():

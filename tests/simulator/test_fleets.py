@@ -87,3 +87,18 @@ def test_offsets_by_time_follow_the_stamps_and_not_the_appends() -> None:
     asked = START + timedelta(seconds=60)
     assert [log.offset_at(START + timedelta(seconds=s), asked) for s in (5, 15, 35, 4000)] == [0, 1, 1, 4]
     assert [log.time_of(offset) for offset in range(4)] == [10, 3000, 3000, 3000]
+
+
+def test_advice_is_tried_on_the_load_that_was_wanted_and_not_on_the_one_that_was_allowed() -> None:
+    fleet = volumes.build(SMALL)
+    fault = next(fault for fault in fleet.truth.faults if fault.kind == "clamped for days")
+    volume = fleet.world.volumes[fault.resource]
+
+    def advice(iops: float) -> str | None:
+        figures = {"advised_volume_type": volume.volume_type, "advised_size_gib": volume.size_gib, "advised_iops": iops,
+                   "advised_throughput_mib_s": 500 if volume.volume_type == "gp3" else None}  # fmt: skip
+        return volumes._wrong_advice(fleet, fault, figures)
+
+    assert "carries it in" in str(advice(volume.limits.base_iops * 1.05))
+    assert advice(volume.limits.base_iops * 3) is None
+    assert volumes._wrong_advice(fleet, fault, dict.fromkeys(volumes.ADVISED)) == "no volume is advised"

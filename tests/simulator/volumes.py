@@ -38,6 +38,7 @@ DRY = 6
 PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
+ADVISED = ("advised_volume_type", "advised_size_gib", "advised_iops", "advised_throughput_mib_s")
 CARRIED, SPARE_MINUTES = 0.98, 60
 """Share of the minutes in which the advised volume must do all that is wanted; fewer minutes prove nothing."""
 LONG, OF_IT = timedelta(minutes=90), 0.8
@@ -193,6 +194,8 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
         for verdict in {v.hour: v for v in (*first, *during[-1:])}.values():
             if _is_of_volume(fault) and fault.ends - fault.begins >= SPARE_MINUTES * MINUTE:
                 result.claim(ADVICE, fault, verdict, _wrong_advice(fleet, fault, verdict.figures))
+            if fault.kind.startswith("instance") and verdict.figures.get("instance_wanted_iops") is not None:
+                result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.figures))
             hurt = min(verdict.hour + HOUR, fault.ends) - (fault.hurts_from or fault.begins)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
                 told = verdict.figures["throttled_minutes"] or 0
@@ -208,17 +211,12 @@ def _is_of_volume(fault: Fault) -> bool:
 
 def _wrong_advice(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str | None:
     """Tries the advised volume on the load that was wanted, while the fault lasted."""
-    advised = [figures[f"advised_{name}"] for name in ("volume_type", "size_gib", "iops", "throughput_mib_s")]
+    advised = [figures[name] for name in ADVISED]
     if advised[0] is None:
         return "no volume is advised"
     volume = fleet.world.volumes[fault.resource]
     limits = volume_limits(advised[0], *(None if figure is None else int(figure) for figure in advised[1:]))
-    unit = fleet.world._unit_of(volume)
-    row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
-    days = [unit.day(day)[0][row] for day in range(first, first + fleet.scenario.days)]
-    span = slice(*(int((at - START) / MINUTE) for at in (fault.begins, fault.ends)))
-    reads = np.concatenate([day.wanted_reads for day in days])[span]
-    writes = np.concatenate([day.wanted_writes for day in days])[span]
+    reads, writes = _wanted(fleet, volume, fault)
     iops = pieces(limits, volume.load.sizes, reads, writes)
     rate = charged_bytes(limits, volume.load.sizes, reads, writes)
     served = serve(limits, iops, rate, limits.credits, np.ones(len(iops)), volume.load.duty)
@@ -228,6 +226,30 @@ def _wrong_advice(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str
     wanted = f"{np.percentile(iops, 99):.0f} IOPS and {np.percentile(rate, 99) / 2**20:.0f} MiB/s"
     given = ", ".join(str(figure) for figure in advised if figure is not None)
     return f"{given} for {wanted}: carries it in {100 * carried:.0f} % of its minutes"
+
+
+def _wrong_instance(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str | None:
+    """Whether what the instance should sustain is what its volumes wanted together, nine minutes of ten."""
+    iops, rate = np.zeros(1), np.zeros(1)
+    for volume in fleet.world._unit_of(fleet.world.volumes[fault.resource]).volumes:
+        reads, writes = _wanted(fleet, volume, fault)
+        iops = iops + reads + writes
+        rate = rate + charged_bytes(volume.limits, volume.load.sizes, reads, writes)
+    told = figures["instance_wanted_iops"], figures["instance_wanted_bytes_per_second"]
+    if np.mean((iops <= told[0] * 1.02) & (rate <= told[1] * 1.02)) >= 0.9:
+        return None
+    wanted = f"{np.percentile(iops, 90):.0f} IOPS and {np.percentile(rate, 90) / 1e6:.0f} MB/s"
+    return f"{told[0]:.0f} IOPS and {told[1] / 1e6:.0f} MB/s for {wanted}"
+
+
+def _wanted(fleet: Fleet, volume: Volume, fault: Fault) -> tuple[Minutes, Minutes]:
+    """Reads and writes a second that were wanted of a volume while the fault lasted."""
+    unit = fleet.world._unit_of(volume)
+    row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
+    days = [unit.day(day)[0][row] for day in range(first, first + fleet.scenario.days)]
+    span = slice(*(int((at - START) / MINUTE) for at in (fault.begins, fault.ends)))
+    reads, writes = ([getattr(day, f"wanted_{kind}") for day in days] for kind in ("reads", "writes"))
+    return np.concatenate(reads)[span], np.concatenate(writes)[span]
 
 
 def _forecast_errors(verdicts: list[Verdict], faults: list[Fault]) -> list[float]:
