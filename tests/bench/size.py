@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import uuid
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
-from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.base.warehouse import engine
 from streamwarden.store.migrate import migrate
 
 from tests.bench.figure import Figure
+from tests.conftest import a_database
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 LIMIT_MB = 120
@@ -80,10 +79,9 @@ _SIZE = sa.text("""
 
 def measure() -> list[Figure]:
     """Megabytes, by table and in all."""
-    warehouse = engine(embedded_url(PROJECT_ROOT / "var" / "bench-postgres", f"b{uuid.uuid4().hex[:8]}"))
-    migrate(warehouse)
-    sizes = {table: fill(warehouse, table) for table in _ROWS}
-    warehouse.dispose()
+    with a_database() as url:
+        migrate(engine(url))
+        sizes = {table: fill(engine(url), table) for table in _ROWS}
     largest = [Figure(f"  {table}", megabytes, "MB") for table, megabytes in sizes.items() if megabytes > 1]
     return [Figure("an hour of 100,000 partitions in the warehouse", sum(sizes.values()), "MB", LIMIT_MB), *largest]
 

@@ -148,13 +148,13 @@ def put_back(connection: sa.Connection, saved: Saved) -> None:
         run(connection, statement)
 
 
-def give_rights_back(connection: sa.Connection, saved: Saved) -> None:
-    """Owner and grants for what was made again from a newer text; a grant on a column that is gone is gone too."""
+def give_rights_back(connection: sa.Connection, saved: Saved, to: str) -> None:
+    """Owner and grants for what came in its place from a newer text; a grant on a column that is gone is gone too."""
     has = sa.text("select count(*) from pg_attribute where attrelid = to_regclass(:name) and attname = :column")
+    older, newer = _parts(saved.name)[1], _parts(to)[1]
     for column, statement in saved.rights:
-        name = _parts(saved.name)[1]
-        if column is None or connection.execute(has, {"name": name, "column": column}).scalar_one():
-            run(connection, statement)
+        if column is None or connection.execute(has, {"name": newer, "column": column}).scalar_one():
+            run(connection, statement.replace(older, newer))
 
 
 def run(connection: sa.Connection, statements: str) -> None:

@@ -164,8 +164,9 @@ class _Migration:
         self._comment(file)
         self._remember(file, makes)
         for saved in self.down:
-            if saved.name in makes:
-                give_rights_back(self.connection, saved)
+            for made in makes:
+                if made == saved.name or (saved.name in had and _callable(made) == _callable(saved.name)):
+                    give_rights_back(self.connection, saved, made)
         return changed
 
     def _part_with(self, file: Path, gone: list[str], makes: list[str]) -> None:

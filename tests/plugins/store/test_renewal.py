@@ -163,11 +163,17 @@ def test_what_cannot_be_made_again_from_its_definition_is_named(release: Release
 
 def test_a_function_of_another_signature_takes_the_place_of_the_older(release: Release) -> None:
     release.sql("create view analyst.far as select public.far_behind(lag_records) as yes from public.some_groups")
+    reader, bob = release.reader, release.bob  # type: ignore[attr-defined]
+    release.sql(f"""
+        revoke execute on function public.far_behind from public;
+        grant execute on function public.far_behind to {reader}""")
     wider = FUNCTION.replace("(lag double precision)", "(lag double precision, lowest double precision default 5)")
     wider = wider.replace("select lag >", "select lag > lowest and lag >")
     assert release.has("functions/far_behind.sql", wider).migrated() == ["functions/far_behind.sql"]
     assert release.ask("select count(*) from pg_proc where proname = 'far_behind'") == 1
     assert release.columns("analyst.far") == ["yes"]
+    assert release.ask(f"select has_function_privilege('{reader}', to_regproc('public.far_behind'), 'execute')")
+    assert not release.ask(f"select has_function_privilege('{bob}', to_regproc('public.far_behind'), 'execute')")
     assert release.columns("public.lagging_groups") == ["group_id", "is_far_behind"]
     text = wider.replace("returns boolean", "returns text").replace("select lag >", "select 'yes' where lag >")
     assert release.has("functions/far_behind.sql", text).migrated() == ["functions/far_behind.sql"]
