@@ -78,6 +78,8 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
 
 def one_line(error: BaseException) -> str:
     """The reason of a failure, without the stack and credentials: the last line that a person can use."""
+    if isinstance(error, StreamwardenError):
+        return str(error)[:500]
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return "Spark's JVM is gone: it crashed, or was killed (out of memory?)"
     if isinstance(error, PySparkException):
