@@ -181,7 +181,11 @@ def log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
 
 def log_dirs(sources: dict[str, DataFrame]) -> DataFrame:
     place = ["cluster", "broker_id", "log_dir"]
-    held = replicas_of(sources).groupBy(*place).agg(f.count("*").alias("held"), f.sum("size_bytes").alias("log_bytes"))
+    held = (
+        replicas_of(sources)
+        .groupBy(*place)
+        .agg(f.sum("replicas").alias("held"), f.sum("size_bytes").alias("log_bytes"))
+    )
     dirs = sources["kafka_log_dirs"].filter("kind = 'log_dir'").withColumnRenamed("broker", "broker_id")
     replicas = f.when(f.col("gap").isNull(), f.coalesce("held", f.lit(0))).alias("replicas")
     log_bytes = f.when(f.col("gap").isNull(), f.coalesce("log_bytes", f.lit(0))).alias("log_bytes")
