@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -31,7 +32,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.arrow_batches import batch_of
-from spark_apps.sources.jmx_catalogue import METRICS, Role
+from spark_apps.sources.jmx_catalogue import METRICS, PRESENCES, Role
 from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.read_source import read_source
@@ -136,6 +137,24 @@ class _Slice(InputPartition):
     gaps: list[tuple[str, str]]
 
 
+def _says_something(answer: Answer) -> bool:
+    """Whether it has a number, beside names and what is merely there."""
+    return any(
+        value is not None and math.isfinite(value) for metric, _, value in answer.readings if metric not in PRESENCES
+    )
+
+
+def _checked(answer: Answer) -> Answer:
+    """The answer, if it is one: an agent may answer and know nothing, while its JVM starts or ends."""
+    if not _says_something(answer):
+        raise Refused(answer.denied or "not one of its readings is a number")
+    return answer
+
+
+def _unreadable(error: Exception) -> str:
+    return f"refused: the answer isn't what its protocol says ({type(error).__name__})"
+
+
 @dataclass
 class _Server:
     """An archive that is asked for many JVMs: a few at a time."""
@@ -200,12 +219,15 @@ class _Reader(DataSourceReader):
             try:
                 if server.hangs:
                     raise TimeoutError
-                answers = await ARCHIVES[endpoint.protocol](client, endpoint, self.hour)
+                found = await ARCHIVES[endpoint.protocol](client, endpoint, self.hour)
+                answers = [answer for answer in found if _says_something(answer)] or [_checked(found[0])]
             except TimeoutError:
                 server.hangs = True
                 return [self._gap(endpoint, f"refused: no answer within {endpoint.timeout_seconds:g} s")]
             except Refused as reason:
                 return [self._gap(endpoint, f"refused: {reason}")]
+            except Exception as error:  # as below
+                return [self._gap(endpoint, _unreadable(error))]
         return [self._readings(endpoint, answer) for answer in answers]
 
     async def _sample(self, client: httpx.AsyncClient, endpoint: Endpoint, start_at: float) -> list[pa.RecordBatch]:
@@ -216,12 +238,14 @@ class _Reader(DataSourceReader):
         for sample in range(self.samples):
             await asyncio.sleep(max(0.0, start_at + sample * self.sample_seconds - time.time()))
             try:
-                answers.append(await PROTOCOLS[endpoint.protocol](client, endpoint, sample, self.samples))
+                answers.append(_checked(await PROTOCOLS[endpoint.protocol](client, endpoint, sample, self.samples)))
             except TimeoutError:
                 gap = f"refused: no answer within {endpoint.timeout_seconds:g} s"
                 break
             except Refused as reason:
                 gap = f"refused: {reason}"
+            except Exception as error:  # whatever stands in an answer: the other endpoints are read
+                gap = _unreadable(error)
         # A failed sample beside good ones isn't a gap: their number tells. A bean that was denied is one.
         gap = next((f"refused: {a.denied}" for a in answers if a.denied), None if answers else gap)
         return [self._readings(endpoint, answer) for answer in answers] + ([self._gap(endpoint, gap)] if gap else [])

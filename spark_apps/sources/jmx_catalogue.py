@@ -94,6 +94,10 @@ METRICS: Mapping[str, Kind] = {
 }
 
 
+PRESENCES = ("broker_info", "streams_info")
+"""Metrics whose value is 1 whatever the JVM knows."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One attribute of a bean and the metric it is."""
@@ -365,7 +369,11 @@ def number(raw: Any) -> float | None:
     """The reading as a number; null where the JVM doesn't know it."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None
-    return float(raw) if math.isfinite(raw) and raw >= 0 else None
+    try:
+        value = float(raw)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
 
 
 def key_properties(name: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -82,9 +83,14 @@ def with_labels_as_json(
     return [(metric, _as_json(tuple(labels.items())), value) for metric, labels, value in readings]
 
 
+_NO_CHARACTER = re.compile(r"\\u0000|\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}")
+
+
 @lru_cache(maxsize=2**16)
 def _as_json(labels: tuple[tuple[str, str], ...]) -> str:
-    return json.dumps(dict(labels), sort_keys=True)
+    text = json.dumps(dict(labels), sort_keys=True)
+    # A client calls itself what it likes; PostgreSQL's jsonb takes neither NUL nor half a surrogate pair.
+    return _NO_CHARACTER.sub(r"\\ufffd", text) if "\\u" in text else text
 
 
 def name_of(endpoint: JmxEndpoint) -> str:

@@ -6,6 +6,7 @@ A POST is answered as Jolokia does (or a Prometheus server), a GET as a page of 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import struct
 import threading
@@ -109,6 +110,28 @@ class _Agent(BaseHTTPRequestHandler):
             self._send(json.dumps({"status": "success", "data": {"result": [series]}}))
         else:  # json writes NaN, as some agents do
             self._send(PAGE if self.command == "GET" else json.dumps(reply_to(request)))
+
+    def unknown(self, request: Any) -> None:
+        """Everything is there, and not one number is known."""
+        if self.path.endswith(QUERY):
+            series = {"metric": {"__name__": "process_open_fds"}, "values": [[float(request["start"][0]), "NaN"]]}
+            self._send(json.dumps({"status": "success", "data": {"result": [series]}}))
+        elif "servlet" in self.path:
+            gauges = {name: {"value": None} for name in SERVLET["gauges"]}
+            self._send(json.dumps(SERVLET | {"gauges": gauges}))
+        elif self.command == "GET":
+            self._send(re.sub(r"(?m)^(\w.*) \S+$", r"\1 NaN", PAGE))
+        else:
+            memory = {"HeapMemoryUsage": {"used": None, "max": float("nan")}}
+            wanted = "java.lang:type=Memory"
+            self._send(json.dumps([
+                {"request": one, "status": 200, "value": {wanted: memory} if wanted in one["mbean"] else {}}
+                for one in request
+            ]))  # fmt: skip
+
+    def odd(self, request: list[dict[str, Any]]) -> None:
+        """Of the form that is asked for, with numbers that no calendar and no machine has."""
+        self._send(json.dumps([{"request": one, "status": 200, "value": {"Uptime": 10**300}} for one in request]))
 
     def denies(self, request: list[dict[str, Any]]) -> None:
         reply = reply_to(request)

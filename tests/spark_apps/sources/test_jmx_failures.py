@@ -14,6 +14,7 @@ from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import start_of_hour
 
 from spark_apps.sources.jmx import ARCHIVES, PROTOCOLS, Jmx
+from spark_apps.sources.jmx_endpoint import with_labels_as_json
 from tests.spark_apps.sources.agents import Agents, running_agents
 
 FAILURES = {
@@ -71,3 +72,35 @@ def test_each_failure_is_a_gap_and_the_others_stay(
     assert any(row["endpoint"] == good + name and row["metric"] for row in rows)
     assert "wrong" not in str(rows) and "out of memory" not in str(rows)
     assert len([path for path in agents.asked if path.startswith("/hangs")]) == 1  # isn't asked again
+
+
+@pytest.mark.parametrize(
+    ("protocol", "path", "reason"),
+    [
+        ("jolokia", "unknown", "not one of its readings is a number"),
+        ("prometheus", "unknown", "not one of its readings is a number"),
+        ("prometheus_api", "unknown", "not one of its readings is a number"),
+        ("dropwizard", "servlet/unknown", "not one of its readings is a number"),
+        ("jolokia", "odd", "the answer isn't what its protocol says (OverflowError)"),
+    ],
+)
+def test_who_answers_without_a_number_or_with_an_odd_one_has_not_answered(
+    agents: Agents, protocol: str, path: str, reason: str
+) -> None:
+    good = agents.url("servlet" if protocol == "dropwizard" else "good")
+    endpoint = {"cluster": "c", "role": "app" if protocol == "dropwizard" else "broker", "app": None} | {
+        "protocol": protocol, "has_credentials": False, "timeout_seconds": 20}  # fmt: skip
+    endpoints = [endpoint | {"address": url, "match": 'job="a"'} for url in (agents.url(path), good)]
+    options = {"samples": "1", "sample_seconds": "0", "partitions": "1", "endpoints": json.dumps(endpoints)}
+    source = Jmx(options | {"hour": start_of_hour(datetime.now(UTC)).isoformat()})
+    reader = source.reader(source.schema())
+    rows = pa.Table.from_batches([b for part in reader.partitions() for b in reader.read(part)]).to_pylist()
+    [alone] = [row for row in rows if row["endpoint"] == agents.url(path)]
+    assert alone["gap"] == f"refused: {reason}" and alone["metric"] is None
+    assert any(row["endpoint"] == good and row["value"] is not None for row in rows)
+
+
+def test_labels_can_be_stored_whatever_a_client_calls_itself() -> None:
+    labels = {"client": "a\0b\ud800c\udc00", "emoji": "\U0001f600"}
+    [(_, text, _)] = with_labels_as_json([("threads", labels, 1.0)])
+    assert json.loads(text) == {"client": "a\ufffdb\ufffdc\ufffd", "emoji": "\U0001f600"}
