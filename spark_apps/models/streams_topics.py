@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -19,12 +20,13 @@ _INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$")
 _GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
 
 
-def topic_kind() -> Column:
-    """Of column `topic`: internal (of Kafka itself), changelog, repartition or plain."""
-    topic = f.col("topic")
+def topic_kind(cleanup_policy: Column | None = None) -> Column:
+    """Of column `topic`: internal (of Kafka itself), changelog (unless it isn't compacted), repartition or plain."""
+    topic, policy = f.col("topic"), f.lit(None).cast("string") if cleanup_policy is None else cleanup_policy
+    is_compacted = f.coalesce(policy.contains("compact"), f.lit(True))
     return (
         f.when(topic.startswith("__"), "internal")
-        .when(topic.endswith(CHANGELOG), "changelog")
+        .when(topic.endswith(CHANGELOG) & is_compacted, "changelog")
         .when(topic.endswith(REPARTITION), "repartition")
         .otherwise("plain")
     )
@@ -38,6 +40,23 @@ class StreamsTopics:
         self._known = [set(groups), {stem[: found.start()] for stem in stems if (found := _GENERATED.search(stem))}]
         counts = Counter(head for stem in stems for head in _heads(stem))
         self._known.append({head for head, count in counts.items() if count > 1})
+
+    def has_store(self, topic: str, settings: Mapping[str, Mapping[str, Any]] | None) -> bool:
+        """Whether a topic with a changelog's name is one, by its settings (none: nobody may ask) and who it belongs to.
+
+        A state store's changelog is compacted, and Kafka Streams sets message.timestamp.type on each topic it makes
+        (InternalTopicConfig). A topic of which that isn't known, or that somebody else made, needs a group that is its
+        application's, or a name that Streams generated.
+        """
+        found = _INTERNAL.match(topic)
+        if not topic.endswith(CHANGELOG) or not found:
+            return False
+        if settings and "compact" not in str(settings.get("cleanup.policy", {}).get("value") or ""):
+            return False
+        groups, generated, _ = self._known
+        is_explained = any(head in groups or head in generated for head in _heads(found[1]))
+        of_streams = settings.get("message.timestamp.type", {}).get("source") if settings else None
+        return is_explained or of_streams == "dynamic_topic_config"
 
     def split(self, topic: str) -> tuple[str, str] | None:
         """Application id and store (of a repartition topic: its name); None: not an internal topic."""

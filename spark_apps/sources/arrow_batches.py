@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+_FIRST_MS_BEYOND_CALENDARS = 253_402_300_800_000
+"""The year 10000: neither Python nor a person reads a time from then on."""
+
+
+def moments(ms: npt.NDArray[np.int64]) -> pa.Array:
+    """Times from milliseconds since 1970; null where a client wrote a number that is no time."""
+    is_none = (ms < 0) | (ms >= _FIRST_MS_BEYOND_CALENDARS)
+    return pa.array(ms, pa.timestamp("ms", "UTC"), mask=is_none)
 
 
 def batch_of(schema: StructType, rows: int, columns: Mapping[str, Any]) -> pa.RecordBatch:

@@ -8,8 +8,11 @@ or is strewn over it, is met as long as `sample_values` is at least 2,000 × CHU
 `position` orders the records of a topic as they were written, across partitions: the greatest timestamp so far within
 the partition (milliseconds, so that late events don't look old) and, in the low bits, a mark that tells them apart.
 
-Reads: metadata, ListGroups, three ListOffsets per partition, Fetch. Needs: Describe and Read on the changelogs. Can't
-see: values that compaction has taken; the hour of records whose producers' clocks are wrong.
+A changelog is what Kafka Streams made, or what is compacted and has an application (`StreamsTopics.has_store`).
+
+Reads: metadata, ListGroups, DescribeConfigs, three ListOffsets per partition, Fetch. Needs: Describe, DescribeConfigs
+and Read on the changelogs. Can't see: values that compaction has taken; the hour of records whose producers' clocks are
+wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -30,6 +34,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 
 from spark_apps.models.streams_topics import CHANGELOG, StreamsTopics
+from spark_apps.sources.arrow_batches import moments
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
     SILENT,
@@ -40,7 +45,9 @@ from spark_apps.sources.kafka_client import (
     Connection,
     cluster_named,
     list_offsets,
+    unreadable,
 )
+from spark_apps.sources.kafka_topics import configs_of
 
 CHUNK_VALUES = 25
 BATCH_VALUES = 2000
@@ -120,6 +127,8 @@ class ChangelogReader(ClusterReader):
                 yield from self._records(connection, partition, resource)
             except KafkaException as error:
                 yield from self.batches([known | {"gap": _gap(connection, partition.topic, error)}])
+            except Exception as error:  # anybody writes to a topic: the others are read
+                yield from self.batches([known | {"gap": unreadable(error)}])
 
     def _plan(self, cluster: str) -> list[TopicSlice]:
         """What to read of a cluster; whatever can't be asked becomes a slice that carries its gap."""
@@ -136,8 +145,10 @@ class ChangelogReader(ClusterReader):
             for name, topic in metadata.topics.items()
             if name.endswith(CHANGELOG) and topic.error is None
         }
-        logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
         names = StreamsTopics(_group_ids(connection), metadata.topics)
+        settings, _ = configs_of(connection, list(topics))
+        topics = {name: found for name, found in topics.items() if names.has_store(name, settings.get(name))}
+        logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
         plan: list[TopicSlice] = [] if topics else [TopicSlice(cluster)]
         for topic, partitions in topics.items():
             stem = topic.removesuffix(CHANGELOG)
@@ -163,15 +174,16 @@ class ChangelogReader(ClusterReader):
         newest_ms: dict[int, int] = {}
         try:
             for records in _fetch(consumer, part.topic, part.chunks):
-                columns: dict[str, list[Any]] = {"partition": [], "offset": [], "at": [], "position": []}
+                columns: dict[str, Any] = {"partition": [], "offset": [], "at": [], "position": []}
                 for record in records:
                     partition, offset, at_ms = record.partition(), record.offset(), record.timestamp()[1]
                     written_ms = newest_ms[partition] = max(newest_ms.get(partition, 0), min(at_ms, now_ms))
                     mark = (partition * 7919 + offset) % (1 << _POSITION_BITS)
                     columns["partition"].append(partition)
                     columns["offset"].append(offset)
-                    columns["at"].append(at_ms * 1000)
+                    columns["at"].append(at_ms)
                     columns["position"].append((written_ms << _POSITION_BITS) | mark)
+                columns["at"] = moments(np.array(columns["at"], np.int64)).cast(schema.field("at").type)
                 columns["key"] = [record.key() for record in records]
                 columns["value"] = [record.value() for record in records]
                 columns["resource"] = [resource] * len(records)

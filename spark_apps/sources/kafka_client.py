@@ -109,6 +109,13 @@ class Connection:
         return f"refused: cluster '{self.cluster.name}': {_plain(_text(error))}."
 
 
+def unreadable(error: Exception) -> str:
+    """The gap of what answered, but with something that nobody foresaw."""
+    of_python = [line.strip() for line in str(error).splitlines() if "Error: " in line]  # Spark tells the stack too
+    reason = of_python[-1] if of_python else f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"refused: what it holds can't be read: {reason[:200]}"
+
+
 def _text(error: BaseException | KafkaError) -> str:
     cause = error.args[0] if isinstance(error, BaseException) and error.args else error
     return cause.str() if isinstance(cause, KafkaError) else str(cause)
@@ -249,6 +256,8 @@ class ClusterReader(DataSourceReader):
             yield from self.read_cluster(connection, partition)
         except KafkaException as error:
             yield from self.batches([self.gap_row(partition.cluster, partition.cluster, connection.gap(error))])
+        except Exception as error:  # whatever a client has written there: the other clusters are read
+            yield from self.batches([self.gap_row(partition.cluster, partition.cluster, unreadable(error))])
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         """Rows of one cluster; raises KafkaException when the cluster as a whole doesn't answer.

@@ -31,6 +31,7 @@ from confluent_kafka.admin import OffsetSpec
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from spark_apps.sources.arrow_batches import moments
 from spark_apps.sources.kafka_client import (
     SILENT,
     Answer,
@@ -227,7 +228,7 @@ class Records:
             "resource": pa.repeat(cluster, n),
             "log_partition": pa.array(self.partition),
             "log_offset": pa.array(self.offset),
-            "written_at": pa.array(written_ms).cast(pa.timestamp("ms", "UTC")),
+            "written_at": moments(written_ms),
         }.items():
             table = table.append_column(column, values)
         return table
@@ -283,7 +284,7 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
             "topic": table["topic"],
             "partition": table["partition"],
             "committed_offset": pa.array(offset, mask=kind != _COMMIT),
-            "committed_at": pa.array(committed_ms, mask=kind != _COMMIT).cast(pa.timestamp("ms", "UTC")),
+            "committed_at": moments(np.where(kind == _COMMIT, committed_ms, -1)),
             "generation": pa.array(generation.astype(np.int32), mask=kind != _GROUP),
         }
     )

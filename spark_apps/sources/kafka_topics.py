@@ -33,7 +33,7 @@ class TopicsReader(ClusterReader):
         name = connection.cluster.name
         now = datetime.now(UTC)
         topics = {str(t.topic): t for t in connection.metadata().topics.values() if t.error is None}
-        configs, refusal = _configs(connection, list(topics))
+        configs, refusal = configs_of(connection, list(topics))
         rows: list[dict[str, Any]] = [
             {
                 "cluster": name,
@@ -78,7 +78,7 @@ class KafkaTopics(ClusterSource):
         )
 
 
-def _configs(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[str, dict[str, Any]]], str | None]:
+def configs_of(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[str, dict[str, Any]]], str | None]:
     """Configs by topic, and the reason where some couldn't be had. Sensitive values come as null from the broker."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     refusal: str | None = None

@@ -50,7 +50,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
 
 def _fill(servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    for future in admin.create_topics([NewTopic(CHANGELOG, 1, 1)]).values():
+    of_streams = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    for future in admin.create_topics([NewTopic(CHANGELOG, 1, 1, config=of_streams)]).values():
         future.result()
     producer = Producer({"bootstrap.servers": servers})
     for i in range(20):

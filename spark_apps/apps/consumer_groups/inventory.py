@@ -29,7 +29,7 @@ def topics(sources: dict[str, DataFrame]) -> DataFrame:
 
     return (
         topics.join(_application_ids(sources), ["cluster", "topic"], "left")
-        .withColumn("kind", topic_kind())
+        .withColumn("kind", topic_kind(config_of("cleanup.policy")))
         .select(
             "cluster",
             "topic",

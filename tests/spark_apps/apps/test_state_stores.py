@@ -61,9 +61,9 @@ def changelog(cluster: Config) -> Iterable[Callable[..., str]]:
         key: Callable[[int], bytes] = lambda i: f"k-{i}".encode(),
     ) -> str:
         topic = f"app{uuid.uuid4().hex[:6]}-latest-changelog"
-        admin.create_topics(
-            [NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact,delete", "retention.ms": "-1"})]
-        )[topic].result()
+        # As Kafka Streams makes it.
+        config = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
+        admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result()
         made.append(topic)
         write(servers, topic, values, start, partitions=partitions, step_ms=step_ms, key=key)
         return topic

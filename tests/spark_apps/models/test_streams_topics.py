@@ -52,3 +52,29 @@ def test_ten_thousand_topics_are_split_at_once() -> None:
     topics = [f"app-{i % 500}-store-{i}-changelog" for i in range(10_000)]
     names = StreamsTopics([f"app-{i}" for i in range(500)], topics)
     assert {names.split(topic) for topic in topics} == {(f"app-{i % 500}", f"store-{i}") for i in range(10_000)}
+
+
+STREAMS = {"message.timestamp.type": {"value": "CreateTime", "source": "dynamic_topic_config"}}
+COMPACT = {"cleanup.policy": {"value": "compact,delete", "source": "dynamic_topic_config"}}
+DELETE = {"cleanup.policy": {"value": "delete", "source": "default_config"}}
+
+
+@pytest.mark.parametrize(
+    ("topic", "groups", "settings", "expected"),
+    [
+        ("orders-totals-changelog", ["orders"], COMPACT, True),
+        ("orders-totals-changelog", ["orders"], None, True),
+        ("orders-totals-changelog", [], COMPACT | STREAMS, True),  # stopped for so long that its group is gone
+        (f"orders-{AGGREGATE}-changelog", [], COMPACT, True),
+        # A company's own topics.
+        ("audit-changelog", ["audit"], DELETE, False),
+        ("billing-audit-changelog", ["billing"], DELETE, False),
+        ("billing-audit-changelog", [], COMPACT, False),
+        ("billing-audit-changelog", [], None, False),
+        ("orders-by-customer-repartition", ["orders"], COMPACT | STREAMS, False),
+    ],
+)
+def test_a_changelog_is_a_store_s_with_evidence_only(
+    topic: str, groups: list[str], settings: dict[str, dict[str, str]] | None, expected: bool
+) -> None:
+    assert StreamsTopics(groups, [topic]).has_store(topic, settings) is expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from spark_apps.sources import kafka_commits
@@ -75,6 +76,14 @@ def test_unknown_and_broken_records_have_no_kind_and_spoil_nothing(key: bytes | 
     rows = decode([good[0], key, good[0]], [good[1], value, good[1]]).to_pylist()
     assert [row["kind"] for row in rows] == ["commit", None, "commit"]
     assert [row["committed_offset"] for row in rows] == [41, None, 41]
+
+
+@pytest.mark.parametrize("at_ms", [-1, -(2**63), 253_402_300_800_000, 2**63 - 1])
+def test_a_commit_time_that_is_none_is_null_and_spoils_nothing(at_ms: int) -> None:
+    values = [commit_value(3, 7, at_ms), commit_value(3, 8, AT_MS)]
+    table = decode([commit_key("g", "t", 0)] * 2, values)
+    times = table["committed_at"].cast(pa.timestamp("us", "UTC")).to_pylist()  # as Spark has it
+    assert (table["committed_offset"].to_pylist(), times) == ([7, 8], [None, AT])
 
 
 def test_nothing_to_decode() -> None:
