@@ -49,7 +49,9 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
             for source, frame in module.extract(spark, hour, config).items()
         }
         frames = module.transform(sources, hour, config)
-        rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources), started_at)
+        # Gaps beside the tables: what was read, and no table could be made from.
+        gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}
+        rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources | gaps), started_at)
     except Exception as error:
         with suppress(Exception):  # the warehouse may be what is wrong: what failed first is what is told
             record_failure(warehouse, name, hour, one_line(error), started_at)

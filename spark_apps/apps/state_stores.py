@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 from pyspark.storagelevel import StorageLevel
 from streamwarden.base.config import Config
 
@@ -27,7 +28,7 @@ from spark_apps.models.schema_report import Exemplar, Report
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
-from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.kafka_client import read_clusters, unreadable
 from spark_apps.sources.schema_registry import SchemaRegistry
 
 _WINDOWED_SHARE = 0.9
@@ -47,9 +48,11 @@ _SCHEMAS = (
     "array<struct<schema_id: int, registered_as: string, format: string, values: bigint, first_offset: string,"
     " last_offset: string>>"
 )
-_LOOK_ALIKES = "resource string, bucket int, value binary, count bigint, first bigint, last bigint"
+_SIDES = ("right", "left")
+"""A store of an outer join: a byte says which side's value follows (Kafka Streams' LeftOrRightValueSerializer)."""
+_LOOK_ALIKES = "resource string, bucket int, value binary, is_deep boolean, count bigint, first bigint, last bigint"
 _REPORT = (
-    "resource string, format string, readable bigint, versions int, uncompared string,"
+    "resource string, gap string, format string, readable bigint, versions int, uncompared string,"
     f" schemas {_SCHEMAS}, paths {_PATHS}, changes {_CHANGES}"
 )
 _REGISTERED = (
@@ -81,21 +84,21 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Stores, their schema versions per path, and the changes between them."""
+    """Stores, their schema versions per path, the changes between them; `gaps`: changelogs that can't be profiled."""
     rows = sources["changelog_values"]
     # Read in part is not read: a changelog with a gap has no profile this hour.
     topics = _topics(rows)
     refused = topics.where("gap is not null").select("resource")
     values = rows.where("value is not null").join(f.broadcast(refused), "resource", "left_anti")
-    # Small, and three tables are made from it.
-    report = schema_report(values, _registered(sources), show_values=config.gathering.show_example_values).persist(
-        StorageLevel.MEMORY_AND_DISK
-    )
+    names = sorted(row.resource for row in topics.where("gap is null").select("resource").collect())
+    report = _reports(values, names, _registered(sources), show_values=config.gathering.show_example_values)
+    topics = _with_gaps(topics, report)
     named = topics.select("resource", "cluster", "topic")
     paths = report.select("resource", f.inline("paths")).join(named, "resource")
     changes = report.select("resource", f.inline("changes")).join(named, "resource")
     return {
-        "metrics.state_store_hourly": _stores(topics, rows, report),
+        "gaps": report.where("gap is not null").select("resource", "gap"),
+        "metrics.state_store_hourly": _stores(topics, rows, report.drop("gap")),
         "metrics.state_store_path_hourly": paths.select(
             "cluster",
             "topic",
@@ -147,14 +150,45 @@ def _registered(sources: dict[str, DataFrame]) -> DataFrame | None:
     return reduce(DataFrame.unionByName, rows) if rows else None
 
 
+def _reports(values: DataFrame, names: list[str], registered: DataFrame | None, *, show_values: bool) -> DataFrame:
+    """The reports on these changelogs. What Spark itself can't take of one is that one's gap."""
+    some = values.where(f.col("resource").isin(names))
+    try:
+        report = schema_report(some, registered, show_values=show_values).persist(StorageLevel.MEMORY_AND_DISK)
+        report.count()
+    except Exception as error:  # anybody writes to a topic
+        if len(names) == 1:
+            return values.sparkSession.createDataFrame([_without_report(names[0], error)], _REPORT)
+        halves = (names[: len(names) // 2], names[len(names) // 2 :])
+        return reduce(
+            DataFrame.unionByName, (_reports(some, half, registered, show_values=show_values) for half in halves)
+        )
+    return report
+
+
+def _without_report(resource: str, error: Exception) -> dict[str, Any]:
+    return {"resource": resource, "gap": unreadable(error)}
+
+
+def _with_gaps(topics: DataFrame, report: DataFrame) -> DataFrame:
+    found = report.select("resource", f.col("gap").alias("found"))
+    joined = topics.join(f.broadcast(found), "resource", "left")
+    return joined.withColumn("gap", f.coalesce("gap", "found")).drop("found")
+
+
 def schema_report(values: DataFrame, registered: DataFrame | None, *, show_values: bool) -> DataFrame:
     """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
     # Read again and again: which schemas, what to look at, then the report.
     shapes = shapes_of(values, registered).persist(StorageLevel.MEMORY_AND_DISK)
     schemas = _schemas_of(shapes, registered) if registered is not None else {}
 
+    nothing = dict.fromkeys(cast(StructType, StructType.fromDDL(_REPORT)).names)
+
     def report(shapes: pd.DataFrame, exemplars: pd.DataFrame) -> pd.DataFrame:
-        return report_of(shapes, exemplars, schemas, show_values=show_values)
+        try:
+            return report_of(shapes, exemplars, schemas, show_values=show_values)
+        except Exception as error:  # anybody writes to a topic: the others are profiled
+            return pd.DataFrame([nothing | _without_report(shapes["resource"].iloc[0], error)], dtype=object)
 
     return (
         shapes.groupBy("resource")
@@ -172,8 +206,10 @@ def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
         "position",
         "partition",
         "offset",
-        f.expr("try_validate_utf8(cast(value as string))").alias("text"),
-        f.when(f.expr("startswith(value, X'00')"), f.col("value")).alias("raw"),
+        f.try_validate_utf8(_text()).alias("text"),
+        f.when(_side_frame().isNotNull(), f.expr("substring(value, 2)"))
+        .when(_frame().isNotNull(), f.col("value"))
+        .alias("raw"),
     )
 
 
@@ -203,25 +239,29 @@ def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFra
     quantiles = f.percentile_approx("position", [i / BUCKETS for i in range(1, BUCKETS)], 1000)
     edges = {row.resource: row.edges for row in values.groupBy("resource").agg(quantiles.alias("edges")).collect()}
     shapes = values.select("resource", "position", "value").mapInArrow(look_alikes(edges), _LOOK_ALIKES)  # type: ignore[arg-type]
-    is_registered = f.lit(False)
+    registered_frame = registered_side_frame = f.lit(None).cast("bigint")
     if registered is not None:
-        ids = registered.select("cluster", "schema_id").distinct().withColumn("is_registered", f.lit(True))
-        is_its = (_cluster() == f.col("cluster")) & (_frame() == f.col("schema_id"))
-        shapes = shapes.join(f.broadcast(ids), is_its, "left")
-        is_registered = f.coalesce("is_registered", is_registered)
-    return shapes.groupBy("resource", "bucket", _shape(is_registered).alias("shape")).agg(
+        ids = registered.groupBy("cluster").agg(f.collect_set("schema_id").alias("ids"))
+        shapes = shapes.join(f.broadcast(ids), _cluster() == f.col("cluster"), "left")
+        registered_frame, registered_side_frame = (
+            f.when(f.array_contains("ids", frame.cast("int")), frame) for frame in (_frame(), _side_frame())
+        )
+    shape = _shape(registered_frame, registered_side_frame)
+    return shapes.groupBy("resource", "bucket", shape.alias("shape")).agg(
         f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last")
     )
 
 
-def _shape(is_registered: Column) -> Column:
+def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
     """The exact type of a JSON value, with precision left out of fractions; else what its bytes look like."""
-    exact = f.expr("schema_of_variant(try_parse_json(cast(value as string)))")
+    # Spark's own recursion ends in a stack overflow, and that ends its JVM.
+    exact = f.schema_of_variant(f.try_parse_json(f.when(~f.col("is_deep"), _text())))
     fractions = f.regexp_replace(exact, r"DECIMAL\([0-9]+,[1-9][0-9]*\)", "DOUBLE")
     # A serialised long begins with zeros as a frame does, but is always 8 bytes long.
-    may_be_long = (f.length("value") == 8) & ~is_registered
+    may_be_long = f.length("value") == 8
     return f.coalesce(
         fractions,
+        f.concat(f.lit(FRAMED), f.coalesce(registered_frame, registered_side_frame)),
         f.when(may_be_long & f.expr("substring(value, 1, 1) in (X'00', X'FF')"), "LONG")
         .when(_frame().isNotNull(), f.concat(f.lit(FRAMED), _frame()))
         .when(f.expr("is_valid_utf8(cast(value as string))") & ~f.contains(f.col("value"), f.lit(b"\x00")), "TEXT")
@@ -233,10 +273,29 @@ def _cluster() -> Column:
     return f.regexp_extract("resource", "(.*)/", 1)
 
 
+def _text() -> Column:
+    """The value as text; of an outer join's store as JSON that names the side."""
+    is_of_side = f.expr("substring(value, 1, 1) in (X'00', X'01') and substring(value, 2, 1) in (X'7B', X'5B')")
+    side = f.when(f.expr("startswith(value, X'00')"), _SIDES[0]).otherwise(_SIDES[1])
+    of_side = f.concat(f.lit('{"'), side, f.lit('":'), f.expr("cast(substring(value, 2) as string)"), f.lit("}"))
+    return f.when(is_of_side, of_side).otherwise(f.expr("cast(value as string)"))
+
+
 def _frame() -> Column:
     """The schema id in a Schema Registry's frame, where the value begins as one."""
-    schema_id = f.conv(f.hex(f.expr("substring(value, 2, 4)")), 16, 10).cast("bigint")
-    return f.when((f.length("value") >= 5) & f.expr("startswith(value, X'00')"), schema_id)
+    return f.when((f.length("value") >= 5) & f.expr("startswith(value, X'00')"), _schema_id_at(2))
+
+
+def _side_frame() -> Column:
+    """The same behind an outer join's byte; no registry gives a schema the id 0."""
+    begins = f.expr("startswith(value, X'0100')") | f.expr("startswith(value, X'0000000000')")
+    return f.when((f.length("value") >= 6) & (f.length("value") != 8) & begins, _schema_id_at(3))
+
+
+def _schema_id_at(place: int) -> Column:
+    """Ids are positive numbers of 32 bits; what reads otherwise is none."""
+    schema_id = f.conv(f.hex(f.expr(f"substring(value, {place}, 4)")), 16, 10).cast("bigint")
+    return f.when(schema_id < 1 << 31, schema_id)
 
 
 def _topics(rows: DataFrame) -> DataFrame:
@@ -318,7 +377,10 @@ def _profile(shapes: pd.DataFrame) -> Profile:
 
 
 def _wanted(shapes: pd.DataFrame) -> pd.DataFrame:
-    positions = _profile(shapes).wanted_positions()
+    try:
+        positions = _profile(shapes).wanted_positions()
+    except Exception:  # the report fails alike, and says it
+        positions = []
     return pd.DataFrame({"resource": shapes["resource"].iloc[0], "position": positions})
 
 
@@ -341,6 +403,7 @@ def report_of(
         [
             {
                 "resource": resource,
+                "gap": None,
                 "format": profile.format,
                 "readable": profile.readable_values,
                 "versions": profile.newest_version + registered.versions,

@@ -11,12 +11,15 @@ times the cost; what is hardly JSON looks like nothing but itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from spark_apps.models.json_shapes import DEEPEST
 
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*'
 _CONTENTS = "|".join(
@@ -41,7 +44,12 @@ _BROKEN = "|".join(
 )
 _ESCAPES = np.frombuffer(b'"\\/bfnrtu', np.uint8)
 _HEX = np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)
+_JSON_OF_SIDE = r"\A[\x00\x01][{\[]"
+_FRAME_OF_SIDE = r"\A(?:\x01\x00|\x00{5})(?s:.)"
+"""A store of an outer join has a byte before each value that says which side's it is."""
 _LONGEST_INTEGER = 18
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OPENING, _CLOSING = np.frombuffer(b"{[", np.uint8), np.frombuffer(b"}]", np.uint8)
 _BYTES_AT_ONCE = 4 * 2**20
 _PLAIN, _ODD, _ITSELF = 0, 1, 2
 """How a pattern was made; patterns of two ways say nothing about each other."""
@@ -49,10 +57,10 @@ _KEY, _TEXT = 1, 2
 
 
 def look_alikes(edges: Mapping[str, Sequence[int]]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: (resource, position, value) → (resource, bucket, value, count, first, last).
+    """For `mapInArrow`: (resource, position, value) → (resource, bucket, value, is_deep, count, first, last).
 
     A row for each kind of look-alike within a batch, resource and bucket (how many of the resource's edges lie before
-    the position): one of them, how many, and the first and last position.
+    the position): one of them, whether it is nested too deeply to be typed, how many, the first and last position.
     """
     return partial(_count, edges={resource: np.array(found, np.int64) for resource, found in edges.items()})
 
@@ -70,16 +78,27 @@ def _count(batches: Iterable[pa.RecordBatch], edges: Mapping[str, np.ndarray]) -
             .aggregate([("position", "count"), ("position", "min"), ("position", "max"), ("row", "min")])
             .combine_chunks()
         )
+        ones = value.take(counted["row_min"].combine_chunks())
         yield from pa.table(
             {
                 "resource": counted["resource"],
                 "bucket": counted["bucket"],
-                "value": value.take(counted["row_min"].combine_chunks()),
+                "value": ones,
+                "is_deep": pa.array([_is_deep(one.as_py()) for one in ones], pa.bool_()),
                 "count": counted["position_count"],
                 "first": counted["position_min"],
                 "last": counted["position_max"],
             }
         ).to_batches()
+
+
+def _is_deep(value: bytes) -> bool:
+    """Whether more than DEEPEST brackets stand open at once, outside of strings."""
+    if value.count(b"{") + value.count(b"[") <= DEEPEST:
+        return False
+    outside = np.frombuffer(_STRINGS.sub(b"", value), np.uint8)
+    steps = np.isin(outside, _OPENING).astype(np.int32) - np.isin(outside, _CLOSING)
+    return int(np.cumsum(steps).max(initial=0)) > DEEPEST
 
 
 def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,8 +124,9 @@ def patterns(value: pa.Array) -> tuple[pa.Array, pa.Array]:
     if is_odd.any():
         odd = pa.array(is_odd)
         pattern = pc.replace_with_mask(pattern, odd, pc.replace_substring_regex(value.filter(odd), _CONTENTS, _KEPT))
-    framed = _is_framed(value)
-    pattern = pc.if_else(framed, pc.binary_slice(value, 0, 5), pattern)
+    framed, of_side = _is_framed(value), pc.match_substring_regex(value, _FRAME_OF_SIDE)
+    head = pc.if_else(of_side, pc.binary_slice(value, 0, 6), pc.binary_slice(value, 0, 5))
+    pattern = pc.if_else(framed, head, pattern)
     itself = pc.and_(pc.match_substring_regex(value, _BROKEN), pc.invert(framed))
     pattern = pc.if_else(itself, value, pattern)
     way = pc.if_else(pc.or_(itself, framed), pa.scalar(_ITSELF, pa.int8()), pa.array(way))
@@ -114,9 +134,13 @@ def patterns(value: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _is_framed(value: pa.Array) -> pa.Array:
-    """Whether a Schema Registry's frame is all that matters of it; what is as long as a serialised long may be one."""
+    """Whether a Schema Registry's frame is all that matters of it; what is as long as a serialised long may be one, and
+    JSON behind the byte of an outer join's side is none."""
     size = pc.binary_length(value)
-    return pc.and_(pc.starts_with(value, b"\0"), pc.and_(pc.greater_equal(size, 5), pc.not_equal(size, 8)))
+    begins = pc.or_(pc.starts_with(value, b"\0"), pc.match_substring_regex(value, _FRAME_OF_SIDE))
+    is_json = pc.match_substring_regex(value, _JSON_OF_SIDE)
+    fits = pc.and_(pc.greater_equal(size, 5), pc.not_equal(size, 8))
+    return pc.and_(pc.and_(begins, fits), pc.invert(is_json))
 
 
 def _plain_patterns(value: pa.Array) -> tuple[pa.Array, np.ndarray]:

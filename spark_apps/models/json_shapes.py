@@ -7,6 +7,7 @@ used as maps (many unrelated keys) collapse to one path `*`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -39,6 +40,10 @@ _SCALARS = {
 _GENERATED_KEY = re.compile(
     r"\.(?:[\d.,:_-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{12,}|.*\d{4,}.*|.*@.*|\d{4}-\d\d.*)$", re.DOTALL
 )
+DEEPEST = 100
+"""Levels that are looked at: what lies deeper nobody has declared."""
+_LONGEST_PATH = 500
+"""As text, in characters: PostgreSQL's indexes take no key of more than some 2,700 bytes."""
 _MANY_KEYS = 32
 _SOME_GENERATED_KEYS = 3
 _MAP_PRESENCE = 0.2
@@ -56,7 +61,7 @@ def paths_of(shape: str) -> tuple[tuple[Path, str], ...]:
         _parse(shape, 0, (), found)
     except RecursionError:  # hundreds of levels: the root is enough to say about it
         return (((), found[0][1]),)
-    return tuple(found)
+    return tuple(each for each in found if len(each[0]) <= DEEPEST)
 
 
 def _parse(shape: str, at: int, path: Path, found: list[tuple[Path, str]]) -> int:
@@ -98,7 +103,9 @@ def render(path: Path) -> str:
             text += part
         else:
             text += f"[{part[1:]!r}]"
-    return text
+    if len(text) <= _LONGEST_PATH:
+        return text
+    return f"{text[: _LONGEST_PATH - 20]}…{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
 
 
 @dataclass

@@ -126,7 +126,7 @@ class Report:
             exemplar = self.exemplars.get(position)
             try:
                 self._parsed[position] = json.loads(exemplar.text) if exemplar and exemplar.text else None
-            except ValueError:
+            except (ValueError, RecursionError):
                 self._parsed[position] = exemplar.text if exemplar else None
         return self._parsed[position]
 

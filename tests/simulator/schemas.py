@@ -500,7 +500,9 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         file = Path(folder) / "values.parquet"
         _write(fleet, cases(fleet), file)
         values = bench.spark.read.parquet(str(file)).withColumn("gap", f.lit(None).cast("string"))
-        bench.load("state_stores", app.transform({"changelog_values": values}, JUDGED, Config()))
+        frames = app.transform({"changelog_values": values}, JUDGED, Config())
+        assert frames.pop("gaps").isEmpty()
+        bench.load("state_stores", frames)
     name = "state_store_schema_drift"
     verdicts = [Verdict.of(row["topic"], row, _verdict(row)) for row in bench.judge(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)

@@ -33,11 +33,14 @@ def test_what_looks_alike_has_one_type(spark) -> None:  # type: ignore[no-untype
     from spark_apps.apps.state_stores import _shape, shapes_of
 
     chance = random.Random(7)  # noqa: S311 no secret
-    values = [*_TRICKY, *(json.dumps(_anything(chance, 3)).encode() for _ in range(3000))]
+    of_sides = [side + value for value in _TRICKY for side in (b"\0", b"\1")]  # of an outer join
+    values = [*_TRICKY, *of_sides, *(json.dumps(_anything(chance, 3)).encode() for _ in range(3000))]
     rows = [("demo/topic", position, value) for position, value in enumerate(values)]
     frame = spark.createDataFrame(rows, "resource string, position bigint, value binary").repartition(3).persist()
 
-    exactly = Counter(row.shape for row in frame.select(_shape(f.lit(False)).alias("shape")).collect())
+    nobody = f.lit(None).cast("bigint")
+    typed = frame.withColumn("is_deep", f.lit(False)).select(_shape(nobody, nobody).alias("shape"))
+    exactly = Counter(row.shape for row in typed.collect())
     counted: Counter[str] = Counter()
     for row in shapes_of(frame).collect():
         counted[row.shape] += row["count"]
