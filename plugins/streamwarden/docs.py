@@ -84,22 +84,26 @@ def _detector_page(detector: Detector) -> str:
             f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner}.\n\n",
             f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
             f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
-            f"- One row per {', '.join(f'`{column}`' for column in detector.identity)}.\n",
+            f"- About each {detector.about} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
-            f"- May follow from {', '.join(f'[{d}]({d}.md)' for d in detector.follows_from)}, where both touch the same"
-            " thing.\n"
-            if detector.follows_from
-            else "",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
             f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
             f"- Plot: `sql/plots/{plot.name}`.\n" if plot.exists() else "",
             f"\n## How it judges\n\n{detector.rule.strip()}\n" if detector.rule else "",
+            f"\n## What it says\n\n| because | verdict | in words |\n|---|---|---|\n{_says(detector)}",
             f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
             f"\n## What to do\n\n{detector.runbook.strip()}\n",
             f"\n## What it can't see\n\n{detector.blind_spots.strip()}\n",
             f"\n## Its SQL\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
         ]
+    )
+
+
+def _says(detector: Detector) -> str:
+    return "".join(
+        f"| `{because}` | {case.severity or case.status} | {_cell(case.reason)} |\n"
+        for because, case in detector.says.items()
     )
 
 

@@ -22,11 +22,11 @@ from streamwarden.base.addresses import masked
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import SQL
 from streamwarden.detectors import Detector, Judgement, evaluate, load_detectors
 from streamwarden.graph import PRICES, hour_graph
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.store.prices import load_prices
+from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import reconcile_and_deliver
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class HourRun:
     failed: dict[str, str] = field(default_factory=dict)
     """Steps that failed, and why."""
     judgements: list[Judgement] = field(default_factory=list)
-    gaps: Sequence[sa.RowMapping] = ()
+    gaps: Sequence[Row] = ()
     """What couldn't be had: app, reason, resources, examples; the most frequent first."""
 
     @property
@@ -168,11 +168,6 @@ class _Spark:
         return start_session("hour", master=master, config=self._config)
 
 
-def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[sa.RowMapping]:
-    query = (SQL / "pages" / "hour_gaps.sql").read_text()
+def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[Row]:
     with warehouse.connect() as connection:
-        return (
-            connection.execute(sa.text(query), {"hour": hour, "most": MOST_GAPS, "examples": MOST_EXAMPLES})
-            .mappings()
-            .all()
-        )
+        return ask(connection, "pages/hour_gaps", hour=hour, most=MOST_GAPS, examples=MOST_EXAMPLES)

@@ -70,3 +70,10 @@ create or replace function inventory.ebs_volume_with(
   ) as given
   where most.volume_type = of_type
 $$;
+
+-- Credits that a load spends in a second, or that a baseline earns: bytes for st1 and sc1, else pieces of up to 256 KiB.
+create or replace function inventory.ebs_credits_per_second(
+  of_type text, iops double precision, bytes_per_second double precision
+) returns double precision language sql immutable as $$
+  select case when of_type in ('st1', 'sc1') then bytes_per_second else greatest(iops, bytes_per_second / 262144) end
+$$;

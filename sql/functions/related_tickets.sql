@@ -1,16 +1,15 @@
--- A ticket's possible cause (nearness 0), what may follow from it (1), its predecessor and open tickets that touch the same (2).
+-- What a ticket has to do with others: asked by the tracker's texts and by the pages.
 create or replace function tickets.related(of_ticket bigint) returns table (
   ticket_id bigint, fingerprint text, title text, severity text, state text, external_url text,
-  shared text, relation text, nearness integer
+  relation text, nearness integer
 ) language sql stable as $$
   select
     o.ticket_id, o.fingerprint, o.title, o.severity, o.state, o.external_url,
-    (select min(touch) from jsonb_array_elements_text(this.touches) as touch where o.touches ? touch),
     case
       when o.ticket_id = this.cause_ticket_id then 'Possible cause'
       when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
       when o.cause_ticket_id = this.ticket_id then 'May follow from this'
-      else 'Related'
+      else 'About the same thing'
     end,
     case when o.ticket_id = this.cause_ticket_id then 0 when o.cause_ticket_id = this.ticket_id then 1 else 2 end
   from tickets.ticket as this
@@ -18,9 +17,6 @@ create or replace function tickets.related(of_ticket bigint) returns table (
     on
       o.ticket_id in (this.cause_ticket_id, this.previous_ticket_id)
       or o.cause_ticket_id = this.ticket_id
-      or (
-        o.state = 'open' and o.ticket_id <> this.ticket_id
-        and o.touches ?| array(select jsonb_array_elements_text(this.touches))
-      )
+      or (o.state = 'open' and o.ticket_id <> this.ticket_id and o.thing = this.thing)
   where this.ticket_id = of_ticket
 $$;

@@ -6,7 +6,7 @@ with this as (
   limit 1
 )
 
-select r.fingerprint, r.title, r.severity, r.state, r.shared, r.relation
+select r.fingerprint, r.title, r.severity, r.state, r.relation
 from this
 cross join lateral tickets.related(this.ticket_id) as r
 where r.fingerprint <> :fingerprint

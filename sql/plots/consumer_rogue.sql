@@ -95,12 +95,12 @@ union all
 select
   e.hour + edge.passed as at,
   'limit what memory holds' as series,
-  cast(e.evidence ->> 'page_cache_holds_seconds' as double precision) as value,
+  cast(e.figures ->> 'page_cache_holds_seconds' as double precision) as value,
   true as is_below
 from detect.evaluation as e
 cross join span
 cross join (values (interval '0 minutes'), (interval '59 minutes')) as edge (passed)
 where e.hour >= span.first_hour and e.hour < span.until
 and e.detector = 'consumer_rogue' and e.identity ->> 'cluster' = :cluster
-and e.evidence ->> 'page_cache_holds_seconds' is not null
+and e.figures ->> 'page_cache_holds_seconds' is not null
 order by at, series

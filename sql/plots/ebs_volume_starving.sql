@@ -2,47 +2,101 @@
 title: What the volume does of what it can, and what is left in its bucket
 unit: percent
 kind: lines
-why: "At 100 % a limit binds. An empty bucket lowers the limit to the baseline: the load is cut off where the bucket ends."
+why: "At 100 % a limit binds: of the burst while the bucket has credits, of the baseline when it is empty. Demand above 100 % is what is held back."
 */
 with volume as (
-  select
-    *,
-    cast(:hour as timestamptz) as hour_start
+  select *
   from metrics.volume_hourly
+  left join inventory.volume_hourly using (hour, account, region, volume_id)
   where hour = cast(:hour as timestamptz) and account = :account and region = :region and volume_id = :volume_id
 ),
 
 sample as (
   select
-    s.at,
-    100 * (s.read_ops + s.write_ops) / s.period_seconds / v.burst_iops as iops_percent,
-    100 * (s.read_bytes + s.write_bytes) / s.period_seconds / v.burst_bytes_per_second as throughput_percent,
-    s.burst_balance_percent
+    s.*,
+    (s.read_ops + s.write_ops) / s.period_seconds as iops,
+    (s.read_bytes + s.write_bytes) / s.period_seconds as bytes_per_second,
+    count(s.burst_balance_percent) over (order by s.at) as balances
   from volume as v
   inner join metrics.volume_sample as s
     on v.account = s.account and v.region = s.region and v.volume_id = s.volume_id
-  where s.at >= v.hour_start - interval '12 hours' and s.at < v.hour_start + interval '1 hour'
+  where s.at >= v.hour - interval '12 hours' and s.at < v.hour + interval '1 hour'
+),
+
+-- BurstBalance comes less often than the rest: what it last said holds until it says something else. But what does
+-- more than its baseline still has credits.
+limited as (
+  select
+    *,
+    case when is_empty then baseline_iops else burst_iops end as iops_limit,
+    case when is_empty then baseline_bytes_per_second else burst_bytes_per_second end as bytes_per_second_limit
+  from (
+    select
+      s.at,
+      s.iops,
+      s.bytes_per_second,
+      s.burst_balance_percent,
+      v.baseline_iops,
+      v.burst_iops,
+      v.baseline_bytes_per_second,
+      v.burst_bytes_per_second,
+      coalesce(max(s.burst_balance_percent) over (partition by s.balances) <= 1, false)
+      and s.iops <= 1.1 * v.baseline_iops
+      and s.bytes_per_second <= 1.1 * v.baseline_bytes_per_second as is_empty
+    from sample as s
+    cross join volume as v
+  ) as told
+),
+
+-- All volumes of its instance, at times when each of them is known.
+of_instance as (
+  select
+    s.at,
+    100 * greatest(
+      sum((s.read_ops + s.write_ops) / s.period_seconds) / i.ebs_baseline_iops,
+      sum((s.read_bytes + s.write_bytes) / s.period_seconds) / i.ebs_baseline_bytes_per_second
+    ) as value
+  from volume as v
+  inner join inventory.instance_hourly as i using (hour, account, region, instance_id)
+  inner join (
+    select
+      *,
+      count(*) over (partition by hour, account, region, instance_id) as volumes
+    from inventory.volume_hourly
+    where hour = cast(:hour as timestamptz)
+  ) as o using (hour, account, region, instance_id)
+  inner join metrics.volume_sample as s
+    on o.account = s.account and o.region = s.region and o.volume_id = s.volume_id
+  where s.at >= v.hour - interval '12 hours' and s.at < v.hour + interval '1 hour'
+  group by s.at, i.ebs_baseline_iops, i.ebs_baseline_bytes_per_second, o.volumes
+  having count(s.read_ops + s.write_ops) = o.volumes
 )
 
 select
   at,
   'IOPS' as series,
-  iops_percent as value
-from sample
-where iops_percent is not null
+  100 * iops / iops_limit as value
+from limited
+where iops is not null
 union all
 select
   at,
   'throughput' as series,
-  throughput_percent as value
-from sample
-where throughput_percent is not null
+  100 * bytes_per_second / bytes_per_second_limit as value
+from limited
+where bytes_per_second is not null
+union all
+select
+  at,
+  'its instance, all volumes' as series,
+  value
+from of_instance
 union all
 select
   at,
   'bucket' as series,
   burst_balance_percent as value
-from sample
+from limited
 where burst_balance_percent is not null
 union all
 select
@@ -54,10 +108,19 @@ cross join lateral (values (0.0, v.burst_balance_last_percent), (v.hours_to_exha
 where v.hours_to_exhaustion > 0 and v.hours_to_exhaustion < 24
 union all
 select
-  sample.at,
-  'limit baseline IOPS' as series,
-  100 * v.baseline_iops / v.burst_iops as value
+  edge.at,
+  'demand (95th percentile)' as series,
+  100 * greatest(
+    v.demand_iops_p95 / l.iops_limit, v.demand_bytes_per_second_p95 / l.bytes_per_second_limit
+  ) as value
 from volume as v
-cross join sample
-where v.baseline_iops < v.burst_iops
-order by at
+cross join lateral (values (v.hour), (v.known_until)) as edge (at)
+cross join (select * from limited order by at desc limit 1) as l
+where v.demand_iops_p95 is not null
+union all
+select
+  at,
+  'limit (100 %)' as series,
+  100 as value
+from limited
+order by at, series

@@ -1,20 +1,27 @@
 -- What is wrong now: findings in alarm in their detector's newest judged hour, and those whose ticket is still open.
 create or replace view public.findings_now as
 select
-  e.severity,  -- critical, warning or info
+  coalesce(e.severity, t.severity, 'info') as severity,  -- critical, warning or info; of the ticket where it isn't in alarm now
   case when e.hour = newest.hour then e.status else 'unseen' end as status,  -- alarm, ok, skip (can't be judged), or unseen: absent from the newest hour
   e.detector,  -- Detector id
   d.title,  -- What is wrong, in general
   e.resource,  -- The resource
   e.reason,  -- What its detector says of it, with figures
-  e.evidence ->> 'advice' as advice,  -- What to do about it
+  e.cure as advice,  -- What to do about it
   alarm.since as since_hour,  -- First hour in alarm without a healthy hour since (UTC)
   e.hour as judged_hour,  -- Hour that was judged (UTC)
   t.ticket_id,  -- Our ticket's id; null: none is open
   t.external_key as ticket_key,  -- Key in the tracker
   t.external_url as ticket_url,  -- Link to the tracker
   t.muted,  -- wont_fix or snoozed, where people said so
-  e.fingerprint  -- Id of the finding, for joins and links
+  e.fingerprint,  -- Id of the finding, for joins and links
+  e.because,  -- Which case of the detector it is
+  e.thing,  -- Key of the thing it is about, as in the view thing
+  e.owner,  -- Who owns the thing; null: nobody is named
+  e.application,  -- Application that the thing belongs to
+  e.commands,  -- Lines to paste into a shell
+  e.figures,  -- The detector's figures, raw
+  e.convinces  -- The few of them that convince, in their order
 from (
   select v.fingerprint
   from (select detector, max(hour) as hour from detect.judgement where status = 'judged' group by detector) as judged

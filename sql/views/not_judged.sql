@@ -7,7 +7,7 @@ select
   case when e.detector is null then j.status else 'skip' end as status,  -- skip, or blocked / failed: the whole detector
   j.hour as hour,  -- The hour (UTC)
   e.fingerprint,  -- Id of the finding, for joins and links
-  coalesce(cast(e.evidence ->> 'nothing_to_judge' as boolean), false) as nothing_to_judge  -- Not for want of data: a detached volume, say
+  coalesce(e.nothing_to_judge, false) as nothing_to_judge  -- Not for want of data: a detached volume, say
 from (select distinct on (detector) * from detect.judgement order by detector asc, hour desc) as j
 left join detect.evaluation as e
   on j.status = 'judged' and j.detector = e.detector and j.hour = e.hour and e.status = 'skip'

@@ -15,16 +15,14 @@ select
   coalesce(stored.bytes_per_record, came.bytes_per_record) as old_bytes_per_record  -- As stored; else as it comes in
 from metrics.topic_hourly as t
 left join inventory.topic_hourly as i using (hour, cluster, topic)
-left join (
+-- Topic by topic: of the newest hour PostgreSQL's statistics know nothing, and it would gather all partitions for each.
+left join lateral (
   select
-    hour,
-    cluster,
-    topic,
-    sum(log_end_offset - log_start_offset) as records,
-    sum(log_end_offset_last - log_end_offset_first) as records_in
-  from metrics.partition_hourly
-  group by hour, cluster, topic
-) as l using (hour, cluster, topic)
+    sum(p.log_end_offset - p.log_start_offset) as records,
+    sum(p.log_end_offset_last - p.log_end_offset_first) as records_in
+  from metrics.partition_hourly as p
+  where p.hour = t.hour and p.cluster = t.cluster and p.topic = t.topic
+) as l on true
 cross join lateral (
   select
     coalesce(i.kind, case when left(t.topic, 2) = '__' then 'internal' else 'plain' end) as kind,

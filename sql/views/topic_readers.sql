@@ -6,10 +6,11 @@ select
   r.group_id,  -- Group
   r.topic,  -- Topic
   r.records,  -- Records that it read; null: unknown on all partitions
-  least(r.records, r.records_in) * r.new_bytes_per_record * r.counted_part as fresh_bytes,  -- Bytes of the hour's records
-  backlog.records * r.old_bytes_per_record * r.counted_part as backlog_bytes,  -- Bytes of older records
+  least(r.records, t.records_in) * t.new_bytes_per_record * counted.part as fresh_bytes,  -- Bytes of the hour's records
+  backlog.records * t.old_bytes_per_record * counted.part as backlog_bytes,  -- Bytes of older records
+  t.bytes_in / nullif(t.covered_seconds, 0) as bytes_in_per_second,  -- Bytes produced of the topic
   r.lag_seconds,  -- Age of the oldest unread record, worst partition
-  r.lag_bytes,  -- Bytes that it is behind
+  r.lag_records * t.old_bytes_per_record as lag_bytes,  -- Bytes that it is behind
   r.rewinds,  -- How often it jumped back
   r.commits_per_partition,  -- Commits in the hour, mean of the partitions; null: history couldn't be read
   r.consumed_seconds / nullif(r.commits_per_partition, 0) as seconds_between_commits,  -- Mean of the partitions
@@ -21,20 +22,15 @@ from (
     p.cluster,
     p.group_id,
     p.topic,
-    max(t.records_in) as records_in,
-    max(t.new_bytes_per_record) as new_bytes_per_record,
-    max(t.old_bytes_per_record) as old_bytes_per_record,
     max(p.lag_seconds) as lag_seconds,
-    sum(p.lag_records) * max(t.old_bytes_per_record) as lag_bytes,
+    sum(p.lag_records) as lag_records,
     sum(p.rewinds) as rewinds,
     sum(p.commits)::double precision / count(*) as commits_per_partition,
     bool_or(consumed.records is null) as is_unknown,
     bool_or(p.client_id is not null) and sum(p.commits) = 0 as is_silent,
     sum(consumed.records) as records,
-    max(p.consumed_seconds) as consumed_seconds,
-    least(1, max(t.covered_seconds) / nullif(max(p.consumed_seconds), 0)) as counted_part
+    max(p.consumed_seconds) as consumed_seconds
   from metrics.consumer_partition_hourly as p
-  inner join public.topic_bytes as t using (hour, cluster, topic)
   left join metrics.consumer_partition_hourly as before
     on before.hour = p.hour - interval '1 hour'
     and p.cluster = before.cluster and p.group_id = before.group_id
@@ -45,4 +41,6 @@ from (
   ) as consumed
   group by p.hour, p.cluster, p.group_id, p.topic
 ) as r
-cross join lateral (select greatest(r.records - coalesce(r.records_in, 0), 0) as records) as backlog;
+inner join public.topic_bytes as t using (hour, cluster, topic)
+cross join lateral (select greatest(r.records - coalesce(t.records_in, 0), 0) as records) as backlog
+cross join lateral (select least(1, t.covered_seconds / nullif(r.consumed_seconds, 0)) as part) as counted;

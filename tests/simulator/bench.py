@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import sqlalchemy as sa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +15,8 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
-from streamwarden.detectors import Detector, load_detectors
-from streamwarden.detectors.evaluate import run
+from streamwarden.detectors import Detector, Finding, findings
+from streamwarden.detectors.load import FOLDER, load_detector
 from streamwarden.store.migrate import migrate
 
 from spark_apps.runtime.load import replace_hour
@@ -64,16 +63,16 @@ class Bench:
 
     def detector(self, name: str) -> Detector:
         """The detector of this id."""
-        return load_detectors()[name]
+        return load_detector(next(FOLDER.glob(f"*/{name}.sql")))
 
-    def judge(self, name: str) -> list[dict[str, Any]]:
-        """The detector's rows, by its parameters' defaults."""
+    def judge(self, name: str) -> list[Finding]:
+        """What the detector says, by its parameters' defaults."""
         detector = self.detector(name)
         with self.warehouse.connect() as connection:
             connection.exec_driver_sql("analyze")
-            rows = [dict(row) for row in run(connection, detector, JUDGED, detector.params_in_force(Config()))]
+            found = findings(connection, detector, JUDGED, Config(), detector.params_in_force(Config()))
             connection.rollback()
-        return rows
+        return found
 
 
 @contextmanager

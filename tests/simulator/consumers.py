@@ -363,7 +363,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.load("consumer_groups", writer.groups())
         writer.remember()
     name = "consumer_rogue"
-    verdicts = [Verdict.of(row["cluster"], row) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.about.columns["cluster"], row) for row in bench.judge(name)]
     for cluster in fleet.clusters.values():
         fleet.truth.decoys[cluster.name] = "nothing near"
     result = score("rogue consumers", bench.detector(name), verdicts, fleet.truth)

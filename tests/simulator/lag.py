@@ -348,7 +348,7 @@ def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
         bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), JUDGED, Config()))
     for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
         bench.remember(table, "cluster")
-    return [Verdict.of(row["cluster"], row) for row in bench.judge("consumer_group_lagging")]
+    return [Verdict.of(row.about.columns["cluster"], row) for row in bench.judge("consumer_group_lagging")]
 
 
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:

@@ -627,7 +627,10 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     _load_machines(bench, fleet, chosen)
     bench.remember("metrics.jvm_app_hourly", "cluster")
     name = "app_memory_heavy"
-    rows = [Verdict.of(f"{row['app']}@{row['cluster'].rsplit('@', 1)[1]}", row) for row in bench.judge(name)]
+    rows = [
+        Verdict.of(f"{row.figures['app']}@{row.about.columns['cluster'].rsplit('@', 1)[1]}", row)
+        for row in bench.judge(name)
+    ]
     by_hour: dict[tuple[str, datetime], list[Verdict]] = {}
     for row in rows:
         by_hour.setdefault((row.resource, row.hour), []).append(row)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from streamwarden.base.hours import HOUR
+from streamwarden.detectors import Finding
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday. All days are simulated from here."""
@@ -106,7 +107,7 @@ class Verdict:
     """Of an alarm."""
 
     @classmethod
-    def of(cls, name: str, row: Mapping[str, Any], verdict: str = "") -> Verdict:
-        """From a detector's row about the case of this name."""
+    def of(cls, name: str, finding: Finding, verdict: str = "") -> Verdict:
+        """From what a detector says of the case of this name."""
         case = Case.of(name)
-        return cls(case.resource, case.hour, row["status"], row["reason"], verdict, row, row.get("severity"))
+        return cls(case.resource, case.hour, finding.status, finding.reason, verdict, finding.figures, finding.severity)

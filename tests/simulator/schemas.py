@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.detectors import Finding
 
 from spark_apps.apps import state_stores as app
 from tests.simulator.bench import Bench
@@ -504,13 +505,13 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         assert frames.pop("gaps").isEmpty()
         bench.load("state_stores", frames)
     name = "state_store_schema_drift"
-    verdicts = [Verdict.of(row["topic"], row, _verdict(row)) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.about.columns["topic"], row, _verdict(row)) for row in bench.judge(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)
 
 
-def _verdict(row: Mapping[str, Any]) -> str:
+def _verdict(row: Finding) -> str:
     """Severity, and which way it says that the change breaks."""
-    return f"{row['severity']}: {row['breaks']}"
+    return f"{row.severity}: {row.figures['breaks']}"
 
 
 _SCHEMA = pa.schema(

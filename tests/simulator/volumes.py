@@ -179,7 +179,7 @@ def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    return [Verdict.of(row["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
+    return [Verdict.of(row.about.columns["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:

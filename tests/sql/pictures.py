@@ -38,7 +38,8 @@ def _starving() -> Rows:
                       "burst_balance_percent": balance}
         )  # fmt: skip
     facts = {"known_until": HOUR + timedelta(hours=1), "burst_iops": 3000, "baseline_iops": 300,
-             "burst_bytes_per_second": 128 * MIB, "burst_balance_last_percent": balance,
+             "baseline_bytes_per_second": 75 * MIB, "burst_bytes_per_second": 128 * MIB,
+             "demand_iops_p95": 1000, "demand_bytes_per_second_p95": 16 * MIB, "burst_balance_last_percent": balance,
              "hours_to_exhaustion": balance * 54_000 / 600 / 3600}  # fmt: skip
     return {"metrics.volume_sample": samples, "metrics.volume_hourly": [volume | facts]}
 
@@ -94,10 +95,10 @@ def _rogue() -> Rows:
             {"hour": hour, "cluster": "shop", "group_id": group, "topic": topic, "partition": 0, "lag_seconds": lag}
             for group, topic, lag in (("billing", "orders", 4 + n % 3), ("search", "clicks", (30, 210, 90)[n % 3]))
         ]
-        evidence = json.dumps({"page_cache_holds_seconds": 2400 + 60 * n})
+        figures = json.dumps({"page_cache_holds_seconds": 2400 + 60 * n})
         rows["detect.evaluation"].append(
             {"hour": hour, "detector": "consumer_rogue", "fingerprint": "-", "status": "ok",
-             "identity": {"cluster": "shop"}, "evidence": evidence}
+             "identity": {"cluster": "shop"}, "figures": figures}
         )  # fmt: skip
     return rows
 

@@ -16,6 +16,7 @@ NEUTRAL = {
     "double precision": 0.0,
     "text": "-",
     "jsonb": "{}",
+    "json": "{}",
     "boolean": False,
 }
 

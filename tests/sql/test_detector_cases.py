@@ -11,8 +11,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 from streamwarden.base.config import Config
-from streamwarden.detectors import Detector, load_detectors
-from streamwarden.detectors.evaluate import run
+from streamwarden.detectors import Detector, Finding, findings, load_detectors
 
 from tests.sql.rows import insert_row
 
@@ -36,9 +35,24 @@ CASE_PARAMS = [
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_each_detector_has_an_alarm_an_ok_and_a_skip(detector: Detector) -> None:
+def test_each_sentence_of_a_detector_has_a_case(detector: Detector) -> None:
     assert detector.id in CASES_OF, f"{detector.id} has no cases: write {_file_of(detector)}"
-    assert {row["status"] for case in CASES_OF[detector.id] for row in case["expect"]} == {"alarm", "ok", "skip"}
+    expected = {row["because"] for case in CASES_OF[detector.id] for row in case["expect"] if "because" in row}
+    assert set(detector.says) <= expected, f"no case for {sorted(set(detector.says) - expected)}"
+    assert {case.status for case in detector.says.values()} == {"alarm", "ok", "skip"}
+
+
+@pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
+def test_a_case_has_two_clusters_at_once_that_fare_differently(detector: Detector) -> None:
+    assert any(_fare_differently(detector, case) for case in CASES_OF[detector.id]), (
+        f"{_file_of(detector)}: a rule that mixes up two {detector.identity[0]}s would pass all cases"
+    )
+
+
+def _fare_differently(detector: Detector, case: dict[str, Any]) -> bool:
+    scope = detector.identity[0]  # cluster or account
+    scopes = {row[scope] for rows in case["given"].values() for row in rows or [] if scope in row}
+    return len(scopes) > 1 and len({row.get("because") for row in case["expect"]}) > 1
 
 
 def test_no_cases_without_a_detector() -> None:
@@ -48,18 +62,8 @@ def test_no_cases_without_a_detector() -> None:
 
 @pytest.mark.parametrize(("detector", "case"), CASE_PARAMS)
 def test_case(module_warehouse: sa.Engine, detector: Detector, case: dict[str, Any]) -> None:
-    unknown = set(case) - {"name", "given", "params", "hour", "expect"}
-    assert not unknown, f"unknown keys in the case: {unknown}"
-    hour = case.get("hour", HOUR)
-    params = detector.params_in_force(Config()) | case.get("params", {})
-    with module_warehouse.connect() as connection, connection.begin() as transaction:
-        for day in (hour - timedelta(days=1), hour, hour + timedelta(days=1)):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
-        for table, rows in case["given"].items():
-            for row in rows or []:
-                insert_row(connection, table, {"hour": hour, **row})
-        got = {row["resource"]: row for row in run(connection, detector, hour, params)}
-        transaction.rollback()
+    found = judged(module_warehouse, detector, case)
+    got = {finding.resource: finding for finding in found}
     expected = {row["resource"]: row for row in case["expect"]}
     assert set(got) == set(expected), f"resources: {sorted(got)}"
     for resource, row in expected.items():
@@ -67,11 +71,34 @@ def test_case(module_warehouse: sa.Engine, detector: Detector, case: dict[str, A
             _check(got[resource], column, value)
 
 
-def _check(row: sa.RowMapping, column: str, value: Any) -> None:
-    if column == "reason~":
-        assert re.search(value, row["reason"]), f"{row['resource']}: reason is {row['reason']!r}"
+def judged(warehouse: sa.Engine, detector: Detector, case: dict[str, Any]) -> list[Finding]:
+    """What the detector says of a case's rows, in a transaction that is rolled back."""
+    unknown = set(case) - {"name", "given", "params", "hour", "expect"}
+    assert not unknown, f"unknown keys in the case: {unknown}"
+    hour = case.get("hour", HOUR)
+    params = detector.params_in_force(Config()) | case.get("params", {})
+    with warehouse.connect() as connection, connection.begin() as transaction:
+        for day in (hour - timedelta(days=1), hour, hour + timedelta(days=1)):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
+        for table, rows in case["given"].items():
+            for row in rows or []:
+                insert_row(connection, table, {"hour": hour, **row})
+        found = findings(connection, detector, hour, Config(), params)
+        transaction.rollback()
+    return found
+
+
+def _check(finding: Finding, column: str, value: Any) -> None:
+    who = f"{finding.resource}: {column} ({finding.because}: {finding.reason})"
+    if column in ("reason~", "cure~"):
+        text = finding.reason if column == "reason~" else finding.cure
+        assert re.search(value, text), f"{who}: {text!r}"
+    elif column in ("resource", "because", "status", "severity", "nothing_to_judge"):
+        assert getattr(finding, column) == value, f"{who} is {getattr(finding, column)!r}"
+    elif column == "affected":
+        assert list(finding.affected) == value, f"{who} is {finding.affected!r}"
     elif isinstance(value, float):
-        assert row[column] is not None, f"{row['resource']}: {column} is null; reason: {row['reason']}"
-        assert float(row[column]) == pytest.approx(value, rel=1e-3), f"{row['resource']}: {column}"
+        assert finding.figures[column] is not None, f"{who} is null"
+        assert float(finding.figures[column]) == pytest.approx(value, rel=1e-3), who
     else:
-        assert row[column] == value, f"{row['resource']}: {column} is {row[column]!r}; reason: {row['reason']}"
+        assert finding.figures[column] == value, f"{who} is {finding.figures[column]!r}"

@@ -7,7 +7,9 @@ class StreamwardenError(Exception):
     """A problem the user can mend. Shown as one line, never as a stack trace; the command line exits with 1.
 
     URLs stand in it without credentials, whoever wrote it: it goes to logs, rows and pages.
+    `excerpt` is what may be shown below it: the line of a file and a caret under the place.
     """
 
-    def __init__(self, told: str) -> None:
-        super().__init__(masked(told))
+    def __init__(self, text: str, excerpt: str = "") -> None:
+        super().__init__(masked(text))
+        self.excerpt = excerpt

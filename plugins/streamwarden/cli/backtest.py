@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,27 +30,33 @@ def backtest(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter to try, name=value (repeatable).")
     ] = None,
+    sql: Annotated[
+        Path | None, typer.Option("--sql", help="A file with the rule as changed: try it.", exists=True, dir_okay=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
-    """Run a detector over past hours, with other parameters as well; show which tickets that changes. Files nothing."""
+    """Run a detector over past hours, as changed too; show which tickets that changes. Files nothing."""
     from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
     from streamwarden.detectors import backtest as backtests
+    from streamwarden.detectors import load
 
     detector, config = shared.detector(detector_id), load_config()
-    in_force = detector.params_in_force(config)
-    tried = detector.with_params(in_force, backtests.parse_settings(detector, settings or []), "--set ")
+    changed = load.changed(detector, sql) if sql else detector
+    params = changed.with_params(
+        changed.params_in_force(config), backtests.parse_settings(changed, settings or []), "--set "
+    )
     hours = parse_hour(start), parse_hour(end) if end else last_full_hour() + HOUR
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(f"{detector.id}, hour by hour")
         result = backtests.backtest(
-            shared.warehouse(), detector, *hours, in_force=in_force, tried=tried,
+            shared.warehouse(), config, detector, *hours, tried=(changed, params) if sql or settings else None,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     reopen_within = timedelta(hours=config.tickets.reopen_within_hours)
     if as_json:
         print(json.dumps(backtests.for_scripts(result, reopen_within), indent=2))
     else:
-        _print_backtest(result, settings or [], reopen_within)
+        _print_backtest(result, [*([f"--sql {sql}"] if sql else []), *(settings or [])], reopen_within)
 
 
 def _print_backtest(result: Backtest, settings: list[str], reopen_within: timedelta) -> None:

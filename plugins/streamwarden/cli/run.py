@@ -13,9 +13,10 @@ from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import HourOption, out
+from streamwarden.store.queries import Row
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
+    pass
 
 
 def run(
@@ -47,7 +48,7 @@ def run(
         )
 
 
-def _print_gaps(gaps: Sequence[sa.RowMapping]) -> None:
+def _print_gaps(gaps: Sequence[Row]) -> None:
     """What an hour lacks, in the words of what was asked for it; sources that lack the same share a line."""
     if not gaps:
         return

@@ -3,7 +3,8 @@
 `load_detectors` reads the headers (an unknown key is an error), `evaluate` runs one detector and stores what it said.
 """
 
-from streamwarden.detectors.evaluate import Judgement, evaluate
-from streamwarden.detectors.load import Detector, Parameter, load_detectors
+from streamwarden.detectors.evaluate import Judgement, evaluate, findings
+from streamwarden.detectors.finding import Finding
+from streamwarden.detectors.load import Case, Detector, Parameter, load_detectors
 
-__all__ = ["Detector", "Judgement", "Parameter", "evaluate", "load_detectors"]
+__all__ = ["Case", "Detector", "Finding", "Judgement", "Parameter", "evaluate", "findings", "load_detectors"]

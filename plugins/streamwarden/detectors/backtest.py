@@ -1,7 +1,7 @@
-"""Backtests: a detector over past hours of the warehouse, with the parameters in force and with others. Stores nothing.
+"""Backtests: a detector over past hours of the warehouse, as it is in force and as it is tried. Stores nothing.
 
-Both are run on one read-only snapshot, and what differs between their tickets is told: a threshold is argued with
-figures. It takes any detector, as it knows no more of one than `evaluate` does.
+Tried are other parameters, or a changed rule. Both are run on one read-only snapshot, and what differs between their
+tickets is told: a threshold is argued with figures. The config's exceptions count, as in `evaluate`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 import yaml
 
+from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors.episodes import Episode, Status, replay, whole_hours
-from streamwarden.detectors.evaluate import evaluations
+from streamwarden.detectors.evaluate import findings
 from streamwarden.detectors.load import Detector, ParameterValue
 from streamwarden.words.readable import moment, span
 
@@ -29,8 +30,9 @@ Params = Mapping[str, ParameterValue]
 
 @dataclass
 class Outcome:
-    """What came of all hours with one set of parameters."""
+    """What came of all hours with one rule and one set of parameters."""
 
+    detector: Detector
     params: Params
     resources: dict[str, str] = field(default_factory=dict)
     """Fingerprint → the resource, for people."""
@@ -124,10 +126,10 @@ def parse_settings(detector: Detector, texts: Iterable[str]) -> dict[str, Parame
 
 
 def backtest(
-    engine: sa.Engine, detector: Detector, start: datetime, end: datetime, *,
-    in_force: Params, tried: Params, progress: Progress,
+    engine: sa.Engine, config: Config, detector: Detector, start: datetime, end: datetime, *,
+    tried: tuple[Detector, Params] | None, progress: Progress,
 ) -> Backtest:  # fmt: skip
-    """Runs a detector over the hours of [start, end) that the warehouse has, with two sets of parameters.
+    """Runs a detector over the hours of [start, end) that the warehouse has, as in force and as tried.
 
     What was in alarm before `start` isn't known here: it opens in the first hour.
 
@@ -136,18 +138,21 @@ def backtest(
     """
     if start >= end:
         raise StreamwardenError(f"--from {moment(start)}: must be before --to {moment(end)}.")
-    outcomes = [Outcome(in_force)] if dict(in_force) == dict(tried) else [Outcome(in_force), Outcome(tried)]
+    in_force = detector.params_in_force(config)
+    outcomes = [Outcome(detector, in_force)]
+    if tried is not None and (tried[0].checksum, dict(tried[1])) != (detector.checksum, in_force):
+        outcomes.append(Outcome(*tried))
     options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     with engine.connect().execution_options(**options) as connection:
         hours = _loaded_hours(connection, detector, start, end)
         whole = whole_hours(connection, start)
         for number, hour in enumerate(hours, start=1):
             for outcome in outcomes:
-                _judge(connection, detector, hour, outcome)
+                _judge(connection, config, hour, outcome)
             progress(number, len(hours))
     gone_hours = [hour for hour in hours if detector.apps and all((app, hour) in whole for app in detector.apps)]
     for outcome in outcomes:
-        _find_episodes(detector, outcome, gone_hours)
+        _find_episodes(outcome, gone_hours)
     return Backtest(detector.id, start, end, tuple(hours), outcomes[0], outcomes[-1])
 
 
@@ -215,16 +220,18 @@ def spans_in_words(hours: Iterable[datetime], most: int = 3) -> str:
     return f"{before}{', '.join(words)} UTC"
 
 
-def _judge(connection: sa.Connection, detector: Detector, hour: datetime, outcome: Outcome) -> None:
-    for row in evaluations(connection, detector, hour, dict(outcome.params)):
-        outcome.resources[row["fingerprint"]] = row["resource"]
-        outcome.histories.setdefault(row["fingerprint"], {})[hour] = row["status"]
+def _judge(connection: sa.Connection, config: Config, hour: datetime, outcome: Outcome) -> None:
+    for finding in findings(connection, outcome.detector, hour, config, outcome.params):
+        outcome.resources[finding.fingerprint] = finding.resource
+        outcome.histories.setdefault(finding.fingerprint, {})[hour] = finding.status
 
 
-def _find_episodes(detector: Detector, outcome: Outcome, gone_hours: list[datetime]) -> None:
+def _find_episodes(outcome: Outcome, gone_hours: list[datetime]) -> None:
     for fingerprint, history in outcome.histories.items():
         gone: dict[datetime, Status] = dict.fromkeys(gone_hours, "gone")
-        outcome.episodes[fingerprint] = replay(fingerprint, detector, sorted((gone | history).items()), None).episodes
+        outcome.episodes[fingerprint] = replay(
+            fingerprint, outcome.detector, sorted((gone | history).items()), None
+        ).episodes
 
 
 def _loaded_hours(connection: sa.Connection, detector: Detector, start: datetime, end: datetime) -> list[datetime]:

@@ -1,22 +1,28 @@
-"""Judges one hour with one detector and stores every evaluation, with evidence and the checksum of the SQL."""
+"""Judges one hour with one detector and stores every finding, with its figures, its words and the SQL's checksum."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
+import psycopg
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 
-from streamwarden.base.config import Config
+from streamwarden.base.config import Config, DetectorException
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.detectors.load import Detector
+from streamwarden.detectors import select
+from streamwarden.detectors.finding import Finding, make_finding
+from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
+from streamwarden.detectors.things import Thing, thing_key
 
-_SPECIAL = ("resource", "status", "reason", "severity")
+Row = dict[str, Any]
+Params = Mapping[str, ParameterValue]
 
 
 @dataclass(frozen=True)
@@ -38,101 +44,154 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     """
     params = detector.params_in_force(config)
     started = time.monotonic()
-    rows: list[dict[str, Any]] = []
-    with engine.connect() as connection:
+    found: list[Finding] = []
+    with engine.begin() as connection:
         problem = _not_loaded(connection, detector, hour)
         status = "blocked" if problem else "judged"
         if not problem:
+            sync_owners(connection, config)
             try:
-                rows = evaluations(connection, detector, hour, params)
+                found = findings(connection, detector, hour, config, params)
             except StreamwardenError as error:
-                status, problem, rows = "failed", str(error), []
-    counts = {s: sum(row["status"] == s for row in rows) for s in ("alarm", "ok", "skip")}
+                status, problem, found = "failed", f"{error}{_shown(error.excerpt)}", []
+    counts = {s: sum(finding.status == s for finding in found) for s in ("alarm", "ok", "skip")}
     judgement = Judgement(detector.id, status, problem, counts["alarm"], counts["ok"], counts["skip"])
-    _store(engine, detector, hour, params, judgement, rows, time.monotonic() - started)
+    _store(engine, detector, hour, config, params, judgement, found, time.monotonic() - started)
     return judgement
 
 
-def evaluations(
-    connection: sa.Connection, detector: Detector, hour: datetime, params: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """What a detector says of an hour, as `detect.evaluation` has it; nothing is stored.
+def findings(
+    connection: sa.Connection, detector: Detector, hour: datetime, config: Config, params: Params
+) -> list[Finding]:
+    """What a detector says of every thing in an hour, the config's exceptions heeded; nothing is stored.
 
     Raises:
         StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
     """
-    rows = [_evaluation(detector, row, hour) for row in run(connection, detector, hour, params)]
-    _refuse_twins(detector, rows)
-    return rows
+    rows = run(connection, detector, hour, params)
+    things = _things(connection, detector, hour, rows)
+    exceptions = [(n, one) for n, one in enumerate(exceptions_of(detector, config)) if one.holds_in(hour)]
+    with_params: dict[int, dict[str, Row]] = {}
+    found: dict[str, Finding] = {}
+    for key, row in _by_key(detector, rows).items():
+        about = things[key]
+        matching = next((pair for pair in exceptions if _matches(pair[1], about)), None)
+        finding = None
+        if matching is None:
+            finding = make_finding(detector, row, about, params, _context(config, about))
+        elif matching[1].off:
+            finding = Finding(
+                detector.id, about, EXCEPTED, "ok", None, {}, f"The config leaves it out: {matching[1].why}."
+            )
+        else:
+            number, exception = matching
+            own = {**params, **exception.params}
+            if number not in with_params:
+                with_params[number] = _by_key(detector, run(connection, detector, hour, own))
+            finding = make_finding(detector, with_params[number].get(key, row), about, own, _context(config, about))
+        found[key] = finding
+    return list(found.values())
 
 
-def run(
-    connection: sa.Connection, detector: Detector, hour: datetime, params: dict[str, Any]
-) -> Sequence[sa.RowMapping]:
-    """The detector's rows for an hour, nothing stored.
+def exceptions_of(detector: Detector, config: Config) -> Sequence[DetectorException]:
+    """What the config makes an exception of, in its order: the first that matches counts."""
+    settings = config.detectors.get(detector.id)
+    return settings.exceptions if settings else ()
+
+
+def run(connection: sa.Connection, detector: Detector, hour: datetime, params: Params) -> list[Row]:
+    """The rows of a detector's SQL for an hour.
 
     Raises:
-        StreamwardenError: PostgreSQL refuses the SQL, or a column is missing; one line.
+        StreamwardenError: PostgreSQL refuses the SQL; file, line and column, and the line as excerpt.
     """
-    try:
-        with connection.begin_nested():
-            result = connection.execute(sa.text(detector.sql), {"hour": hour, **params})
-            columns = list(result.keys())
-            rows = result.mappings().all()
-    except sa.exc.SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
-        raise StreamwardenError(f"{detector.file}: {reason}") from None
-    for column in (*_SPECIAL[:3], *detector.identity):
-        if column not in columns:
-            raise StreamwardenError(f"{detector.file}: the select has no column {column}.")
-    return rows
+    statement = _positional(detector.sql)
+    values: dict[str, Any] = {"hour": hour, **params}
+    raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
+    with connection.begin_nested():
+        cursor = psycopg.RawCursor(raw)
+        try:
+            cursor.execute(statement.text.encode(), [values[name] for name in statement.names])
+        except psycopg.Error as error:
+            raise _refused(detector, statement, error) from None
+        columns = [column.name for column in cursor.description or ()]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
-def fingerprint(detector: str, identity: dict[str, Any]) -> str:
-    """SHA-256 of detector and identity: never of a value or the severity (field.md §7)."""
-    return hashlib.sha256(json.dumps([detector, identity], sort_keys=True).encode()).hexdigest()
+@cache
+def _positional(sql: str) -> select.Positional:
+    return select.positional(sql)
 
 
-def _evaluation(detector: Detector, row: sa.RowMapping, hour: datetime) -> dict[str, Any]:
-    identity = {column: row[column] for column in detector.identity}
-    if missing := [column for column, value in identity.items() if value is None]:
-        raise StreamwardenError(f"{detector.file}: identity column {missing[0]} is null for {row['resource']}.")
-    if row["status"] not in ("alarm", "ok", "skip"):
-        raise StreamwardenError(
-            f"{detector.file}: status {row['status']!r} of {row['resource']}: not alarm, ok or skip."
-        )
-    if not row["reason"]:
-        raise StreamwardenError(f"{detector.file}: {row['resource']} has no reason.")
-    evidence = {k: v for k, v in row.items() if k not in _SPECIAL and k not in detector.identity}
-    return {
-        "hour": hour,
-        "detector": detector.id,
-        "fingerprint": fingerprint(detector.id, identity),
-        "resource": row["resource"],
-        "identity": json.dumps(identity, default=str),
-        "status": row["status"],
-        "severity": row.get("severity") or detector.severity,
-        "reason": row["reason"],
-        "evidence": json.dumps(evidence, default=_plain),
-    }
+def _refused(detector: Detector, statement: select.Positional, error: psycopg.Error) -> StreamwardenError:
+    reason = error.diag.message_primary or str(error).splitlines()[0]
+    if not error.diag.statement_position:
+        return StreamwardenError(f"{detector.file}: {reason}")
+    place = statement.original(int(error.diag.statement_position) - 1)
+    before = detector.sql[:place]
+    line, column = before.count("\n") + 1, place - before.rfind("\n")
+    text = detector.sql.splitlines()[line - 1]
+    return StreamwardenError(f"{detector.file}:{line}:{column}: {reason}", f"{text}\n{' ' * (column - 1)}^")
 
 
-def _refuse_twins(detector: Detector, rows: list[dict[str, Any]]) -> None:
-    seen: set[str] = set()
+def _shown(excerpt: str) -> str:
+    return f" (`{excerpt.splitlines()[0].strip()}`)" if excerpt else ""
+
+
+def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
+    found: dict[str, Row] = {}
     for row in rows:
-        if row["fingerprint"] in seen:
-            raise StreamwardenError(f"{detector.file}: two rows with the identity {row['identity']}.")
-        seen.add(row["fingerprint"])
+        if missing := [column for column in detector.identity if row.get(column) is None]:
+            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['because']}).")
+        key = thing_key(detector.about, *(str(row[column]) for column in detector.identity))
+        if key in found:
+            raise StreamwardenError(f"{detector.file}: two rows about {key}.")
+        found[key] = row
+    return found
 
 
-def _plain(value: Any) -> Any:
-    return (
-        value.isoformat()
-        if isinstance(value, datetime)
-        else float(value)
-        if hasattr(value, "__float__")
-        else str(value)
-    )
+def _things(connection: sa.Connection, detector: Detector, hour: datetime, rows: Sequence[Row]) -> dict[str, Thing]:
+    """The things of the rows, with what the warehouse knows of them: name, owner, application."""
+    by_key = _by_key(detector, rows)
+    known = connection.execute(_THINGS, {"hour": hour, "kind": detector.about, "keys": list(by_key)}).mappings()
+    said = {row["key"]: row for row in known}
+    things = {}
+    for key, row in by_key.items():
+        columns = {column: str(row[column]) for column in detector.identity}
+        own = said.get(key)
+        name = own["name"] if own else "/".join(v for c, v in columns.items() if c not in ("account", "region"))
+        things[key] = Thing(
+            detector.about, columns, name, own["owner"] if own else None, own["application"] if own else None
+        )
+    return things
+
+
+def _matches(exception: DetectorException, about: Thing) -> bool:
+    values = {**about.columns, "owner": about.owner or "", "application": about.application or ""}
+    return exception.matches(values)
+
+
+def _context(config: Config, about: Thing) -> dict[str, Any]:
+    cluster = about.columns.get("cluster")
+    servers = next((one.bootstrap_servers for one in config.kafka if one.name == cluster), "<host:port>")
+    return {
+        "name": about.name, "owner": about.owner, "application": about.application, "bootstrap_servers": servers,
+    }  # fmt: skip
+
+
+def sync_owners(connection: sa.Connection, config: Config) -> None:
+    """Puts the config's `owners` where SQL finds them."""
+    wanted = [(n, owner.key_pattern, owner.owner) for n, owner in enumerate(config.owners)]
+    has = connection.execute(sa.text("select position, key_pattern, owner from detect.owner order by position")).all()
+    if [tuple(row) for row in has] == wanted:
+        return
+    connection.execute(sa.text("lock table detect.owner in share row exclusive mode"))
+    connection.execute(sa.text("delete from detect.owner"))
+    if wanted:
+        connection.execute(
+            sa.text("insert into detect.owner (position, key_pattern, owner) values (:position, :key_pattern, :owner)"),
+            [{"position": n, "key_pattern": pattern, "owner": owner} for n, pattern, owner in wanted],
+        )
 
 
 def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> str | None:
@@ -141,7 +200,6 @@ def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -
         {"hour": hour, "apps": list(detector.apps)},
     )
     known = {app: (status, error) for app, status, error in loads}
-    connection.rollback()
     for app in detector.apps:
         if app not in known:
             return f"app {app} hasn't loaded this hour"
@@ -151,14 +209,9 @@ def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -
 
 
 def _store(
-    engine: sa.Engine,
-    detector: Detector,
-    hour: datetime,
-    params: dict[str, Any],
-    judgement: Judgement,
-    rows: list[dict[str, Any]],
-    seconds: float,
-) -> None:
+    engine: sa.Engine, detector: Detector, hour: datetime, config: Config, params: Params, judgement: Judgement,
+    found: Sequence[Finding], seconds: float,
+) -> None:  # fmt: skip
     judged_at = datetime.now(UTC)
     with engine.begin() as connection:  # by itself: to make a partition locks its table for all others
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
@@ -186,18 +239,37 @@ def _store(
             sa.text("delete from detect.evaluation where hour = :hour and detector = :detector"),
             {"hour": hour, "detector": detector.id},
         )
-        if rows:
-            connection.execute(_EVALUATION, [row | {"judged_at": judged_at} for row in rows])
+        if found:
+            rows = [finding.to_row() for finding in found]
+            connection.execute(EVALUATION, [row | {"hour": hour, "judged_at": judged_at} for row in rows])
+        _note_exceptions(connection, detector, hour, config, found)
+
+
+def _note_exceptions(
+    connection: sa.Connection, detector: Detector, hour: datetime, config: Config, found: Sequence[Finding]
+) -> None:
+    """What each exception matched, so that one that matches nothing can be told."""
+    exceptions = exceptions_of(detector, config)
+    rules = [exception.rule for exception in exceptions]
+    connection.execute(
+        sa.text("delete from detect.exception where detector = :detector and rule <> all(:rules)"),
+        {"detector": detector.id, "rules": rules},
+    )
+    for exception in exceptions:
+        things = sum(_matches(exception, finding.about) for finding in found)
+        values = {"detector": detector.id, "rule": exception.rule, "hour": hour, "things": things}
+        connection.execute(_EXCEPTION, values | {"matched": hour if things else None})
 
 
 def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
     header = {
+        "about": detector.about,
         "reads": detector.reads,
         "identity": detector.identity,
         "params": {n: {"default": p.default, "unit": p.unit, "why": p.why} for n, p in detector.params.items()},
         "open_after_hours": detector.open_after_hours,
         "clear_after_hours": detector.clear_after_hours,
-        "follows_from": detector.follows_from,
+        "convinces": detector.convinces,
         "runbook": detector.runbook,
         "blind_spots": detector.blind_spots,
     }
@@ -228,8 +300,24 @@ _JUDGEMENT = sa.text("""
       status = excluded.status, reason = excluded.reason, sql_checksum = excluded.sql_checksum,
       params = excluded.params, alarms = excluded.alarms, oks = excluded.oks, skips = excluded.skips,
       seconds = excluded.seconds, judged_at = excluded.judged_at""")
-_EVALUATION = sa.text("""
+EVALUATION = sa.text("""
     insert into detect.evaluation
-      (hour, detector, fingerprint, resource, identity, status, severity, reason, evidence, judged_at)
+      (hour, detector, fingerprint, thing, resource, identity, owner, application, because, status, severity, reason,
+       cure, commands, figures, convinces, affected, nothing_to_judge, judged_at)
     values
-      (:hour, :detector, :fingerprint, :resource, :identity, :status, :severity, :reason, :evidence, :judged_at)""")
+      (:hour, :detector, :fingerprint, :thing, :resource, :identity, :owner, :application, :because, :status, :severity,
+       :reason, :cure, :commands, :figures, :convinces, :affected, :nothing_to_judge, :judged_at)""").bindparams(
+    *(sa.bindparam(name, type_=JSONB()) for name in ("identity", "commands", "convinces", "affected")),
+    sa.bindparam("figures", type_=sa.JSON()),
+)
+_EXCEPTION = sa.text("""
+    insert into detect.exception (detector, rule, first_hour, last_hour, matched_hour, things)
+    values (:detector, :rule, :hour, :hour, :matched, :things)
+    on conflict (detector, rule) do update set
+      first_hour = least(exception.first_hour, excluded.first_hour),
+      last_hour = greatest(exception.last_hour, excluded.last_hour),
+      matched_hour = greatest(exception.matched_hour, excluded.matched_hour),
+      things = case when excluded.last_hour >= exception.last_hour then excluded.things else exception.things end""")
+_THINGS = sa.text(
+    "select key, name, owner, application from public.things(:hour) where kind = :kind and key = any(:keys)"
+)

@@ -1,13 +1,17 @@
-"""Loads detectors: each SQL file's header as a frozen dataclass. The id is the file's name, the subject its folder."""
+"""Loads detectors: each SQL file's header as a frozen dataclass. The id is the file's name, the subject its folder.
+
+The SQL says which case it is (`because`) and the figures, the header says under `says` what each case means and in
+which words. That both fit is checked here, without a database; one line names the file and the key.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +22,22 @@ from streamwarden.base.catalogue import WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
+from streamwarden.detectors import select
+from streamwarden.detectors.things import KINDS
 from streamwarden.store.sql_header import read_header, shown
+from streamwarden.words.readable import SEVERITIES
+from streamwarden.words.templates import names_in
 
 FOLDER = SQL / "detectors"
+MOST_CONVINCING = 5
+OF_THE_THING = ("name", "owner", "application", "bootstrap_servers")
+"""What every template may ask for beside figures: of the thing, and of its cluster in the config."""
+NO_FIGURES = ("because", "severity", "affected")
+EXCEPTED = "excepted"
+"""The because of things that the config leaves out (`off: true`)."""
+
 Severity = Literal["critical", "warning", "info"]
+Status = Literal["alarm", "ok", "skip"]
 ParameterValue = bool | int | float | str
 _STRICT = ConfigDict(extra="forbid")
 
@@ -36,28 +52,48 @@ class Parameter:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Case:
+    """What a `because` means and in which words: Jinja templates over the row's figures and the parameters."""
+
+    status: Status
+    reason: str
+    severity: Severity | None = None
+    """Of an alarm; a column `severity` of the row outweighs it."""
+    cure: str = ""
+    commands: tuple[str, ...] = ()
+    """Lines to paste into a shell, figures as raw values."""
+    nothing_to_judge: bool = False
+    """Of a skip that isn't for want of data: a detached volume, say."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return (self.reason, self.cure, *self.commands)
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Detector:
     """One detector as its file says it."""
 
     id: str
     subject: str
     title: str
-    severity: Severity
+    about: str
     owner: str
+    """Who keeps the rule; who gets the ticket is told by the thing."""
     maturity: Literal["experimental", "stable"]
     reads: tuple[str, ...]
-    identity: tuple[str, ...]
     params: dict[str, Parameter]
+    says: dict[str, Case]
     clear_after_hours: int
     runbook: str
     blind_spots: str
     sql: str
     file: str
+    convinces: tuple[str, ...] = ()
+    """The figures that cards, tickets and mails show, in the order in which they convince."""
     open_after_hours: int = 1
     rule: str = ""
     """In words, for who wants to argue with it."""
-    follows_from: tuple[str, ...] = ()
-    """Detectors whose findings may be the cause of its own where both touch the same thing, the likeliest first."""
 
     @cached_property
     def checksum(self) -> str:
@@ -68,6 +104,16 @@ class Detector:
     def apps(self) -> tuple[str, ...]:
         """The Spark apps that write what it reads."""
         return tuple(sorted({WRITER_OF[table] for table in self.reads if table in WRITER_OF}))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that tell one thing from another."""
+        return KINDS[self.about]
+
+    @property
+    def severity(self) -> Severity:
+        """The worst that it says."""
+        return min((case.severity for case in self.says.values() if case.severity), key=SEVERITIES.index)
 
     def params_in_force(self, config: Config) -> dict[str, ParameterValue]:
         """Defaults with the config's overrides.
@@ -102,26 +148,28 @@ class Detector:
         return {**values, **replaced}
 
 
-def load_detectors(folder: Path = FOLDER, config: Config | None = None) -> dict[str, Detector]:
+def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check: bool = True) -> dict[str, Detector]:
     """All detectors by id; with a config only those it leaves enabled, and its overrides are checked.
+
+    Args:
+        check: whether each file's SQL and words are held against each other; a DAG file has no time for it.
 
     Raises:
         StreamwardenError: one line that names file, key and reason.
     """
     detectors: dict[str, Detector] = {}
     for file in sorted(folder.glob("*/*.sql")):
-        detector = _load(file)
+        detector = load_detector(file, check=check)
         if detector.id in detectors:
             raise StreamwardenError(f"{detector.file}: the id is taken by {detectors[detector.id].file}.")
         detectors[detector.id] = detector
-    _check_causes(detectors)
     if config is None:
         return detectors
     if unknown := set(config.detectors) - set(detectors):
         known = ", ".join(sorted(detectors))
         raise StreamwardenError(f"detectors.{min(unknown)}: no such detector; there are: {known}.")
     for detector in detectors.values():
-        detector.params_in_force(config)
+        _check_settings(detector, config)
     return {
         id_: detector
         for id_, detector in detectors.items()
@@ -129,7 +177,12 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None) -> dict[
     }
 
 
-def _load(file: Path) -> Detector:
+def load_detector(file: Path, *, check: bool = True) -> Detector:
+    """One file.
+
+    Raises:
+        StreamwardenError: one line that names file, key and reason.
+    """
     header, sql = read_header(file)
     derived: dict[str, Any] = {"id": file.stem, "subject": file.parent.name, "sql": sql, "file": shown(file)}
     if taken := set(header) & set(derived):
@@ -141,29 +194,107 @@ def _load(file: Path) -> Detector:
         key = ".".join(str(part) for part in first["loc"])
         reason = "unknown key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
         raise StreamwardenError(f"{shown(file)}: {key}: {reason}") from None
-    used = set(re.findall(r"(?<![:\w]):([a-z]\w*)", _without_comments(sql)))
-    if difference := used - {"hour"} - set(detector.params):
-        raise StreamwardenError(f"{shown(file)}: :{min(difference)}: used in the SQL but not in the header's params.")
-    if difference := set(detector.params) - used:
-        raise StreamwardenError(f"{shown(file)}: params.{min(difference)}: never used in the SQL.")
+    if check and (slip := next(_slips(detector), None)):
+        raise StreamwardenError(f"{detector.file}: {slip}")
     return detector
 
 
-def _check_causes(detectors: Mapping[str, Detector]) -> None:
-    for detector in detectors.values():
-        if unknown := set(detector.follows_from) - set(detectors):
-            raise StreamwardenError(f"{detector.file}: follows_from: {min(unknown)}: no such detector.")
-    try:
-        TopologicalSorter({d.id: d.follows_from for d in detectors.values()}).prepare()
-    except CycleError as error:
-        circle = " <- ".join(error.args[1])
-        raise StreamwardenError(
-            f"{detectors[error.args[1][0]].file}: follows_from: goes in a circle: {circle}"
-        ) from None
+def _check_settings(detector: Detector, config: Config) -> None:
+    in_force = detector.params_in_force(config)
+    settings = config.detectors.get(detector.id)
+    for number, exception in enumerate(settings.exceptions if settings else ()):
+        key = f"detectors.{detector.id}.except.{number}."
+        detector.with_params(in_force, exception.params, f"{key}params.")
+        if unknown := set(exception.where) - {*detector.identity, "owner", "application"}:
+            known = ", ".join((*detector.identity, "owner", "application"))
+            raise StreamwardenError(f"{key}where.{min(unknown)}: {detector.id} tells things apart by: {known}.")
 
 
-def _without_comments(sql: str) -> str:
-    return re.sub(r"/\*.*?\*/|--[^\n]*", "", sql, flags=re.DOTALL)
+def _slips(detector: Detector) -> Iterator[str]:
+    """What doesn't fit between the header, its words and the SQL."""
+    if detector.about not in KINDS:
+        yield f"about: {detector.about}: no kind of thing; there are: {', '.join(KINDS)}."
+        return
+    columns = select.columns(detector.sql)
+    yield from _parameter_slips(detector)
+    yield from _case_slips(detector, columns)
+    yield from _column_slips(detector, columns)
+    yield from _sentences(detector)
+
+
+def _parameter_slips(detector: Detector) -> Iterator[str]:
+    used = select.parameters(detector.sql)
+    if difference := used - {"hour"} - set(detector.params):
+        yield f":{min(difference)}: used in the SQL but not in the header's params."
+    if difference := set(detector.params) - used:
+        yield f"params.{min(difference)}: never used in the SQL."
+
+
+def _case_slips(detector: Detector, columns: list[str]) -> Iterator[str]:
+    said, cases = select.becauses(detector.sql), set(detector.says)
+    if difference := said - cases:
+        yield f"says.{min(difference)}: the SQL gives this because, but the header has no words for it."
+    if difference := cases - said:
+        yield f"says.{min(difference)}: the SQL never gives this because."
+    if EXCEPTED in cases:
+        yield f"says.{EXCEPTED}: is the word for what the config leaves out."
+    known = {*columns, *detector.params, *OF_THE_THING} - {*NO_FIGURES}
+    for because, case in detector.says.items():
+        if (case.status == "alarm") != (case.severity is not None):
+            yield f"says.{because}.severity: an alarm has one, and only an alarm."
+        if case.nothing_to_judge and case.status != "skip":
+            yield f"says.{because}.nothing_to_judge: only of a skip."
+        for template in case.templates:
+            try:
+                unknown = names_in(template) - known
+            except StreamwardenError as error:
+                yield f"says.{because}: {error}"
+                continue
+            if unknown:
+                yield f"says.{because}: {min(unknown)}: the SQL gives no such figure."
+
+
+def _column_slips(detector: Detector, columns: list[str]) -> Iterator[str]:
+    for column in ("because", *detector.identity):
+        if column not in columns:
+            yield f"the select has no column {column}."
+    if "*" in columns:
+        yield "the last select must name its columns."
+    if twice := {column for column in columns if columns.count(column) > 1}:
+        yield f"the select has two columns {min(twice)}."
+    if taken := set(columns) & (set(detector.params) | set(OF_THE_THING)) - set(detector.identity):
+        yield f"the column {min(taken)} has the name of a parameter, or of what every template has."
+    if unknown := set(detector.convinces) - set(columns):
+        yield f"convinces: {min(unknown)}: the SQL gives no such figure."
+    if len(detector.convinces) > MOST_CONVINCING:
+        yield f"convinces: at most {MOST_CONVINCING} figures convince."
+    if len(since := [column for column in columns if re.search(r"(^|_)since$", column)]) > 1:
+        yield f"a finding has one `since`, not {' and '.join(since)}."
+
+
+_WORDING = re.compile(
+    r"\b(?:format|round|to_char)\s*\(|::\s*numeric|as numeric|\b(?:1048576|1073741824)\b", re.IGNORECASE
+)
+
+
+def _sentences(detector: Detector) -> Iterator[str]:
+    """Words and units are the header's and the figures' own."""
+    body = detector.sql.partition("*/")[2]
+    for string in select.strings(body):
+        if re.search(r"[A-Z]\w+ \w+|\w+ \w+ \w+ \w+", string.text):
+            yield f"the SQL holds a sentence ({string.text[:40]!r}): its place is `says`."
+    code = re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", body)
+    if found := _WORDING.search(code):
+        yield f"the SQL rounds, formats or divides units ({found[0]!r}): figures print themselves."
+
+
+def changed(detector: Detector, file: Path) -> Detector:
+    """The detector as another file has it, under its own name: to try a rule before it is in force.
+
+    Raises:
+        StreamwardenError: as `load_detector`.
+    """
+    return replace(load_detector(file), id=detector.id, subject=detector.subject)
 
 
 def _kind(value: ParameterValue) -> str:

@@ -2,8 +2,8 @@
 
 The file's header says `title`, `unit`, `kind` and `why`; its binds are `:hour` and the detector's identity columns.
 `lines` selects at, series, value; `stacked` selects label, series, value; `table` selects what it shows. A series whose
-name begins with `limit ` is a limit: it is drawn dashed. Lines may have a second panel `below` with the same times: its
-header says `title` and `unit`, its rows are those where `is_below`.
+name begins with `limit ` is a limit: it is drawn dashed, and called what follows. Lines may have a second panel `below`
+with the same times: its header says `title` and `unit`, its rows are those where `is_below`.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
             marker="o" if alone and not limit else None,
             markersize=4,
             markevery=alone,
-            label=_short(name) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
+            label=_short(_called(name)) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
         )
         number += not limit
     axes.set_ylabel(unit if known else NOT_KNOWN)
@@ -226,7 +226,7 @@ def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: d
             at = labels.index(label)
             axes.plot(
                 [value / scale] * 2, [at - 0.42, at + 0.42], color=LIMIT_COLOUR, linestyle=(0, (4, 3)), linewidth=1.8,
-                label=_short(name) if number == 0 else "_",
+                label=_short(_called(name)) if number == 0 else "_",
             )  # fmt: skip
     axes.set_yticks(range(len(labels)), [_short(label) for label in labels])
     axes.invert_yaxis()
@@ -303,6 +303,10 @@ def _scaled(unit: str, largest: float) -> tuple[float, str]:
     return 1024.0**power, ("B", "KiB", "MiB", "GiB", "TiB")[power] + _BYTES[unit]
 
 
+def _called(series: str) -> str:
+    return series.removeprefix(LIMIT)
+
+
 def _short(name: str) -> str:
     return textwrap.shorten(clean(name), LABEL_CHARACTERS, placeholder="…") or clean(name)[: LABEL_CHARACTERS - 1] + "…"
 
@@ -323,7 +327,7 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
         value, panel = row["value"], header.below if header.below and row["is_below"] else header
         scale, unit = _scaled(panel.unit, abs(float(value or 0)))
         figure = NOT_KNOWN if value is None else f"{float(value) / scale:.3g} {unit}"
-        said.append(f"{clean(series) if label == series else f'{clean(label)}, {clean(series)}'} {figure}")
+        said.append(f"{clean(_called(series) if label == series else f'{label}, {_called(series)}')} {figure}")
     return f"{begin} {'Last values' if header.kind == 'lines' else 'Values'}: {'; '.join(said)}."
 
 

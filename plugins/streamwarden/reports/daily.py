@@ -9,28 +9,22 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.base.paths import PROJECT_ROOT, SQL
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.detectors import Finding
 from streamwarden.plots.draw import Drawing, draw_finding
+from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
-from streamwarden.words.readable import clean, moment, readable_evidence, span
+from streamwarden.words.readable import readable_figures, span
+from streamwarden.words.templates import folder_templates
 
-QUERIES = SQL / "reports"
-MOST_FINDINGS, MOST_LINES, MOST_PLOTS, MOST_EVIDENCE = 50, 20, 20, 14
+MOST_FINDINGS, MOST_LINES, MOST_PLOTS = 50, 20, 20
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=jinja2.select_autoescape(["html"]),
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
-_TEMPLATES.filters |= {"moment": moment, "clean": clean}
+_TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,9 @@ class _Finding:
 
     ticket: dict[str, Any]
     lasting: str
-    advice: str
-    evidence: list[tuple[str, str]]
+    reason: str
+    cure: str
+    figures: list[tuple[str, str]]
     page: str
     cause_page: str | None
     image: str | None
@@ -63,13 +58,13 @@ def render_daily(engine: sa.Engine, config: Config, day: date, now: datetime | N
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     period = {"start": start, "finish": start + timedelta(days=1)}
     with engine.connect() as connection:
-        totals = _ask(connection, "totals", period)[0]
-        tickets = _ask(connection, "open_tickets", period | {"most": MOST_FINDINGS})
+        totals = ask(connection, "reports/totals", **period)[0]
+        tickets = ask(connection, "reports/open_tickets", **period, most=MOST_FINDINGS)
         parts = {
-            "closed": _ask(connection, "closed_tickets", period | {"most": MOST_LINES}),
-            "not_judged": _ask(connection, "not_judged", period | {"most": MOST_LINES}),
-            "gaps": _ask(connection, "gaps", period | {"most": MOST_LINES}),
-            "fleet": _ask(connection, "fleet", period),
+            "closed": ask(connection, "reports/closed_tickets", **period, most=MOST_LINES),
+            "not_judged": ask(connection, "reports/not_judged", **period, most=MOST_LINES),
+            "gaps": ask(connection, "reports/gaps", **period, most=MOST_LINES),
+            "fleet": ask(connection, "reports/fleet", **period),
         }
     images: dict[str, bytes] = {}
     findings = [_finding(engine, config, ticket, images, period["finish"]) for ticket in tickets]
@@ -123,7 +118,7 @@ def _headline(totals: dict[str, Any]) -> str:
 def _finding(
     engine: sa.Engine, config: Config, ticket: dict[str, Any], images: dict[str, bytes], finish: datetime
 ) -> _Finding:
-    evidence = ticket["evidence"] or {}
+    finding = Finding.from_row(ticket["finding"]) if ticket["finding"] else None
     last = ticket["hour"] or ticket["opened_hour"]
     drawing = _draw(engine, ticket) if ticket["hour"] and len(images) < MOST_PLOTS else None
     cid = None
@@ -133,8 +128,9 @@ def _finding(
     return _Finding(
         ticket=ticket,
         lasting=span((min(finish, last + timedelta(hours=1)) - ticket["opened_hour"]).total_seconds()),
-        advice=clean(evidence.get("advice") or ""),
-        evidence=readable_evidence(evidence)[:MOST_EVIDENCE],
+        reason=finding.reason if finding else "",
+        cure=finding.cure if finding else "",
+        figures=readable_figures(finding.convincing) if finding else [],
         page=finding_url(config, ticket["fingerprint"]),
         cause_page=finding_url(config, ticket["cause_fingerprint"]) if ticket["cause_fingerprint"] else None,
         image=cid,
@@ -147,11 +143,6 @@ def _draw(engine: sa.Engine, ticket: dict[str, Any]) -> Drawing | None:
         return draw_finding(engine, ticket["detector"], ticket["hour"], ticket["identity"], "png")
     except StreamwardenError:
         return None  # a broken plot is for `make check` to find; the report goes out
-
-
-def _ask(connection: sa.Connection, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    statement = sa.text((QUERIES / f"{query}.sql").read_text())
-    return [dict(row) for row in connection.execute(statement, values).mappings()]
 
 
 def _inlined(html: str) -> str:

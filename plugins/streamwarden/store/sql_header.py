@@ -23,7 +23,7 @@ def read_header(file: Path) -> tuple[dict[str, Any], str]:
     if not found:
         raise StreamwardenError(f"{shown(file)}: must begin with a comment that holds its YAML header.")
     try:
-        header = yaml.safe_load(found[1])
+        header = yaml.load(found[1], yaml.CSafeLoader)
     except yaml.YAMLError as error:
         raise StreamwardenError(f"{shown(file)}: the header isn't YAML: {' '.join(str(error).split())}") from None
     if not isinstance(header, dict):

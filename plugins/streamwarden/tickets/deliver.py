@@ -12,14 +12,13 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.detectors import Detector
+from streamwarden.detectors import Detector, Finding
 from streamwarden.tickets import render
 from streamwarden.tickets.muting import close_as_wont_fix
 from streamwarden.tickets.reconcile import STORM, reconcile
 from streamwarden.tickets.sinks.console import ConsoleSink
-from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, Sink, TrackerDown, Update
+from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, Letter, Related, Sink, TrackerDown, Update
 from streamwarden.tickets.sinks.roundup import RoundupSink
-from streamwarden.words.readable import clean
 
 SNOOZE = timedelta(days=7)  # how long `deferred` in the tracker keeps a ticket quiet
 RELATED = 10  # related tickets named in a text
@@ -163,12 +162,13 @@ def _deliver(engine: sa.Engine, sink: Sink, config: Config, change: sa.RowMappin
         ticket = connection.execute(
             sa.text("select * from tickets.ticket where ticket_id = :id"), {"id": change["ticket_id"]}
         ).mappings().one()  # fmt: skip
-        related = _related(connection, config, ticket)
+        related = _related(connection, config, ticket) if change["action"] == "create" else ()
+    letter = _letter(config, change, ticket, related)
     issue: Issue | None
     if change["action"] == "create":
-        issue = _filed_before(engine, sink, ticket) or sink.create(_draft(engine, sink, change, ticket, related))
+        issue = _filed_before(engine, sink, ticket) or sink.create(_draft(engine, sink, change, ticket, letter))
     else:
-        issue = _told(engine, sink, change, ticket, related)
+        issue = _told(engine, sink, change, ticket, letter)
     with engine.begin() as connection:
         connection.execute(
             sa.text("update tickets.change set done_at = now(), error = null where change_id = :id"),
@@ -184,9 +184,20 @@ def _deliver(engine: sa.Engine, sink: Sink, config: Config, change: sa.RowMappin
             )
 
 
-def _told(
-    engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, related: list[str]
-) -> Issue | None:
+def _letter(config: Config, change: sa.RowMapping, ticket: sa.RowMapping, related: tuple[Related, ...]) -> Letter:
+    finding = Finding.from_row(change["finding"]) if change["finding"] else None
+    since = change["since"] or ticket["opened_hour"]
+    return Letter(
+        note=change["body"] or "",
+        hour=change["hour"],
+        finding=finding,
+        since=finding.since or since if finding else None,
+        url=render.finding_url(config, ticket["fingerprint"]) if ticket["detector"] != STORM else "",
+        related=related,
+    )
+
+
+def _told(engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Issue | None:
     """Comments, closes or reopens. A ticket that is gone from the tracker is filed anew while it stands open."""
     update = Update(
         key=ticket["external_key"],
@@ -194,13 +205,13 @@ def _told(
         marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
         action=change["action"],
         severity=ticket["severity"],
-        body=render.harmless(change["body"]) + "\n",
+        letter=letter,
     )
     try:
         sink.update(update)
     except IssueGone:
         if ticket["state"] == "open":
-            return sink.create(_draft(engine, sink, change, ticket, related))
+            return sink.create(_draft(engine, sink, change, ticket, letter))
     return None
 
 
@@ -217,13 +228,14 @@ def _filed_before(engine: sa.Engine, sink: Sink, ticket: sa.RowMapping) -> Issue
     return None if known else issue
 
 
-def _draft(engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, related: list[str]) -> Draft:
-    machine = {"fingerprint": ticket["fingerprint"], "detector": ticket["detector"], "resource": ticket["resource"]}
+def _draft(engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Draft:
     return Draft(
         fingerprint=ticket["fingerprint"],
+        detector=ticket["detector"],
+        resource=ticket["resource"],
         title=ticket["title"],
         severity=ticket["severity"],
-        body=render.complete(change["body"], related, machine),
+        letter=letter,
         plot_png=_plot(engine, change, ticket) if sink.takes_files and ticket["detector"] != STORM else None,
     )
 
@@ -238,15 +250,16 @@ def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> by
         return None
 
 
-def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -> list[str]:
-    """Lines that name the ticket's cause, what it follows or leads to, and the ticket it had before, with links."""
+def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -> tuple[Related, ...]:
+    """The ticket's cause, what may follow from it, others about the same thing, and the ticket it had before."""
     rows = connection.execute(_RELATED, {"id": ticket["ticket_id"], "limit": RELATED}).mappings()
-    lines = []
-    for row in rows:
-        link = row["external_url"] or render.finding_url(config, row["fingerprint"])
-        shared = f", shares {clean(row['shared'])}" if row["shared"] else ""
-        lines.append(f"{row['relation']}{shared}: {clean(row['title'])} ({row['state']}) {link}")
-    return lines
+    return tuple(
+        Related(
+            row["relation"], row["title"], row["state"],
+            row["external_url"] or render.finding_url(config, row["fingerprint"]),
+        )
+        for row in rows
+    )  # fmt: skip
 
 
 _HEARD = sa.text("""
@@ -262,7 +275,7 @@ _TO_DO = sa.text("""
     order by c.change_id""")
 _ATTEMPT = sa.text("update tickets.change set attempts = attempts + 1, attempted_at = now() where change_id = :id")
 _RELATED = sa.text("""
-    select fingerprint, title, state, external_url, shared, relation
+    select fingerprint, title, state, external_url, relation
     from tickets.related(:id)
     order by nearness, ticket_id
     limit :limit""")

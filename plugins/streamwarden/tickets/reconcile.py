@@ -11,24 +11,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from streamwarden.base.config import Config
-from streamwarden.detectors import Detector
+from streamwarden.detectors import Detector, Finding
 from streamwarden.detectors.episodes import Standing, standings
+from streamwarden.detectors.things import KINDS
+from streamwarden.store.queries import ask
 from streamwarden.tickets import render
-from streamwarden.tickets.causes import Linkable, causes, causes_first
-from streamwarden.words.readable import clean, moment
+from streamwarden.words.readable import SEVERITIES, clean, moment
 
-SEVERITIES = ("critical", "warning", "info")
 STORM = "storm"  # `detector` of a summary ticket
 Action = Literal["create", "comment", "close", "reopen"]
 
@@ -52,6 +50,18 @@ class Plan:
         )
 
 
+@dataclass(frozen=True)
+class Alarm:
+    """A finding in the hour that it was in alarm last."""
+
+    hour: datetime
+    finding: Finding
+
+    @property
+    def severity(self) -> str:
+        return self.finding.severity or "info"
+
+
 @dataclass
 class _Run:
     """What all steps of one reconcile share."""
@@ -62,15 +72,10 @@ class _Run:
     now: datetime
     newest: datetime
     plan: Plan = field(default_factory=Plan)
-    alarms: dict[str, render.Alarm] = field(default_factory=dict)
+    alarms: dict[str, Alarm] = field(default_factory=dict)
     """Newest alarm of every finding that should be open, by fingerprint."""
     risen: dict[int, list[str]] = field(default_factory=dict)
     """Findings of a storm that got worse, by the storm's ticket: they are told in one comment."""
-
-    @cached_property
-    def causes_first(self) -> Mapping[str, int]:
-        """Detector → its place where causes come before what follows from them."""
-        return causes_first(self.detectors)
 
 
 def reconcile(
@@ -140,7 +145,7 @@ def _keep(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
     alarm = run.alarms.get(standing.fingerprint)
     if alarm is None:
         return  # its newest alarm is older than the window: nothing new is known
-    values: dict[str, Any] = {"last_alarm_hour": alarm.hour, "touches": alarm.touches, "severity": alarm.severity}
+    values: dict[str, Any] = {"last_alarm_hour": alarm.hour, "severity": alarm.severity, **_of_the_thing(alarm)}
     values["opened_hour"] = standing.open_since
     risen = _rises(ticket["severity"], alarm.severity)
     if ticket["muted"] == "snoozed" and risen:
@@ -150,18 +155,16 @@ def _keep(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
         return
     if ticket["summary_ticket_id"] is not None:
         if risen:
-            line = f"{alarm.resource} is {alarm.severity} now: {alarm.reason}"
+            line = f"{clean(alarm.finding.resource)} is {alarm.severity} now: {alarm.finding.reason}"
             run.risen.setdefault(ticket["summary_ticket_id"], []).append(line)
         return
     if ticket["severity"] != alarm.severity:
-        heading = f"Severity changed from {ticket['severity']} to {alarm.severity}."
-    elif kind_of(alarm) not in _told(run.connection, ticket["ticket_id"]):
-        heading = "Something changed."
+        note = f"Severity changed from {ticket['severity']} to {alarm.severity}."
+    elif alarm.finding.because not in _told(run.connection, ticket["ticket_id"]):
+        note = "It is something else now:"
     else:
         return
-    plan_change(
-        run.connection, ticket["ticket_id"], "comment", alarm.hour, render.comment(heading, alarm), kind_of(alarm)
-    )
+    plan_change(run.connection, ticket["ticket_id"], "comment", alarm.hour, note, alarm, standing.open_since)
     run.plan.commented += 1
 
 
@@ -170,12 +173,9 @@ def _reopen(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
     update_ticket(
         run.connection, ticket["ticket_id"],
         state="open", muted=None, muted_until=None, closed_hour=None, close_reason=None, severity=alarm.severity,
-        opened_hour=standing.open_since, last_alarm_hour=alarm.hour, touches=alarm.touches,
+        opened_hour=standing.open_since, last_alarm_hour=alarm.hour, **_of_the_thing(alarm),
     )  # fmt: skip
-    heading = f"It is back since {moment(standing.open_since or alarm.hour)}."
-    plan_change(
-        run.connection, ticket["ticket_id"], "reopen", alarm.hour, render.comment(heading, alarm), kind_of(alarm)
-    )
+    plan_change(run.connection, ticket["ticket_id"], "reopen", alarm.hour, "It is back.", alarm, standing.open_since)
     run.plan.reopened += 1
 
 
@@ -214,56 +214,43 @@ def _insert(run: _Run, standing: Standing, previous: sa.RowMapping | None, summa
         {
             "fingerprint": standing.fingerprint,
             "detector": standing.detector,
-            "resource": alarm.resource,
-            "identity": alarm.identity,
+            "resource": alarm.finding.resource,
+            "identity": dict(alarm.finding.about.columns),
             "severity": alarm.severity,
-            "title": render.title(run.detectors[standing.detector].title, alarm.resource),
+            "title": render.title(run.detectors[standing.detector].title, alarm.finding.resource),
             "opened_hour": standing.open_since,
             "last_alarm_hour": alarm.hour,
             "previous": previous["ticket_id"] if previous is not None else None,
             "summary": summary_id,
-            "touches": alarm.touches,
             "sink": run.config.tickets.sink,
+            **_of_the_thing(alarm),
         },
     ).scalar_one()
 
 
 def _tell(run: _Run, opened: Sequence[tuple[str, int]]) -> None:
-    """Plans the new tickets' texts, causes first."""
+    """Plans the new tickets, causes first."""
     for fingerprint, ticket_id in opened:
         alarm = run.alarms[fingerprint]
         since = run.connection.execute(
             sa.text("select opened_hour from tickets.ticket where ticket_id = :id"), {"id": ticket_id}
         ).scalar_one()
-        body = render.body(run.connection, run.config, run.detectors[alarm.detector], alarm, since)
-        plan_change(run.connection, ticket_id, "create", alarm.hour, body, kind_of(alarm))
+        plan_change(run.connection, ticket_id, "create", alarm.hour, None, alarm, since)
 
 
 def _link(run: _Run, opened: set[int]) -> None:
-    """Notes each open ticket's cause; new tickets name it anyway, for the others it is worth a comment."""
-    rows = run.connection.execute(
-        sa.text("select * from tickets.ticket where state = 'open' and detector <> :storm"),
-        {"storm": STORM},
-    ).mappings().all()  # fmt: skip
-    by_fingerprint = {row["fingerprint"]: row for row in rows}
-    links = causes(
-        [
-            Linkable(row["fingerprint"], run.detectors[row["detector"]], row["opened_hour"], frozenset(row["touches"]))
-            for row in rows if row["detector"] in run.detectors
-        ]
-    )  # fmt: skip
-    for fingerprint, (cause_fingerprint, touch) in links.items():
-        ticket, cause = by_fingerprint[fingerprint], by_fingerprint[cause_fingerprint]
-        if ticket["cause_ticket_id"] == cause["ticket_id"]:
+    """Notes each open ticket's possible cause; new tickets name it anyway, for the others it is worth a comment."""
+    links = ask(run.connection, "tickets/possible_causes", hour=run.newest)
+    for link in links:
+        if link["known_cause_id"] == link["cause_id"]:
             continue
-        update_ticket(run.connection, ticket["ticket_id"], cause_ticket_id=cause["ticket_id"])
-        if ticket["ticket_id"] in opened or ticket["summary_ticket_id"] is not None:
+        update_ticket(run.connection, link["ticket_id"], cause_ticket_id=link["cause_id"])
+        if link["ticket_id"] in opened or link["summary_ticket_id"] is not None or link["muted"] is not None:
             continue
-        if ticket["muted"] is None:
-            link = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
-            body = f"A possible cause is known now, it shares {clean(touch)}: {clean(cause['title'])}\n{link}"
-            plan_change(run.connection, ticket["ticket_id"], "comment", run.newest, body)
-            run.plan.commented += 1
+        url = link["cause_url"] or render.finding_url(run.config, link["cause_fingerprint"])
+        note = f"A possible cause is known now: {clean(link['cause_title'])}\n\n{url}"
+        plan_change(run.connection, link["ticket_id"], "comment", run.newest, note)
+        run.plan.commented += 1
 
 
 def _summary(run: _Run, storm: Sequence[Standing]) -> int:
@@ -271,7 +258,7 @@ def _summary(run: _Run, storm: Sequence[Standing]) -> int:
     fingerprint = hashlib.sha256(json.dumps([STORM, run.newest.isoformat()]).encode()).hexdigest()
     alarms = [run.alarms[standing.fingerprint] for standing in storm]
     severity = min((alarm.severity for alarm in alarms), key=_rank)
-    body = render.storm(run.config, run.detectors, alarms, run.newest)
+    body = render.storm(run.config, run.detectors, [alarm.finding for alarm in alarms], run.newest)
     open_one = run.connection.execute(
         sa.text("select ticket_id from tickets.ticket where fingerprint = :f and state = 'open'"), {"f": fingerprint}
     ).scalar()
@@ -291,7 +278,8 @@ def _summary(run: _Run, storm: Sequence[Standing]) -> int:
             "last_alarm_hour": run.newest,
             "previous": None,
             "summary": None,
-            "touches": [],
+            "thing": None,
+            "owner": None,
             "sink": run.config.tickets.sink,
         },
     ).scalar_one()
@@ -302,8 +290,9 @@ def _summary(run: _Run, storm: Sequence[Standing]) -> int:
 def _settle_storms(run: _Run) -> None:
     """Tells of what got worse in a storm, and closes storms whose findings are all over."""
     for summary_id, lines in run.risen.items():
-        more = f"\nand {len(lines) - 50} more" if len(lines) > 50 else ""
-        plan_change(run.connection, summary_id, "comment", run.newest, "\n".join(lines[:50]) + more)
+        more = f"\n- and {len(lines) - 50} more" if len(lines) > 50 else ""
+        note = "\n".join(f"- {line}" for line in lines[:50]) + more
+        plan_change(run.connection, summary_id, "comment", run.newest, note)
         run.plan.commented += 1
     calm = run.connection.execute(
         sa.text("""
@@ -363,7 +352,7 @@ def _newest_tickets(connection: sa.Connection, fingerprints: list[str]) -> dict[
     return {row["fingerprint"]: row for row in rows}
 
 
-def _newest_alarms(run: _Run, found: Iterable[Standing]) -> dict[str, render.Alarm]:
+def _newest_alarms(run: _Run, found: Iterable[Standing]) -> dict[str, Alarm]:
     wanted = [s for s in found if s.open_since is not None and s.last_alarm_hour is not None]
     rows = run.connection.execute(
         sa.text("""
@@ -372,40 +361,44 @@ def _newest_alarms(run: _Run, found: Iterable[Standing]) -> dict[str, render.Ala
               on e.fingerprint = w.fingerprint and e.hour = w.hour"""),
         {"fingerprints": [s.fingerprint for s in wanted], "hours": [s.last_alarm_hour for s in wanted]},
     ).mappings()
-    return {row["fingerprint"]: render.Alarm.of(row) for row in rows}
+    return {row["fingerprint"]: Alarm(row["hour"], Finding.from_row(dict(row))) for row in rows}
 
 
-def kind_of(alarm: render.Alarm) -> str:
-    """What is wrong without its figures: what binds where the detector says it, else the reason's wording."""
-    if binds := alarm.evidence.get("binds"):
-        return clean(binds)
-    bare = re.sub(r"\d[\d.,:T+-]*", "#", clean(alarm.reason))
-    return re.sub(r"# ?(?:[KMGTP]i?B|B|ms|s|min|h|d|minutes?|hours?|days?)\b", "#", bare)
+def _of_the_thing(alarm: Alarm) -> dict[str, Any]:
+    return {"thing": alarm.finding.about.key, "owner": alarm.finding.about.owner}
 
 
 def _told(connection: sa.Connection, ticket_id: int) -> set[str]:
+    """Every because that the ticket has told."""
     rows = connection.execute(
-        sa.text("select matters from tickets.change where ticket_id = :id and matters is not null"), {"id": ticket_id}
+        sa.text("select because from tickets.change where ticket_id = :id and because is not null"), {"id": ticket_id}
     )
     return set(rows.scalars())
 
 
 def plan_change(
-    connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, body: str, matters: str | None = None
-) -> None:
-    """Notes what is to be told to the tracker."""
+    connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, note: str | None,
+    alarm: Alarm | None = None, since: datetime | None = None,
+) -> None:  # fmt: skip
+    """Notes what is to be told to the tracker: a text, a finding as it is now, or both."""
+    finding = alarm.finding if alarm else None
     connection.execute(
-        sa.text(
-            "insert into tickets.change (ticket_id, action, hour, body, matters)"
-            " values (:ticket_id, :action, :hour, :body, :matters)"
-        ),
-        {"ticket_id": ticket_id, "action": action, "hour": hour, "body": body, "matters": matters},
+        _CHANGE,
+        {
+            "ticket_id": ticket_id,
+            "action": action,
+            "hour": hour,
+            "body": note,
+            "finding": finding.to_row() if finding else None,
+            "because": finding.because if finding else None,
+            "since": since,
+        },
     )
 
 
 def update_ticket(connection: sa.Connection, ticket_id: int, **values: Any) -> None:
     """Sets columns of a ticket."""
-    table = sa.table("ticket", *(sa.column(name, _TYPES.get(name)) for name in ("ticket_id", "updated_at", *values)),
+    table = sa.table("ticket", *(sa.column(name, None) for name in ("ticket_id", "updated_at", *values)),
                      schema="tickets")  # fmt: skip
     connection.execute(
         sa.update(table).where(table.c.ticket_id == ticket_id).values(**values, updated_at=sa.func.now())
@@ -421,19 +414,23 @@ def _rises(before: str, after: str) -> bool:
 
 
 def _order(run: _Run, standing: Standing) -> tuple[Any, ...]:
-    """Causes first, so that what follows from them can name their tickets."""
-    return run.causes_first[standing.detector], standing.open_since, standing.fingerprint
+    """The deeper layer first, so that what may follow from it can name its ticket."""
+    return LAYERS.index(run.detectors[standing.detector].about), standing.open_since, standing.fingerprint
 
 
-_TYPES: dict[str, Any] = {"touches": JSONB()}
+LAYERS = list(KINDS)
+_CHANGE = sa.text("""
+    insert into tickets.change (ticket_id, action, hour, body, finding, because, since)
+    values (:ticket_id, :action, :hour, :body, :finding, :because, :since)""").bindparams(
+    sa.bindparam("finding", type_=JSONB(none_as_null=True))
+)
 _TICKET = sa.text("""
     insert into tickets.ticket
       (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour,
-       previous_ticket_id, summary_ticket_id, touches, sink)
+       previous_ticket_id, summary_ticket_id, thing, owner, sink)
     values
       (:fingerprint, :detector, :resource, :identity, :severity, :title, 'open', :opened_hour, :last_alarm_hour,
-       :previous, :summary, :touches, :sink)
+       :previous, :summary, :thing, :owner, :sink)
     returning ticket_id""").bindparams(
     sa.bindparam("identity", type_=JSONB()),
-    sa.bindparam("touches", type_=JSONB()),
 )

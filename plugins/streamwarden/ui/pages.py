@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -18,15 +17,16 @@ from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, parse_hour
-from streamwarden.base.paths import SQL
 from streamwarden.base.warehouse import open_warehouse
-from streamwarden.detectors import Detector, load_detectors
+from streamwarden.detectors import Detector, Finding, load_detectors
+from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
-from streamwarden.words.readable import clean, readable, readable_evidence, span
+from streamwarden.store.queries import Row, ask
+from streamwarden.words.readable import SEVERITIES, clean, readable, span
 
-QUERIES, REPORT_QUERIES = SQL / "pages", SQL / "reports"
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
 MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES = 12, 200, 60, 50
+IDLE_EXCEPTION = timedelta(days=7)
 STALE_AFTER = timedelta(hours=3)  # the hour itself, its settling, its run; then something is wrong
 STATUS_WORDS = {
     "alarm": "in alarm",
@@ -45,8 +45,6 @@ CLOSE_WORDS = {
     "person": "closed by a person",
     "wont_fix": "won't be fixed",
 }
-SEVERITIES = ("critical", "warning", "info")
-Row = dict[str, Any]
 
 
 class UnknownError(StreamwardenError):
@@ -86,7 +84,7 @@ def now() -> Row:
             "not_judged": _ask(connection, "not_judged", most=MOST_LINES),
             "sources": _sources(connection, newest),
             "rules": _rules(connection, config, newest),
-            "fleet": _rows(connection, REPORT_QUERIES, "fleet", day),
+            "fleet": ask(connection, "reports/fleet", **day),
         }
 
 
@@ -111,7 +109,7 @@ def findings(severity: str | None, detector: str | None, words: str | None) -> R
 
 
 def finding(fingerprint: str, hour_text: str | None) -> Row:
-    """One finding as it stood in an hour: sentence, cure, plot, evidence, history, tickets, the SQL that judged it."""
+    """One finding as it stood in an hour: sentence, cure, plot, figures, history, tickets, the SQL that judged it."""
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         raise UnknownError("The address doesn't name a finding: it needs 64 hexadecimal digits.")
     asked_hour = _hour(hour_text)
@@ -127,14 +125,15 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
         newest = found["newest_hour"] or found["hour"]
         history = _history(connection, fingerprint, newest)
         detector = load_detectors().get(found["detector"])
-        figures, tables = _tables(found["evidence"])
+        said = Finding.from_row(found)
+        figures, tables = _tables(said.figures)
         values = {
             "place": "findings",
             "finding": found,
             "newest": newest,
             "is_newest": found["hour"] == newest,
-            "advice": clean(found["evidence"].get("advice") or ""),
-            "evidence": readable_evidence(figures),
+            "said": said,
+            "more_figures": {column: value for column, value in figures.items() if column not in said.convincing},
             "tables": tables,
             "day": _strip(newest, STRIP_HOURS, history),
             "history": _stretches(history, newest),
@@ -180,6 +179,7 @@ def detector(detector_id: str) -> Row:
         newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
         strips = [row for row in _rules(connection, config, newest) if row["id"] == detector_id]
         found = _ask(connection, "findings", severity=None, detector=detector_id, words=None, most=MOST_LINES)
+        known_exceptions = {row["rule"]: row for row in _ask(connection, "exceptions", detector=detector_id)}
     in_force = rule.params_in_force(config)
     return {
         "place": "detectors",
@@ -188,8 +188,23 @@ def detector(detector_id: str) -> Row:
         "newest": newest,
         "findings": found,
         "in_force": in_force,
+        "exceptions": _exceptions(rule, config, known_exceptions, newest),
         "psql": psql_script(rule, in_force, newest.replace(minute=0, second=0, microsecond=0)),
     }
+
+
+def _exceptions(rule: Detector, config: Config, known: Mapping[str, Row], newest: datetime) -> list[Row]:
+    """The config's exceptions of a rule: what each changes, and whether it still does anything."""
+    told = []
+    for exception in exceptions_of(rule, config):
+        row = known.get(exception.rule)
+        idle = row is not None and newest - (row["matched_hour"] or row["first_hour"]) >= IDLE_EXCEPTION
+        if not exception.holds_in(newest):
+            problem = f"It has run out: it held until {exception.until}. Its things are judged like all others."
+        else:
+            problem = f"It has matched nothing for {IDLE_EXCEPTION.days} days: is it still needed?" if idle else ""
+        told.append({"exception": exception, "things": row["things"] if row else None, "problem": problem})
+    return told
 
 
 def _hour(text: str | None) -> datetime | None:
@@ -209,16 +224,7 @@ def _warehouse() -> Iterator[tuple[sa.Connection, Config]]:
 
 
 def _ask(connection: sa.Connection, query: str, **values: Any) -> list[Row]:
-    return _rows(connection, QUERIES, query, values)
-
-
-def _rows(connection: sa.Connection, folder: Any, query: str, values: Row) -> list[Row]:
-    return [dict(row) for row in connection.execute(_statement(folder / f"{query}.sql"), values).mappings()]
-
-
-@cache
-def _statement(file: Any) -> sa.TextClause:
-    return sa.text(file.read_text())
+    return ask(connection, f"pages/{query}", **values)
 
 
 def _with_strips(connection: sa.Connection, found: list[Row], newest: datetime) -> list[Row]:
@@ -229,7 +235,12 @@ def _with_strips(connection: sa.Connection, found: list[Row], newest: datetime) 
     by_finding: dict[str, list[Row]] = {}
     for row in rows:
         by_finding.setdefault(row["fingerprint"], []).append(row)
-    return [row | {"strip": _strip(newest, STRIP_HOURS, by_finding.get(row["fingerprint"], []))} for row in found]
+    return [
+        row
+        | {"convincing": {c: row["figures"][c] for c in row["convinces"] if row["figures"].get(c) is not None}}
+        | {"strip": _strip(newest, STRIP_HOURS, by_finding.get(row["fingerprint"], []))}
+        for row in found
+    ]
 
 
 def _strip(newest: datetime, hours: int, rows: Iterable[Row]) -> Strip:
@@ -302,11 +313,11 @@ def _hour_of_source(row: Row) -> Row:
     return row | {"status": status, "text": f"{row['answered']} of {row['asked']} answered"}
 
 
-def _tables(evidence: Row) -> tuple[Row, list[Row]]:
-    """Evidence without its lists of things, and these as tables: caption, columns and readable cells."""
+def _tables(figures: Mapping[str, Any]) -> tuple[Row, list[Row]]:
+    """Figures without their lists of things, and these as tables: caption, columns and readable cells."""
     lists = {
         column: value
-        for column, value in evidence.items()
+        for column, value in figures.items()
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)
     }
     tables = []
@@ -315,7 +326,7 @@ def _tables(evidence: Row) -> tuple[Row, list[Row]]:
         rows = [[readable(column, entry.get(column))[1] for column in columns] for entry in entries]
         labels = [readable(column, None)[0] for column in columns]
         tables.append({"caption": readable(name, None)[0], "columns": labels, "rows": rows})
-    return {column: value for column, value in evidence.items() if column not in lists}, tables
+    return {column: value for column, value in figures.items() if column not in lists}, tables
 
 
 def _history(connection: sa.Connection, fingerprint: str, newest: datetime) -> list[Row]:

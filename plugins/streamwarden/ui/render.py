@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import jinja2
-
-from streamwarden.words.readable import clean, moment, span
+from streamwarden.words.readable import readable_figures, span
+from streamwarden.words.templates import folder_templates
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -38,24 +37,13 @@ def web_link(url: str | None) -> str | None:
     return url if url and urlsplit(url).scheme in ("http", "https") else None
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 rule`, `2 rules`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def paragraphs(text: str) -> list[str]:
     """Text of a header without its line breaks: a number or an empty line begins a new paragraph."""
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*\d+\. )", text.strip())]
 
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
-_TEMPLATES.filters |= {
-    "moment": moment, "clean": clean, "span": span, "hour_span": hour_span, "ago": ago, "web_link": web_link,
-    "counted": counted, "paragraphs": paragraphs, "iso": lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
-}  # fmt: skip
+_TEMPLATES = folder_templates(
+    Path(__file__).parent / "templates",
+    hour_span=hour_span, ago=ago, web_link=web_link, paragraphs=paragraphs,
+    figures=readable_figures, iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Makes evidence readable: a column `heap_max_bytes` with 4294967296 becomes `Heap max: 4.0 GiB`.
+"""Makes figures readable: a column `heap_max_bytes` with 4294967296 becomes `Heap max: 4.0 GiB`.
 
 Units come from the columns' names. Also `clean`: names come from clusters, where a topic may carry line breaks or
 terminal codes; they must not forge a line.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 NOT_KNOWN = "not known"
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # as json holds a timestamptz
-SPECIAL = ("advice", "touches", "nothing_to_judge")
-"""Evidence columns that are shown in places of their own."""
+SEVERITIES = ("critical", "warning", "info")
+"""The worst first."""
 
 
 def clean(text: object) -> str:
@@ -26,7 +27,7 @@ def clean(text: object) -> str:
 
 
 def readable(column: str, value: Any) -> tuple[str, str]:
-    """Label and text of one evidence column, the unit taken from the column's name.
+    """Label and text of one figure, the unit taken from the column's name.
 
     >>> readable("heap_max_bytes", 4294967296)
     ('Heap max', '4.0 GiB')
@@ -43,17 +44,31 @@ def readable(column: str, value: Any) -> tuple[str, str]:
     )
 
 
-def readable_evidence(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """Labels and texts of an evaluation's evidence, in its order; a list gets one line for each entry."""
+def readable_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Labels and texts of a finding's figures, in their order; a list gets one line for each entry."""
+    named = labels(figures)
     lines: list[tuple[str, str]] = []
-    for column, value in evidence.items():
-        if column in SPECIAL:
-            continue
+    for column, value in figures.items():
         if isinstance(value, list) and value:
-            lines += [(_label(column) if i == 0 else "", _entry(entry)) for i, entry in enumerate(value)]
+            lines += [(named[column] if i == 0 else "", _entry(entry)) for i, entry in enumerate(value)]
         else:
-            lines.append(readable(column, value))
+            lines.append((named[column], readable(column, value)[1]))
     return lines
+
+
+def labels(columns: Iterable[str]) -> dict[str, str]:
+    """A label for each column, no two the same: where the unit alone tells them apart, it is part of the label."""
+    plain = {column: readable(column, None)[0] for column in columns}
+    counts = Counter(plain.values())
+    return {
+        column: f"{label} ({unit})" if counts[label] > 1 and (unit := _unit(column)) else label
+        for column, label in plain.items()
+    }
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 rule`, `2 rules`."""
+    return f"{_number(number)} {one if number == 1 else many or one + 's'}"
 
 
 def moment(value: datetime) -> str:
@@ -109,7 +124,7 @@ _UNITS: dict[str, Callable[[float], str]] = {
     "days": lambda n: span(n * 86400),
     "ms": lambda n: f"{_number(n)} ms" if n < 1000 else span(n / 1000),
     "percent": lambda n: f"{_number(n)} %",
-    "ratio": lambda n: f"{n * 100:.3g} %",
+    "ratio": lambda n: f"{_number(n * 100)} %",
     "iops": _suffixed("IOPS"),
     "records": _suffixed("records"),
     "credits": _suffixed("credits"),
@@ -126,6 +141,11 @@ _WRITTEN = {
 
 def _words(column: str) -> str:
     return " ".join(_WRITTEN.get(word, word) for word in clean(column.replace("_", " ")).split())
+
+
+def _unit(column: str) -> str:
+    found = re.match(r"minutes|hours", column) or re.search(rf"(?:{'|'.join(_UNITS)})(?=_(?:{_FIGURE})$|$)", column)
+    return found[0].replace("_per_", "/").replace("_s", "/s").replace("_", " ") if found else ""
 
 
 def _label(column: str) -> str:
@@ -151,7 +171,7 @@ def _text(value: Any, written: Callable[[float], str]) -> str:
 
 
 def _entry(value: Any) -> str:
-    """An entry of nested evidence on one line: its name first, then what is known of it, with labels."""
+    """An entry of a nested figure on one line: its name first, then what is known of it, with labels."""
     if isinstance(value, list):
         return ", ".join(_entry(v) for v in value) or "none"
     if not isinstance(value, dict):

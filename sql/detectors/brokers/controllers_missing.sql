@@ -1,12 +1,30 @@
 /*
 title: Cluster has no controller, or more than one
-severity: critical
+about: cluster
 owner: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_sample]
-identity: [cluster]
 params:
   expected: {default: 1, unit: controllers, why: "a cluster has exactly one active controller"}
+convinces: [active_controllers, controllers, silent_endpoints]
+says:
+  several:
+    status: alarm
+    severity: critical
+    reason: "{{ active_controllers }} controllers say they are active: {{ active_brokers }}."
+    cure: "Find the one with the older epoch and restart it."
+    commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
+  none:
+    status: alarm
+    severity: critical
+    reason: "None of its {{ controllers }} controllers is active."
+    cure: "Start the controllers that are down: without a majority of the voters there is no election."
+    commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
+  one: {status: ok, reason: "The active controller is {{ active_brokers }}."}
+  silent:
+    status: skip
+    reason: "No active controller among those that answered, but {{ silent_endpoints }} of {{ endpoints }} endpoints are silent."
+  not_configured: {status: skip, reason: "No configured endpoint of the cluster runs a controller."}
 open_after_hours: 1
 clear_after_hours: 1
 runbook: |
@@ -18,7 +36,7 @@ blind_spots: |
   may be active. One that is active is enough to be sure of, silent ones or not. A change of controller between two
   samples counts as neither none nor two.
 */
-with told as (
+with reported as (
   select
     cluster,
     endpoint,
@@ -40,42 +58,23 @@ counted as (
     string_agg(coalesce(b.broker_id::text, b.endpoint), ', ' order by b.broker_id, b.endpoint)
       filter (where t.most > 0) as active_brokers
   from metrics.broker_hourly as b
-  left join told as t on b.cluster = t.cluster and b.endpoint = t.endpoint
+  left join reported as t on b.cluster = t.cluster and b.endpoint = t.endpoint
   where b.hour = cast(:hour as timestamptz)
   group by b.cluster
-),
-
-judged as (
-  select
-    *,
-    case
-      when active_throughout > :expected then 'alarm'
-      when active_at_any_time >= :expected then 'ok'
-      when silent > 0 or controllers = 0 then 'skip'
-      else 'alarm'
-    end as status
-  from counted
 )
 
 select
-  cluster as resource,
-  status,
   case
-    when status = 'ok' then format('The active controller is %s.', active_brokers)
-    when active_throughout > :expected
-      then format('%s controllers say they are active: %s.', active_throughout, active_brokers)
-    when status = 'alarm' then format('None of its %s controllers is active.', controllers)
-    when silent > 0
-      then format(
-        'No active controller among those that answered, but %s of %s endpoints are silent.', silent, endpoints
-      )
-    else 'No configured endpoint of the cluster runs a controller.'
-  end as reason,
+    when active_throughout > :expected then 'several'
+    when active_at_any_time >= :expected then 'one'
+    when silent > 0 then 'silent'
+    when controllers = 0 then 'not_configured'
+    else 'none'
+  end as because,
   cluster,
   active_throughout as active_controllers,
   active_brokers,
   controllers,
   endpoints,
-  silent as silent_endpoints,
-  to_jsonb(array[format('cluster:%s', cluster)]) as touches
-from judged
+  silent as silent_endpoints
+from counted

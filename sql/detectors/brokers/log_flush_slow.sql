@@ -1,17 +1,27 @@
 /*
 title: Log flushes are slow
-severity: warning
+about: broker
 owner: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
-identity: [cluster, endpoint]
 params:
   slow_ms: {default: 100, unit: ms, why: "what raw customer data bears; 10 to 20 ms is where it begins to hurt"}
   patterns: {default: "{}", unit: JSON, why: "other limits by topic, as a regex and its ms, such as a larger one for mail"}
   min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
+convinces: [log_flush_p95_ms, limit_ms, strictest_topic, log_flush_mean_ms, flushes]
+says:
+  slow:
+    status: alarm
+    severity: warning
+    reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit{% if strictest_topic %} for topic {{ strictest_topic }}{% endif %}."
+    cure: "Look at the volume of this broker first: its bucket, its queue. Move leaders away while it is slow."
+    commands: ["kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"]
+  quick: {status: ok, reason: "95 % of the log flushes take at most {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit."}
+  silent: {status: skip, reason: "The broker did not answer over JMX."}
+  few: {status: skip, reason: "Only {{ flushes }} flushes: too few to judge."}
+  untold: {status: skip, reason: "The broker did not tell its flush times."}
 open_after_hours: 1
 clear_after_hours: 2
-follows_from: [ebs_volume_starving, consumer_rogue]
 runbook: |
   1. Look at the broker's volume: burst balance, queue, throttled minutes.
   2. Then at what else writes and reads there: a reassignment, a rogue consumer that reads cold data, compaction.
@@ -71,38 +81,21 @@ judged as (
 )
 
 select
-  format('%s broker %s', cluster, coalesce(broker_id::text, endpoint)) as resource,
   case
-    when samples is null or log_flush_p95_ms is null or flushes is null or flushes < :min_flushes then 'skip'
-    when log_flush_p95_ms > limit_ms then 'alarm'
-    else 'ok'
-  end as status,
-  case
-    when samples is null then 'The broker did not answer over JMX.'
-    when flushes < :min_flushes then format('Only %s flushes: too few to judge.', round(flushes::numeric))
-    when log_flush_p95_ms is null or flushes is null then 'The broker did not tell its flush times.'
-    when log_flush_p95_ms > limit_ms
-      then format(
-        '5 %% of the log flushes take longer than %s ms; %s ms is the limit%s.',
-        round(log_flush_p95_ms::numeric, 1), limit_ms,
-        case when strictest_topic is not null then format(' for topic %s', strictest_topic) end
-      )
-    else format(
-      '95 %% of the log flushes take at most %s ms; %s ms is the limit.', round(log_flush_p95_ms::numeric, 1), limit_ms
-    )
-  end as reason,
+    when samples is null then 'silent'
+    when flushes < :min_flushes then 'few'
+    when log_flush_p95_ms is null or flushes is null then 'untold'
+    when log_flush_p95_ms > limit_ms then 'slow'
+    else 'quick'
+  end as because,
   cluster,
+  coalesce(broker_id::text, endpoint) as broker_id,
   endpoint,
-  broker_id,
   instance_id,
   log_flush_p95_ms,
-  log_flush_mean_ms,
-  log_flush_p999_ms,
   limit_ms,
   strictest_topic,
-  flushes,
-  to_jsonb(array_remove(array[
-    case when instance_id is not null then format('instance:%s', instance_id) end,
-    case when broker_id is not null then format('broker:%s/%s', cluster, broker_id) end
-  ], null)) as touches
+  log_flush_mean_ms,
+  log_flush_p999_ms,
+  flushes
 from judged

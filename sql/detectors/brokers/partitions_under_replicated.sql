@@ -1,15 +1,31 @@
 /*
 title: Partitions lack replicas
-severity: warning
+about: broker
 owner: platform
 maturity: stable
 reads: [metrics.broker_hourly]
-identity: [cluster, endpoint]
 params:
   allowed: {default: 0, unit: partitions, why: "every under-replicated partition is one failure nearer to data loss"}
+convinces: [under_replicated_partitions, under_min_isr_partitions, leaders]
+says:
+  missing:
+    status: alarm
+    severity: warning
+    reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas."
+    cure: "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
+    commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"]
+  read_only:
+    status: alarm
+    severity: critical
+    reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
+    cure: "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
+    commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"]
+  tolerated: {status: ok, reason: "{{ under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
+  whole: {status: ok, reason: "No partition that it leads lacks replicas."}
+  silent: {status: skip, reason: "The broker did not answer over JMX."}
+  untold: {status: skip, reason: "The broker did not tell its under-replicated partitions."}
 open_after_hours: 1
 clear_after_hours: 2
-follows_from: [ebs_volume_starving, log_flush_slow, consumer_rogue, controllers_missing]
 runbook: |
   1. Is a broker down? Its own endpoint then doesn't answer; start it.
   2. Otherwise look for a follower that can't keep up: its volume's queue and burst balance, its network, its CPU.
@@ -20,41 +36,22 @@ blind_spots: |
   lead the partitions, do.
 */
 select
-  format('%s broker %s', cluster, coalesce(broker_id::text, endpoint)) as resource,
   case
-    when samples is null or under_replicated_partitions is null then 'skip'
-    when under_replicated_partitions > :allowed then 'alarm'
-    else 'ok'
-  end as status,
-  case when under_min_isr_partitions > 0 then 'critical' end as severity,
-  case
-    when samples is null then 'The broker did not answer over JMX.'
-    when under_replicated_partitions is null then 'The broker did not tell its under-replicated partitions.'
-    when under_replicated_partitions > :allowed
-      then format(
-        '%s of the %s partitions that it leads lack replicas%s.',
-        under_replicated_partitions, coalesce(leaders::text, '?'),
-        case
-          when under_min_isr_partitions > 0
-            then format('; %s are below min.insync.replicas and take no writes with acks=all', under_min_isr_partitions)
-        end
-      )
-    when under_replicated_partitions > 0
-      then format('%s partitions lack replicas, %s may.', under_replicated_partitions, cast(:allowed as integer))
-    else 'No partition that it leads lacks replicas.'
-  end as reason,
+    when samples is null then 'silent'
+    when under_replicated_partitions is null then 'untold'
+    when under_replicated_partitions > :allowed and under_min_isr_partitions > 0 then 'read_only'
+    when under_replicated_partitions > :allowed then 'missing'
+    when under_replicated_partitions > 0 then 'tolerated'
+    else 'whole'
+  end as because,
   cluster,
+  coalesce(broker_id::text, endpoint) as broker_id,
   endpoint,
-  broker_id,
   instance_id,
   under_replicated_partitions,
   under_replicated_partitions_max,
   under_min_isr_partitions,
   leaders,
-  samples,
-  to_jsonb(array_remove(array[
-    format('cluster:%s', cluster),
-    case when instance_id is not null then format('instance:%s', instance_id) end
-  ], null)) as touches
+  samples
 from metrics.broker_hourly
 where hour = cast(:hour as timestamptz)

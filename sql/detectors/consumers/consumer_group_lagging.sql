@@ -1,16 +1,50 @@
 /*
 title: Consumer group lags and doesn't catch up
-severity: warning
+about: group
 owner: platform
 maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly]
-identity: [cluster, group_id]
 params:
   late_seconds: {default: 600, unit: seconds, why: "readers of a stream notice ten minutes"}
   recover_seconds: {default: 3600, unit: seconds, why: "a lag that is gone within the next hour needs nobody"}
+convinces: [lag_seconds, worst_lag_records, late_partitions, partitions, members]
+says:
+  nobody:
+    status: alarm
+    severity: warning
+    reason: "Nobody runs in the group, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
+    cure: "Start the application of the group; if it is retired, delete the group."
+    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}"]
+  one_stands:
+    status: alarm
+    severity: warning
+    reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }} while {{ moving_partitions }} other partitions move; it is {{ lag_seconds }} behind, {{ worst_lag_records }}."
+    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    commands: &the_record
+      - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1"
+  stands:
+    status: alarm
+    severity: warning
+    reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }}, {{ lag_seconds }} behind, {{ worst_lag_records }}; {{ still_partitions }} of {{ partitions }} partitions are so."
+    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    commands: *the_record
+  falls_behind:
+    status: alarm
+    severity: warning
+    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and the lag doesn't fall."
+    cure: &faster "The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed the processing up, or add members (now {{ members }}) up to the number of partitions."
+  catches_up_slowly:
+    status: alarm
+    severity: warning
+    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }} more to catch up."
+    cure: *faster
+  keeps_up: {status: ok, reason: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
+  no_lag: {status: ok, reason: "No lag on {{ partitions | counted('partition') }}."}
+  no_commits: {status: ok, reason: "The group has no committed offsets."}
+  lag_unknown: {status: skip, reason: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
+  commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
 open_after_hours: 1
 clear_after_hours: 2
-follows_from: [ebs_volume_starving, app_memory_heavy, state_store_schema_drift, partitions_under_replicated, consumer_rogue]
 runbook: |
   1. Nobody runs in the group: start it, or delete the group if it is retired.
   2. One partition stands still while others move: look for a record that takes longer than max.poll.interval.ms (5 min)
@@ -69,6 +103,7 @@ verdict as (
     g.cluster,
     g.group_id,
     g.state,
+    g.partitions as known_partitions,
     g.members,
     g.rebalances,
     s.places,
@@ -87,15 +122,9 @@ verdict as (
     w.moved_at,
     w.recover_seconds,
     w.consumed_per_second,
-    w.lag_slope_per_second,
+    w.consumed_per_second + w.lag_slope_per_second as arriving_per_second,
     w.client_id,
-    w.host,
-    format('%s-%s', w.topic, w.partition) as worst_place,
-    case
-      when s.bad_places > 0 then 'alarm'
-      when s.unknown_places > 0 or (s.places is null and (g.state is null or g.partitions is null)) then 'skip'
-      else 'ok'
-    end as status
+    w.host
   from metrics.consumer_group_hourly as g
   left join summary as s using (cluster, group_id)
   left join worst as w using (cluster, group_id)
@@ -103,85 +132,41 @@ verdict as (
 )
 
 select
-  format('%s/%s', cluster, group_id) as resource,
-  status,
   case
-    when status = 'skip' and places is null then 'The group''s committed offsets aren''t known.'
-    when status = 'skip' then format('The lag of %s of %s partitions isn''t known.', unknown_places, places)
-    when coalesce(places, 0) = 0 then 'The group has no committed offsets.'
-    when status = 'ok' and coalesce(lag_records, 0) = 0 then format('No lag on %s partitions.', places)
-    when status = 'ok'
-      then format('Keeps up, at most %s s behind (%s).', lag_seconds, worst_place)
-    when still_places > 0 and members = 0
-      then format(
-        'Nobody runs in the group, and %s is %s min behind with %s records to read.',
-        worst_place, lag_seconds / 60, worst_lag_records
-      )
-    when still_places > 0 and moving_places > 0
-      then format(
-        '%s stands still at offset %s while %s other partitions move; it is %s min behind, %s records.',
-        worst_place, committed_offset, moving_places, lag_seconds / 60, worst_lag_records
-      )
-    when still_places > 0
-      then format(
-        '%s stands still at offset %s, %s min behind, %s records; %s of %s partitions are so.',
-        worst_place, committed_offset, lag_seconds / 60, worst_lag_records, still_places, places
-      )
-    else format(
-      '%s is %s min behind, %s records, and %s.',
-      worst_place, lag_seconds / 60, worst_lag_records,
-      case
-        when recover_seconds is null then 'the lag doesn''t fall'
-        else format('needs %s h more to catch up', round((recover_seconds / 3600)::numeric, 1))
-      end
-    )
-  end as reason,
+    when bad_places > 0 and still_places > 0 and members = 0 then 'nobody'
+    when bad_places > 0 and still_places > 0 and moving_places > 0 then 'one_stands'
+    when bad_places > 0 and still_places > 0 then 'stands'
+    when bad_places > 0 and recover_seconds is null then 'falls_behind'
+    when bad_places > 0 then 'catches_up_slowly'
+    when unknown_places > 0 then 'lag_unknown'
+    when places is null and (state is null or known_partitions is null) then 'commits_unknown'
+    when places is null then 'no_commits'
+    when coalesce(lag_records, 0) = 0 then 'no_lag'
+    else 'keeps_up'
+  end as because,
   cluster,
   group_id,
-  case
-    when status <> 'alarm' then null
-    when still_places > 0 and members = 0
-      then format(
-        'Start the application of group %s; if it is retired, delete the group with kafka-consumer-groups --delete.',
-        group_id
-      )
-    when still_places > 0
-      then format(
-        'Look at the log of %s for the record at %s offset %s. If it takes longer than max.poll.interval.ms, lower'
-        || ' max.poll.records or skip it.',
-        coalesce(format('client %s on %s', client_id, host), 'the member that owns the partition'),
-        worst_place, committed_offset
-      )
-    else format(
-      'The worst partition gets about %s records/s and is read at %s: speed the processing up, or add members (now %s)'
-      || ' up to the number of partitions.',
-      coalesce(round((consumed_per_second + lag_slope_per_second)::numeric, 1)::text, 'an unknown number of'),
-      coalesce(round(consumed_per_second::numeric, 1)::text, 'an unknown rate'),
-      coalesce(members::text, 'unknown')
-    )
-  end as advice,
-  jsonb_build_array(format('group:%s/%s', cluster, group_id), format('app:%s', group_id))
-  || case
-    when topic is null then '[]'::jsonb else jsonb_build_array(format('topic:%s/%s', cluster, topic))
-  end as touches,
-  state,
+  lag_seconds,
+  worst_lag_records,
+  lag_records as total_lag_records,
+  coalesce(bad_places, 0) as late_partitions,
+  coalesce(still_places, 0) as still_partitions,
+  coalesce(moving_places, 0) as moving_partitions,
+  coalesce(unknown_places, 0) as unknown_partitions,
+  coalesce(places, 0) as partitions,
   members,
+  state,
   rebalances,
-  places as partitions,
-  bad_places as late_partitions,
-  moving_places as moving_partitions,
   topic as worst_topic,
   partition as worst_partition,
+  topic || '-' || partition as worst_place,
   partition_status as worst_partition_status,
   committed_offset,
   committed_at,
   moved_at,
-  lag_records as total_lag_records,
-  worst_lag_records,
-  lag_seconds,
   recover_seconds as catches_up_in_seconds,
+  arriving_per_second as arriving_records_per_second,
   consumed_per_second as consumed_records_per_second,
   client_id,
   host
 from verdict
-order by cluster, group_id

@@ -1,6 +1,6 @@
 /*
 title: A consumer that nobody knows reads cold data
-severity: critical
+about: cluster
 owner: platform
 maturity: stable
 reads:
@@ -17,7 +17,6 @@ reads:
   - inventory.instance_hourly
   - inventory.topic_hourly
   - inventory.consumer_member_hourly
-identity: [cluster]
 params:
   spike_mads: {default: 6, unit: MAD, why: "six deviations above the median of the same hour of the week isn't noise"}
   floor_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of a cluster's disks; less slows nobody"}
@@ -27,6 +26,78 @@ params:
   usual_days: {default: 7, unit: days, why: "what a topic is usually sent shows over a week, as readers that never commit"}
   usual_hours: {default: 24, unit: hours, why: "with less than a day known nothing is called usual"}
   settled_hours: {default: 6, unit: hours, why: "so long after a rebalance or a start stores may still be restored"}
+convinces:
+  [read_bytes_per_second, baseline_bytes_per_second, minutes_above_baseline, unaccounted_bytes_per_second,
+   unaccounted_of_excess_percent]
+says:
+  rogue:
+    status: alarm
+    severity: critical
+    reason: >
+      Consumers that commit nothing are sent {{ unaccounted_bytes_per_second }}, most of topic
+      {{ unaccounted_topics[:3] | map(attribute="topic") | join(", ") }}. The brokers' disks read
+      {{ read_bytes_per_second }} against a usual {{ baseline_bytes_per_second }}{% if baseline_known_hours
+      and baseline_known_hours < usual_hours %} (known of only {{ baseline_known_hours }}){% endif %}, for
+      {{ minutes_above_baseline }} since {{ since }}, and no known reader explains it.
+    cure: >
+      Ask the owner of topic {{ unaccounted_topics[0].topic }} who replays it{% if
+      unaccounted_topics[0].members_without_commits %} (members without commits:{% for member in
+      unaccounted_topics[0].members_without_commits %} {{ member.client_id }} on {{ member.host }}, group
+      {{ member.group_id }}{{ ";" if not loop.last }}{% endfor %}){% endif %}. {% if top_client %}Until then bound client
+      {{ top_client }}, which is in no group that commits{% else %}With a default quota the brokers count by client, so
+      that it can be found and bound{% endif %}; a quota holds for each broker by itself. Give replays a cluster of their
+      own.
+    commands:
+      - >
+        {% if top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
+        consumer_byte_rate={{ floor_bytes_per_second.value // brokers.value }} --entity-type clients --entity-name
+        {{ top_client }}{% endif %}
+      - >
+        {% if not top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
+        consumer_byte_rate=1000000000 --entity-type clients --entity-default{% endif %}
+      - >
+        kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --all-groups --members --verbose |
+        grep -F -- {{ unaccounted_topics[0].topic }}
+  quiet: {status: ok, reason: "Disk reads are as usual, at most {{ highest_read_bytes_per_second }}."}
+  explained:
+    status: ok
+    reason: >
+      Disk reads rose to {{ read_bytes_per_second }}, and known readers explain {{ explained_percent }} of it: groups that
+      lag or jumped back {{ cold_group_bytes_per_second }}, restores {{ restored_bytes_per_second }}, replicas that catch up
+      {{ catching_up_bytes_per_second }}.
+  broker_itself:
+    status: ok
+    reason: >
+      Disk reads rose to {{ read_bytes_per_second }}, but known readers account for nearly all that consumers were sent; look
+      at the broker itself (compaction, a backup).
+  no_volumes:
+    status: skip
+    reason: "No volume of the brokers is known: which instances they run on, or their volumes, is missing."
+  reads_missing:
+    status: skip
+    reason: >
+      Disk reads or their baseline are missing for {{ volumes_unknown }} of {{ volumes_known }} volumes;
+      {{ brokers_unplaced }} of {{ brokers }} brokers aren't tied to an instance.
+  sent_unknown:
+    status: skip
+    reason: >
+      Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
+      the bytes that topics send aren't known.
+  offsets_unknown:
+    status: skip
+    reason: >
+      Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
+      the offsets of the groups aren't known.
+  over:
+    status: skip
+    reason: >
+      Disk reads were {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
+      the bytes that topics send were counted only when it was over.
+  brokers_silent:
+    status: skip
+    reason: >
+      Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
+      {{ brokers_silent }} of {{ brokers }} brokers don't say what they send.
 rule: |
   Consumers at the end of a log are served from the page cache; a disk is read when somebody wants what isn't there any
   more. First: do the brokers' volumes, one or all of a cluster together, read more than usual in the same hour of the
@@ -65,426 +136,150 @@ blind_spots: |
   if the disks were read for no longer than it takes to commit twice; else it may have read twice what it committed.
   Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
 */
-with broker as (
+with disk as (
   select
     cluster,
-    broker_id,
-    endpoint,
-    instance_id,
-    samples,
-    replication_bytes_out_per_second,
-    under_replicated_partitions_max
-  from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz)
-),
-
-broker_volume as (
-  select
-    b.cluster,
-    b.broker_id,
-    v.account,
-    v.region,
-    v.volume_id,
-    v.instance_id,
-    m.read_baseline_bytes_per_second as baseline,
-    m.read_baseline_hours,
-    m.read_baseline_kind,
-    :spike_mads * greatest(m.read_baseline_mad_bytes_per_second, 0.1 * m.read_baseline_bytes_per_second) as margin
-  from broker as b
-  inner join inventory.volume_hourly as v on b.instance_id = v.instance_id and v.hour = cast(:hour as timestamptz)
-  left join metrics.volume_hourly as m
-    on v.hour = m.hour and v.account = m.account and v.region = m.region and v.volume_id = m.volume_id
-),
-
-volume_minute as (
-  select
-    v.*,
-    s.at,
-    s.period_seconds,
-    s.read_bytes / s.period_seconds as rate
-  from broker_volume as v
-  inner join metrics.volume_sample as s
-    on v.account = s.account and v.region = s.region and v.volume_id = s.volume_id
-  where s.at >= cast(:hour as timestamptz) and s.at < cast(:hour as timestamptz) + interval '1 hour'
-  and s.read_bytes is not null
-),
-
--- Minutes in which one volume, or all of the cluster together, read far more than usual.
-loud_minute as (
-  select
-    cluster,
-    at,
-    max(period_seconds) as period_seconds
-  from volume_minute
-  group by cluster, at
-  having
-    bool_or(rate - baseline > greatest(margin, :floor_bytes_per_second))
-    or sum(rate - baseline) > greatest(sqrt(sum(margin * margin)), :floor_bytes_per_second)
-),
-
-loud_cluster as (
-  select
-    cluster,
-    sum(period_seconds) / 60.0 as minutes_above,
-    min(at) as since,
-    max(at + make_interval(secs => period_seconds)) as until
-  from loud_minute
-  group by cluster
-  having sum(period_seconds) / 60.0 >= :sustained_minutes
-),
-
-volume_reads as (
-  select
-    v.cluster,
-    v.broker_id,
-    v.volume_id,
-    v.instance_id,
-    v.baseline,
-    v.read_baseline_hours,
-    v.read_baseline_kind,
-    count(m.at) as minutes_known,
-    coalesce(sum(m.period_seconds) filter (where l.at is not null), 0) / 60.0 as minutes_above,
-    min(m.at) filter (where l.at is not null) as since,
-    max(m.rate) as highest_rate,
-    avg(m.rate) filter (where l.at is not null) as rate_above
-  from broker_volume as v
-  left join volume_minute as m on v.cluster = m.cluster and v.volume_id = m.volume_id
-  left join loud_minute as l on m.cluster = l.cluster and m.at = l.at and m.rate - m.baseline > m.margin
-  group by
-    v.cluster, v.broker_id, v.volume_id, v.instance_id, v.baseline, v.read_baseline_hours, v.read_baseline_kind
-),
-
-spike as (
-  select r.*
-  from volume_reads as r
-  inner join loud_cluster using (cluster)
-  where r.minutes_above > 0
-),
-
-known_cluster as (
-  select cluster from broker
-  union
-  select cluster from inventory.topic_hourly where hour = cast(:hour as timestamptz)
-),
-
-cluster_reads as (
-  select
-    k.cluster,
-    count(distinct b.endpoint) as brokers,
-    count(distinct b.endpoint) filter (where b.instance_id is null) as brokers_unplaced,
-    count(distinct b.endpoint) filter (where b.samples is null) as brokers_silent,
-    sum(b.replication_bytes_out_per_second) as replicated_per_second,
-    max(b.under_replicated_partitions_max) as under_replicated_partitions,
-    (select count(*) from volume_reads as r where r.cluster = k.cluster) as volumes,
-    (select count(*) from volume_reads as r where r.cluster = k.cluster and (r.minutes_known = 0 or r.baseline is null))
-      as volumes_unknown,
-    (select count(*) from spike as s where s.cluster = k.cluster) as volumes_above,
-    (select max(r.highest_rate) from volume_reads as r where r.cluster = k.cluster) as highest_rate,
-    (select sum(s.rate_above) from spike as s where s.cluster = k.cluster) as read_per_second,
-    (select sum(s.baseline) from spike as s where s.cluster = k.cluster) as baseline_per_second,
-    (
-      select min(s.read_baseline_hours) from spike as s
-      where s.cluster = k.cluster and s.read_baseline_kind = 'all_hours'
-    ) as baseline_hours,
-    (select l.since from loud_cluster as l where l.cluster = k.cluster) as since,
-    (select l.until from loud_cluster as l where l.cluster = k.cluster) as until,
-    (select l.minutes_above from loud_cluster as l where l.cluster = k.cluster) as minutes_above,
-    (
-      select :page_cache_share * sum(i.memory_bytes)
-      from inventory.instance_hourly as i
-      where i.hour = cast(:hour as timestamptz)
-      and i.instance_id in (select o.instance_id from broker as o where o.cluster = k.cluster)
-    ) as page_cache_bytes
-  from known_cluster as k
-  left join broker as b using (cluster)
-  group by k.cluster
-),
-
--- The time that JMX counted: all bytes below are those of this time.
-counted as (
-  select
-    cluster,
-    min(counted_from) as counted_from,
-    max(counted_to) as counted_to,
-    max(covered_seconds) as seconds
-  from metrics.topic_hourly
-  where hour = cast(:hour as timestamptz) and bytes_out is not null and covered_seconds > 0
+    count(*) as volumes_known,
+    count(*) filter (where minutes_known = 0 or baseline_bytes_per_second is null) as volumes_unknown,
+    count(*) filter (where minutes_above > 0) as volumes_above,
+    max(highest_bytes_per_second) as highest,
+    max(loud_from) as since,
+    max(loud_until) as until,
+    max(loud_minutes) as minutes,
+    sum(above_bytes_per_second) filter (where minutes_above > 0) as read,
+    sum(baseline_bytes_per_second) filter (where minutes_above > 0) as baseline,
+    sum(counted_bytes_per_second) filter (where minutes_above > 0) as counted_read,
+    sum(counted_excess_bytes_per_second) filter (where minutes_above > 0) as counted_excess,
+    min(baseline_hours) filter (where minutes_above > 0 and baseline_kind = 'all_hours') as baseline_hours,
+    json_agg(
+      json_build_object(
+        'volume_id', volume_id, 'broker_id', broker_id, 'minutes_above', minutes_above,
+        'read_bytes_per_second', above_bytes_per_second, 'highest_bytes_per_second', highest_bytes_per_second,
+        'baseline_bytes_per_second', baseline_bytes_per_second
+      )
+      order by above_bytes_per_second desc, volume_id asc
+    ) filter (where minutes_above > 0) as volumes
+  from public.broker_disk_reads(:hour, :spike_mads, :floor_bytes_per_second, :sustained_minutes)
   group by cluster
 ),
 
-overlap as (
+-- All bytes below are those of the time that JMX counted.
+spike as materialized (
   select
-    m.cluster,
-    m.volume_id,
-    m.rate,
-    case when m.rate - m.baseline > m.margin then m.rate - m.baseline else 0 end as excess_rate,
-    extract(
-      epoch from least(m.at + make_interval(secs => m.period_seconds), c.counted_to) - greatest(m.at, c.counted_from)
-    ) as seconds
-  from volume_minute as m
-  inner join spike as s on m.cluster = s.cluster and m.volume_id = s.volume_id
-  inner join counted as c
-    on m.cluster = c.cluster
-    and m.at < c.counted_to
-    and m.at + make_interval(secs => m.period_seconds) > c.counted_from
+    d.*,
+    t.counted_from,
+    t.seconds,
+    d.counted_excess * t.seconds as excess_bytes,
+    d.counted_read * t.seconds as read_bytes,
+    d.baseline * t.seconds as usual_bytes
+  from disk as d
+  left join public.topic_counted as t on d.cluster = t.cluster and t.hour = :hour
+  where d.volumes_above > 0
 ),
 
--- What the disks read above their baseline in that time. CloudWatch's minutes come late: where none of them lies in it,
--- the rate of the spike stands for it.
-excess as (
+group_topic as materialized (
   select
     s.cluster,
-    sum(coalesce(o.excess_rate, s.rate_above - s.baseline)) * max(c.seconds) as bytes,
-    sum(coalesce(o.rate, s.rate_above)) * max(c.seconds) as read_bytes,
-    sum(s.baseline) * max(c.seconds) as usual_bytes,
-    max(c.seconds) as seconds,
-    min(c.counted_from) as counted_from
-  from spike as s
-  inner join counted as c using (cluster)
-  left join (
-    select
-      cluster,
-      volume_id,
-      sum(rate * seconds) / nullif(sum(seconds), 0) as rate,
-      sum(excess_rate * seconds) / nullif(sum(seconds), 0) as excess_rate
-    from overlap
-    group by cluster, volume_id
-  ) as o using (cluster, volume_id)
-  group by s.cluster
-),
-
--- What readers that never commit are sent all the time, for each byte that comes in: the least quarter of the hours.
-usual_reading as (
-  select
-    cluster,
-    topic,
-    percentile_cont(0.25) within group (order by bytes_out / bytes_in) as sent_per_byte
-  from metrics.topic_hourly
-  where hour >= cast(:hour as timestamptz) - make_interval(days => :usual_days) and hour < cast(:hour as timestamptz)
-  and cluster in (select loud_cluster.cluster from loud_cluster)
-  and bytes_in > 0 and bytes_out is not null
-  group by cluster, topic
-  having count(*) >= :usual_hours
-),
-
--- Applications whose stores aren't being restored: no rebalance and no start for hours.
-settled_application as (
-  select
-    g.cluster,
-    g.group_id as application_id
-  from metrics.consumer_group_hourly as g
-  where g.hour > cast(:hour as timestamptz) - make_interval(hours => :settled_hours)
-  and g.hour <= cast(:hour as timestamptz)
-  and not exists (
-    select 1 from metrics.jvm_app_hourly as a
-    where a.hour = cast(:hour as timestamptz) and a.cluster = g.cluster and a.application_id = g.group_id
-    and a.process_started_at > cast(:hour as timestamptz) - make_interval(hours => :settled_hours)
-  )
-  group by g.cluster, g.group_id
-  having count(g.rebalances) = :settled_hours and sum(g.rebalances) = 0
-),
-
-topic as (
-  select
-    t.*,
-    t.kind = 'changelog' and (s.application_id is null or u.sent_per_byte is null) as may_be_restored,
-    coalesce(u.sent_per_byte * t.bytes_in, 0) as usual_bytes
-  from topic_bytes as t
-  left join usual_reading as u using (cluster, topic)
-  left join settled_application as s using (cluster, application_id)
-  where t.hour = cast(:hour as timestamptz)
-),
-
--- For how long what is written stays in the page cache.
-page_cache as (
-  select
-    t.cluster,
-    max(r.page_cache_bytes) as bytes,
-    max(r.page_cache_bytes)
-    / nullif(sum(t.bytes_in * t.replication_factor / nullif(t.covered_seconds, 0)), 0) as seconds
-  from topic as t
-  inner join cluster_reads as r using (cluster)
-  group by t.cluster
-),
-
-group_topic as (
-  select
     r.*,
-    r.fresh_bytes + r.backlog_bytes as consumed_bytes,
-    t.bytes_in / nullif(t.covered_seconds, 0) as bytes_in_per_second
-  from topic_readers as r
-  inner join topic as t using (hour, cluster, topic)
-  where r.hour = cast(:hour as timestamptz)
-),
-
--- What a group reads that isn't in the page cache: all of it when it lags that far, else the older part of the backlog.
-cold_topic as (
-  select
-    g.*,
-    accounted_bytes,
     -- It has said nothing since it reads from disk, or jumped back and has hardly had the time to commit.
-    is_cold and (
-      g.is_silent or (g.rewinds > 0 and 60 * l.minutes_above <= 2 * g.seconds_between_commits)
-    ) as is_untold,
-    case
-      when is_cold then g.consumed_bytes
-      else greatest(g.backlog_bytes - coalesce(g.bytes_in_per_second * c.seconds, 0), 0)
-    end as cold_bytes
-  from group_topic as g
-  inner join page_cache as c using (cluster)
-  left join loud_cluster as l using (cluster)
-  cross join lateral (
-    select coalesce(g.lag_seconds > c.seconds or g.lag_bytes > c.bytes, false) as is_cold
-  ) as lag
-  -- What it read before its first commit, or between a jump back and the next one, isn't seen: about one step more of
-  -- those between commits, and after a jump as much again.
-  cross join lateral (
-    select
-      g.consumed_bytes * case
-        when not is_cold or g.commits_per_partition is null then 1
-        when g.rewinds > 0 then 2
-        else 1 + 1 / greatest(g.commits_per_partition - 1, 1)
-      end as accounted_bytes
-  ) as accounted
+    r.is_cold and (r.is_silent or (r.rewinds > 0 and 60 * s.minutes <= 2 * r.seconds_between_commits)) as is_untold
+  from spike as s
+  cross join lateral public.group_reads(s.cluster, :hour, :page_cache_share) as r
 ),
 
 cold_group as (
   select
     cluster,
-    group_id,
-    sum(cold_bytes) as cold_bytes,
-    sum(lag_bytes) as lag_bytes,
-    sum(rewinds) as rewinds
-  from cold_topic
-  group by cluster, group_id
+    sum(cold_bytes) as cold_group_bytes,
+    max(lag_seconds) as lag_seconds,
+    bool_or(is_unknown) as is_unknown,
+    json_agg(
+      json_build_object(
+        'group_id', group_id, 'topic', topic, 'cold_bytes', cold_bytes, 'lag_bytes', lag_bytes, 'rewinds', rewinds
+      )
+      order by cold_bytes desc, group_id asc, topic asc
+    ) filter (where cold_bytes > 0) as groups
+  from group_topic
+  group by cluster
 ),
 
-unaccounted_topic as (
+-- What a topic sent to nobody known; where it may be a restore, or a group reads whose commits don't tell, it is known.
+topic as materialized (
+  select
+    s.cluster,
+    t.topic,
+    t.sent_bytes,
+    t.accounted_bytes,
+    t.group_ids,
+    t.covered_seconds,
+    case when k.is_known then t.unaccounted_bytes else 0 end as restored_bytes,
+    case when k.is_known then 0 else t.unaccounted_bytes end as unaccounted_bytes
+  from spike as s
+  cross join lateral public.topic_unaccounted(
+    s.cluster, :hour, :page_cache_share, :usual_days, :usual_hours, :settled_hours
+  ) as t
+  left join (
+    select cluster, topic, bool_or(is_untold) as is_untold from group_topic group by cluster, topic
+  ) as g on s.cluster = g.cluster and t.topic = g.topic
+  cross join lateral (select coalesce(t.may_be_restored or g.is_untold, false) as is_known) as k
+),
+
+unaccounted as (
   select
     t.cluster,
-    t.topic,
-    t.bytes_out,
-    t.covered_seconds,
-    coalesce(g.accounted_bytes, 0) as accounted_bytes,
-    t.usual_bytes,
-    -- What is usual beyond what groups read of new records goes to readers that never commit, whatever else groups read.
-    greatest(
-      t.bytes_out - coalesce(g.accounted_bytes, 0) - greatest(t.usual_bytes - coalesce(g.fresh_bytes, 0), 0), 0
-    ) as unaccounted_bytes,
-    coalesce(t.may_be_restored or g.has_untold_reader, false) as has_known_reader,
-    g.group_ids,
-    m.clients as clients_without_commits
-  from topic as t
-  left join (
-    select
-      cluster,
-      topic,
-      sum(accounted_bytes) as accounted_bytes,
-      sum(fresh_bytes) as fresh_bytes,
-      bool_or(is_untold) as has_untold_reader,
-      jsonb_agg(group_id order by group_id) as group_ids
-    from cold_topic
-    group by cluster, topic
-  ) as g using (cluster, topic)
-  left join (
-    select
-      m.cluster,
-      m.topic,
-      jsonb_agg(distinct format('%s on %s (group %s)', m.client_id, m.host, m.group_id)) as clients
-    from (
-      select
-        h.cluster,
-        h.group_id,
-        h.client_id,
-        h.host,
-        jsonb_object_keys(h.assignment) as topic
-      from inventory.consumer_member_hourly as h
-      where h.hour = cast(:hour as timestamptz)
-    ) as m
-    where not exists (
-      select 1 from group_topic as g where g.cluster = m.cluster and g.group_id = m.group_id and g.topic = m.topic
-    )
-    group by m.cluster, m.topic
-  ) as m using (cluster, topic)
-  where t.kind <> 'internal' and t.bytes_out is not null
-),
-
--- Which clients fetch how much just now, where quotas make the brokers count it.
-fetching_client as (
-  select
-    f.cluster,
-    f.client_id,
-    f.user_name,
-    f.bytes_per_second,
-    m.group_ids
+    sum(t.restored_bytes) as restored_bytes,
+    sum(t.unaccounted_bytes) as unaccounted_bytes,
+    jsonb_agg(public.thing_key('topic', t.cluster, t.topic) order by t.topic) filter (where t.is_large) as affected,
+    json_agg(
+      json_build_object(
+        'topic', t.topic, 'unaccounted_bytes_per_second', t.unaccounted_bytes / t.covered_seconds,
+        'sent_bytes_per_second', t.sent_bytes / t.covered_seconds,
+        'accounted_bytes_per_second', t.accounted_bytes / t.covered_seconds,
+        'groups', coalesce(t.group_ids, '[]'), 'members_without_commits', (
+          select coalesce(jsonb_agg(to_jsonb(m) - 'topic' order by m.group_id, m.client_id, m.host), '[]')
+          from public.members_without_commits(t.cluster, :hour) as m where m.topic = t.topic
+        )
+      )
+      order by t.unaccounted_bytes desc, t.topic asc
+    ) filter (where t.is_large) as topics
   from (
     select
-      s.cluster,
-      s.labels::jsonb ->> 'client' as client_id,
-      s.labels::jsonb ->> 'user' as user_name,
-      sum(s.value) as bytes_per_second
-    from metrics.broker_sample as s
-    inner join loud_cluster using (cluster)
-    where s.hour = cast(:hour as timestamptz) and s.metric = 'client_fetch_bytes_per_second' and s.value > 0
-    group by s.cluster, s.labels
-  ) as f
-  left join (
-    select
-      h.cluster,
-      h.client_id,
-      jsonb_agg(distinct h.group_id) as group_ids
-    from inventory.consumer_member_hourly as h
-    inner join group_topic using (cluster, group_id)
-    where h.hour = cast(:hour as timestamptz)
-    group by h.cluster, h.client_id
-  ) as m using (cluster, client_id)
-),
-
--- A part of what is counted that isn't a consumer's whim.
-known_reads as (
-  select
-    r.cluster,
-    coalesce((select sum(g.cold_bytes) from cold_group as g where g.cluster = r.cluster), 0) as cold_group_bytes,
-    coalesce(
-      (select sum(u.unaccounted_bytes) from unaccounted_topic as u where u.cluster = r.cluster and u.has_known_reader), 0
-    ) as restore_bytes,
-    greatest(
-      r.replicated_per_second * c.seconds
-      - coalesce((select sum(t.bytes_in * (t.replication_factor - 1)) from topic as t where t.cluster = r.cluster), 0), 0
-    ) as catching_up_bytes
-  from cluster_reads as r
-  inner join counted as c using (cluster)
+      *,
+      unaccounted_bytes > 0
+      and unaccounted_bytes >= :rogue_share * max(unaccounted_bytes) over (partition by cluster)
+      and row_number() over (partition by cluster order by unaccounted_bytes desc, topic asc) <= 10 as is_large
+    from topic
+  ) as t
+  group by t.cluster
 ),
 
 measured as (
   select
-    r.*,
-    e.seconds as counted_seconds,
-    e.counted_from >= r.until as is_over,
-    e.bytes as excess_bytes,
-    e.read_bytes,
-    e.usual_bytes,
-    k.cold_group_bytes,
-    k.restore_bytes,
-    coalesce(k.catching_up_bytes, 0) as catching_up_bytes,
-    k.cold_group_bytes + k.restore_bytes + coalesce(k.catching_up_bytes, 0) as explained_bytes,
-    (
-      select sum(case when u.has_known_reader then 0 else u.unaccounted_bytes end) from unaccounted_topic as u
-      where u.cluster = r.cluster
-    ) as unaccounted_bytes,
-    exists(select 1 from group_topic as g where g.cluster = r.cluster and g.is_unknown) as history_unknown,
-    exists(
+    *,
+    coalesce(g.cold_group_bytes, 0) + u.restored_bytes + r.catching_up_bytes as explained_bytes,
+    coalesce(g.is_unknown, false) or not exists (
       select 1 from metrics.partition_hourly as p
-      where p.hour = cast(:hour as timestamptz) and p.cluster = r.cluster and p.offsets_at is not null
-    ) as offsets_known
-  from cluster_reads as r
-  left join excess as e using (cluster)
-  left join known_reads as k using (cluster)
+      where p.hour = :hour and p.cluster = s.cluster and p.offsets_at is not null
+    ) as offsets_unknown
+  from spike as s
+  inner join public.cluster_brokers as b using (cluster)
+  left join cold_group as g using (cluster)
+  left join unaccounted as u using (cluster)
+  cross join lateral (
+    -- What followers are sent beyond what is written.
+    select
+      greatest(
+        b.replicated_bytes_per_second * s.seconds - coalesce(sum(w.bytes_in * (w.replication_factor - 1)), 0), 0
+      ) as catching_up_bytes
+    from public.topic_bytes as w
+    where w.hour = :hour and w.cluster = s.cluster
+  ) as r
+  where b.hour = :hour
 ),
 
 -- A rogue's bytes are both: sent to nobody known, and read from the disk beyond what is usual or known. What is usual at
 -- this hour of the week holds the nightly batch; what is usual of all hours is the calm beside it.
-weighed as (
+judged as (
   select
     *,
     least(
@@ -494,188 +289,71 @@ weighed as (
       end
     ) as rogue_bytes
   from measured
-),
-
-verdict as (
-  select
-    *,
-    case
-      when volumes_above = 0 and (volumes = 0 or volumes_unknown > 0 or brokers_unplaced > 0) then 'skip'
-      when volumes_above = 0 then 'ok'
-      when excess_bytes is null or unaccounted_bytes is null or not offsets_known or history_unknown then 'skip'
-      when rogue_bytes >= :rogue_share * excess_bytes and rogue_bytes > 0 then 'alarm'
-      when is_over or brokers_silent > 0 then 'skip'
-      else 'ok'
-    end as status,
-    (
-      select
-        json_agg(
-          json_build_object(
-            'topic', u.topic, 'unaccounted_bytes_per_second', u.unaccounted_bytes / u.covered_seconds,
-            'unaccounted_bytes', u.unaccounted_bytes, 'sent_bytes', u.bytes_out, 'accounted_bytes', u.accounted_bytes,
-            'groups', coalesce(u.group_ids, '[]'),
-            'clients_without_commits', coalesce(u.clients_without_commits, '[]')
-          )
-          order by u.unaccounted_bytes desc
-        )
-      from (
-        select o.*
-        from unaccounted_topic as o
-        where o.cluster = weighed.cluster and not o.has_known_reader and o.unaccounted_bytes > 0.05 * weighed.excess_bytes
-        order by o.unaccounted_bytes desc
-        limit 10
-      ) as u
-    ) as unaccounted_topics,
-    (
-      select string_agg(u.topic, ', ' order by u.unaccounted_bytes desc)
-      from (
-        select
-          o.topic,
-          o.unaccounted_bytes
-        from unaccounted_topic as o
-        where o.cluster = weighed.cluster and not o.has_known_reader and o.unaccounted_bytes >= 0.2 * weighed.rogue_bytes
-        order by o.unaccounted_bytes desc, o.topic asc
-        limit 3
-      ) as u
-    ) as top_topics,
-    (
-      select
-        json_agg(
-          json_build_object(
-            'client_id', f.client_id, 'user', nullif(f.user_name, ''), 'fetched_bytes_per_second', f.bytes_per_second,
-            'groups_that_commit', f.group_ids
-          )
-          order by f.bytes_per_second desc
-        )
-      from (
-        select c.*
-        from fetching_client as c
-        where c.cluster = weighed.cluster
-        order by c.bytes_per_second desc
-        limit 10
-      ) as f
-    ) as fetching_clients,
-    (
-      select f.client_id from fetching_client as f
-      where f.cluster = weighed.cluster and f.group_ids is null
-      and f.bytes_per_second >= 0.2 * weighed.rogue_bytes / weighed.counted_seconds
-      order by f.bytes_per_second desc, f.client_id asc limit 1
-    ) as top_client,
-    (
-      select
-        json_agg(
-          json_build_object(
-            'volume_id', s.volume_id, 'broker_id', s.broker_id, 'since', s.since, 'minutes_above', s.minutes_above,
-            'read_bytes_per_second', s.rate_above, 'highest_bytes_per_second', s.highest_rate,
-            'baseline_bytes_per_second', s.baseline, 'baseline_hours', s.read_baseline_hours,
-            'baseline_kind', s.read_baseline_kind
-          )
-          order by s.rate_above desc
-        )
-      from spike as s
-      where s.cluster = weighed.cluster
-    ) as volumes_above_baseline,
-    (
-      select coalesce(jsonb_agg(to_jsonb(g) - 'cluster' order by g.cold_bytes desc), '[]') from cold_group as g
-      where g.cluster = weighed.cluster and g.cold_bytes > 0
-    ) as groups_reading_cold
-  from weighed
 )
 
 select
-  cluster as resource,
-  status,
   case
-    when volumes = 0 then 'No volume of the brokers is known: which instances they run on, or their volumes, is missing.'
-    when status = 'skip' and volumes_above = 0
-      then format(
-        'Disk reads or their baseline are missing for %s of %s volumes; %s of %s brokers aren''t tied to an instance.',
-        volumes_unknown, volumes, brokers_unplaced, brokers
+    when d.volumes_known is null then 'no_volumes'
+    when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'reads_missing'
+    when d.volumes_above = 0 then 'quiet'
+    when w.excess_bytes is null or w.unaccounted_bytes is null then 'sent_unknown'
+    when w.offsets_unknown then 'offsets_unknown'
+    when w.rogue_bytes >= :rogue_share * w.excess_bytes and w.rogue_bytes > 0 then 'rogue'
+    when w.counted_from >= w.until then 'over'
+    when b.brokers_silent > 0 then 'brokers_silent'
+    when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'
+    else 'broker_itself'
+  end as because,
+  b.cluster,
+  w.affected,
+  w.since,
+  w.minutes as minutes_above_baseline,
+  w.read as read_bytes_per_second,
+  w.baseline as baseline_bytes_per_second,
+  w.baseline_hours as baseline_known_hours,
+  d.highest as highest_read_bytes_per_second,
+  w.excess_bytes / w.seconds as excess_read_bytes_per_second,
+  w.unaccounted_bytes / w.seconds as unaccounted_bytes_per_second,
+  100 * w.unaccounted_bytes / nullif(w.excess_bytes, 0) as unaccounted_of_excess_percent,
+  w.topics as unaccounted_topics,
+  f.top_client,
+  f.clients as fetching_clients,
+  least(100 * w.explained_bytes / nullif(w.excess_bytes, 0), 100) as explained_percent,
+  w.cold_group_bytes / w.seconds as cold_group_bytes_per_second,
+  w.restored_bytes / w.seconds as restored_bytes_per_second,
+  w.catching_up_bytes / w.seconds as catching_up_bytes_per_second,
+  w.groups as groups_reading_cold,
+  w.lag_seconds as longest_lag_seconds,
+  c.seconds as page_cache_holds_seconds,
+  w.seconds as counted_seconds,
+  d.volumes as volumes_above_baseline,
+  coalesce(d.volumes_known, 0) as volumes_known,
+  d.volumes_unknown,
+  b.brokers,
+  b.brokers_unplaced,
+  b.brokers_silent,
+  b.under_replicated_partitions
+from public.cluster_brokers as b
+left join disk as d using (cluster)
+left join judged as w using (cluster)
+left join public.page_cache(:hour, :page_cache_share) as c using (cluster)
+left join lateral (
+  select
+    (array_agg(t.client_id) filter (
+      where t.group_ids is null and t.bytes_per_second >= :rogue_share * w.rogue_bytes / w.seconds
+    ))[1] as top_client,
+    json_agg(
+      json_build_object(
+        'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
+        'groups_that_commit', t.group_ids
       )
-    when volumes_above = 0
-      then format('Disk reads are as usual, at most %s MiB/s.', round((highest_rate / 1048576)::numeric, 1))
-    when status = 'skip'
-      then format(
-        'Disk reads are %s MiB/s, far above their usual %s, but %s.',
-        round((read_per_second / 1048576)::numeric, 1), round((baseline_per_second / 1048576)::numeric, 1),
-        case
-          when excess_bytes is null or unaccounted_bytes is null then 'the bytes that topics send aren''t known'
-          when not offsets_known or history_unknown then 'the offsets of the groups aren''t known'
-          when is_over then 'the bytes that topics send were counted only when it was over'
-          else format('%s of %s brokers don''t say what they send', brokers_silent, brokers)
-        end
-      )
-    when status = 'ok' and explained_bytes >= (1 - :rogue_share) * excess_bytes
-      then format(
-        'Disk reads rose to %s MiB/s, and known readers explain %s %% of it (lagging or rewound groups, restores,'
-        || ' replicas that catch up).',
-        round((read_per_second / 1048576)::numeric, 1),
-        least(round((100 * explained_bytes / nullif(excess_bytes, 0))::numeric), 100)
-      )
-    when status = 'ok'
-      then format(
-        'Disk reads rose to %s MiB/s, but known readers account for nearly all that consumers were sent; look at the'
-        || ' broker itself (compaction, a backup).',
-        round((read_per_second / 1048576)::numeric, 1)
-      )
-    else format(
-      'Broker disks read %s MiB/s against a usual %s%s, for %s min since %s UTC, and no lagging group explains it;'
-      || ' %s MiB/s, most of topic %s, go to consumers that commit nothing.',
-      round((read_per_second / 1048576)::numeric, 1),
-      round((baseline_per_second / 1048576)::numeric, case when baseline_per_second < 0.05 * 1048576 then 2 else 1 end),
-      case when baseline_hours < 24 then format(' (known of only %s h)', baseline_hours) end,
-      round(minutes_above), to_char(since at time zone 'UTC', 'HH24') || ':' || to_char(since at time zone 'UTC', 'MI'),
-      round((unaccounted_bytes / counted_seconds / 1048576)::numeric, 1), top_topics
-    )
-  end as reason,
-  cluster,
-  case when status = 'alarm' then
-    format(
-      'Ask the owner of topic %s who replays it%s. Until then bound the client with kafka-configs --alter --add-config'
-      || ' consumer_byte_rate=%s --entity-type clients --entity-name %s (so much of each broker); give replays a cluster of'
-      || ' their own.',
-      top_topics,
-      coalesce(
-        ' (members without commits are ' || nullif(unaccounted_topics -> 0 ->> 'clients_without_commits', '[]') || ')', ''
-      ),
-      cast(round((:floor_bytes_per_second / brokers)::numeric) as bigint), coalesce(top_client, '<client id>')
-    )
-  end as advice,
-  jsonb_build_array(format('cluster:%s', cluster))
-  || coalesce(
-    (
-      select jsonb_agg(format('topic:%s/%s', cluster, t ->> 'topic'))
-      from json_array_elements(unaccounted_topics) as t
-    ), '[]'::jsonb
-  )
-  || coalesce(
-    (
-      select jsonb_agg(format('volume:%s', v ->> 'volume_id'))
-      from json_array_elements(volumes_above_baseline) as v
-    ), '[]'::jsonb
-  ) as touches,
-  since,
-  round(minutes_above) as minutes_above_baseline,
-  read_per_second as read_bytes_per_second,
-  baseline_per_second as baseline_bytes_per_second,
-  read_per_second / nullif(baseline_per_second, 0) as times_baseline,
-  volumes_above_baseline,
-  counted_seconds,
-  excess_bytes as excess_read_bytes,
-  unaccounted_bytes,
-  unaccounted_bytes / counted_seconds as unaccounted_bytes_per_second,
-  100 * unaccounted_bytes / nullif(excess_bytes, 0) as unaccounted_of_excess_percent,
-  unaccounted_topics,
-  fetching_clients,
-  explained_bytes,
-  cold_group_bytes,
-  restore_bytes as restored_bytes,
-  catching_up_bytes as replica_catching_up_bytes,
-  under_replicated_partitions,
-  (select c.seconds from page_cache as c where c.cluster = verdict.cluster) as page_cache_holds_seconds,
-  (select max(g.lag_seconds) from group_topic as g where g.cluster = verdict.cluster) as longest_lag_seconds,
-  groups_reading_cold,
-  volumes as volumes_known,
-  volumes_unknown
-from verdict
-order by cluster
+    ) as clients
+  from (
+    -- Those that commit nothing first.
+    select * from public.client_fetches(w.cluster, :hour)
+    order by group_ids is not null asc, bytes_per_second desc, client_id asc
+    limit 10
+  ) as t
+) as f on true
+where b.hour = :hour
+order by b.cluster

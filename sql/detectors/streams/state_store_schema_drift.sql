@@ -1,14 +1,36 @@
 /*
 title: Values of a state store changed their schema
-severity: critical
+about: store
 owner: streaming
 maturity: stable
 reads: [metrics.state_store_hourly, metrics.state_store_change_hourly]
-identity: [cluster, topic]
 params:
   min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance; of registered schemas one is enough"}
   min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required; a registered schema says it"}
   strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields, or fractions in an integer field; most JSON readers don't"}
+convinces: [breaks, old_values, new_values, old_last_offset, new_first_offset]
+says:
+  breaks_restore:
+    status: alarm
+    severity: critical
+    reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the new release can't restore the old state."
+    cure: "Before {{ application_id }} restarts or rebalances, make its reader accept both kinds of {{ path }}, or rewrite the values of up to {{ old_last_at }} (the last is at {{ old_last_offset }}, partition and offset); otherwise the restore fails or loses them."
+    commands: &the_values
+      - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ new_partition }} --offset {{ new_offset }} --max-messages 1 --property print.key=true"
+  breaks_rollback:
+    status: alarm
+    severity: warning
+    reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the previous release can't read the new state."
+    cure: "Don't roll {{ application_id }} back, and don't run both releases side by side, until its previous release accepts {{ path }} as it is from offset {{ new_first_offset }} (partition first) on."
+    commands: *the_values
+  compatible: {status: ok, reason: "{{ values_profiled }} values looked at, {{ versions | counted('schema version') }} in the log, {{ harmless | counted('compatible change') }}."}
+  unread: {status: skip, reason: "Its log couldn't be read; see the hour's coverage."}
+  empty: {status: skip, reason: "Its log holds no values.", nothing_to_judge: true}
+  uncompared: {status: skip, reason: "It can't be compared: {{ uncompared }}."}
+  registry_missing: {status: skip, reason: "Its values are framed by a Schema Registry that isn't read."}
+  not_json: {status: skip, reason: "Its values are {{ value_format }}, not JSON.", nothing_to_judge: true}
+  few: {status: skip, reason: "{{ values_profiled }} values are too few to judge."}
+  garbled: {status: skip, reason: "{{ unreadable_values }} of {{ values_profiled }} values aren't {{ value_format }}."}
 rule: |
   A store's values lie in its changelog. From the values that are still in the log it is learnt for each JSON path how
   often it is there, and with which types; values that look alike make a version, and the newest version is compared with
@@ -41,96 +63,51 @@ blind_spots: |
   In a compacted log old records are final states: a field that only young records lack looks like one that was removed,
   if it is gone at a stroke. Who asks the store through the application (interactive queries) isn't seen.
 */
-with changes as (
-  select
-    c.*,
-    case
-      when c.strict_only and :strict_readers = 0 then 'info'
-      when c.old_schema_id is null and least(c.old_count, c.new_count) < :min_values then 'info'
-      when c.breaks_backward then 'critical'
-      when c.breaks_forward then 'warning'
-      else 'info'
-    end as weight
-  from metrics.state_store_change_hourly as c
-  where c.hour = cast(:hour as timestamptz)
-),
-
-described as (
+with change as (
   select
     *,
-    row_number() over (
-      partition by cluster, topic
-      order by array_position(array['critical', 'warning', 'info'], weight), old_version, path
-    ) as rank,
-    case
-      when change = 'field_made_required' then format('%s (%s) must always be there now', path, new_type)
-      when old_type is null then format('%s (%s) was added', path, new_type)
-      when change = 'field_made_optional' then format('%s (%s) is no longer always there', path, old_type)
-      when new_type is null then format('%s (%s) was removed', path, old_type)
-      when change = 'nullability_gained' then format('%s (%s) became null in some values', path, old_type)
-      when change = 'nullability_lost' then format('%s (%s) is never null any more', path, new_type)
-      when change = 'type_widened' then format('%s became %s beside %s', path, new_type, old_type)
-      when change = 'type_narrowed' then format('%s is no longer %s, only %s', path, old_type, new_type)
-      else format('%s turned from %s to %s', path, old_type, new_type)
-    end as what
-  from changes
-),
-
-told as (
-  select
-    *,
-    concat_ws(
-      '; ',
-      format(
-        '%s; %s',
-        what,
-        case
-          when weight = 'info' and strict_only then 'breaks strict readers at most'
-          when weight = 'info' then 'breaks nothing'
-          when breaks_backward and breaks_forward then 'breaks restore and rollback'
-          when breaks_backward then 'breaks the restore'
-          else 'breaks the rollback'
-        end
-      ),
-      format('%s old values', old_count)
-      || coalesce(' of schema ' || old_schema_id, '')
-      || coalesce(', the last at ' || old_last_offset, '')
-      || coalesce(' of ' || left((old_last_at at time zone 'UTC')::text, 16) || ' UTC', '')
-      || coalesce(', they look like ' || old_example, ''),
-      format('%s new ones', new_count)
-      || coalesce(' of schema ' || new_schema_id, '')
-      || coalesce(', the first at ' || new_first_offset, '')
-      || coalesce(' of ' || left((new_first_at at time zone 'UTC')::text, 16) || ' UTC', '')
-      || coalesce(', they look like ' || new_example, '')
-    ) as sentence
-  from described
+    row_number() over (partition by cluster, topic order by weight, old_version, path) as rank
+  from (
+    select
+      *,
+      -- 1: new code can't restore old state; 2: old code can't read new state; 3: breaks nothing.
+      case
+        when strict_only and :strict_readers = 0 then 3
+        when old_schema_id is null and least(old_count, new_count) < :min_values then 3
+        when breaks_backward then 1
+        when breaks_forward then 2
+        else 3
+      end as weight
+    from metrics.state_store_change_hourly
+    where hour = cast(:hour as timestamptz)
+  ) as weighed
 ),
 
 by_store as (
   select
     cluster,
     topic,
-    min(weight) filter (where rank = 1) as worst,
-    count(*) filter (where weight <> 'info') as breaking,
-    count(*) filter (where weight = 'info') as harmless,
-    string_agg(what, ', ' order by rank) filter (where weight <> 'info' and rank <= 3) as what_broke,
-    sum(old_count) filter (where rank = 1) as old_values,
-    sum(new_count) filter (where rank = 1) as new_values,
-    min(new_first_at) filter (where weight <> 'info') as changed_at,
-    min(old_last_offset) filter (where rank = 1) as old_last_offset,
-    min(new_first_offset) filter (where rank = 1) as new_first_offset,
-    min(path) filter (where rank = 1) as path,
-    min(old_type) filter (where rank = 1) as old_type,
-    min(new_type) filter (where rank = 1) as new_type,
-    case
-      when bool_or(breaks_backward and weight <> 'info') and bool_or(breaks_forward and weight <> 'info')
-        then 'restore and rollback'
-      when bool_or(breaks_backward and weight <> 'info') then 'restore'
-      when bool_or(breaks_forward and weight <> 'info') then 'rollback'
-    end as breaks,
-    max(old_last_at) filter (where rank = 1) as old_last_at,
-    jsonb_agg(sentence order by rank) filter (where rank <= 20) as changes
-  from told
+    min(weight) as worst,
+    count(*) filter (where weight < 3) as breaking,
+    count(*) filter (where weight = 3) as harmless,
+    bool_or(breaks_backward and weight < 3) as restore_breaks,
+    bool_or(breaks_forward and weight < 3) as rollback_breaks,
+    min(new_first_at) filter (where weight < 3) as since,
+    json_agg(
+      json_build_object('path', path, 'change', change, 'old_type', old_type, 'new_type', new_type) order by rank
+    ) filter (where weight < 3 and rank <= 3) as breaking_changes,
+    json_agg(
+      json_strip_nulls(json_build_object(
+        'path', path, 'change', change, 'old_type', old_type, 'new_type', new_type,
+        'breaks_restore', breaks_backward and weight < 3, 'breaks_rollback', breaks_forward and weight < 3,
+        'for_strict_readers_only', strict_only,
+        'old_values', old_count, 'old_schema', old_schema_id, 'old_last_offset', old_last_offset,
+        'old_last_at', old_last_at, 'old_example', old_example,
+        'new_values', new_count, 'new_schema', new_schema_id, 'new_first_offset', new_first_offset,
+        'new_first_at', new_first_at, 'new_example', new_example
+      )) order by rank
+    ) filter (where rank <= 20) as changes
+  from change
   group by cluster, topic
 ),
 
@@ -148,8 +125,8 @@ readers as (
   select
     s.cluster,
     s.topic,
-    jsonb_agg(
-      jsonb_build_object('group', g.group_id, 'state', lower(g.state), 'members', g.members)
+    json_agg(
+      json_build_object('group', g.group_id, 'state', lower(g.state), 'members', g.members)
       order by g.group_id = s.application_id desc, g.group_id asc
     ) as read_by
   from metrics.state_store_hourly as s
@@ -171,112 +148,75 @@ readers as (
 judged as (
   select
     s.*,
-    coalesce(r.read_by, jsonb_build_array(jsonb_build_object('group', s.application_id))) as read_by,
-    b.breaking,
-    b.harmless,
-    b.what_broke,
-    b.old_values,
-    b.new_values,
-    b.changed_at,
-    b.old_last_offset,
-    b.new_first_offset,
-    b.path,
-    b.old_type,
-    b.new_type,
-    b.breaks,
-    b.old_last_at,
+    coalesce(b.worst, 3) as worst,
+    coalesce(b.breaking, 0) as breaking,
+    coalesce(b.harmless, 0) as harmless,
+    b.restore_breaks,
+    b.rollback_breaks,
+    b.since,
+    b.breaking_changes,
     b.changes,
-    (
-      select
-        jsonb_agg(
-          format(
-            '%s: %s values, the first at %s, the last at %s',
-            coalesce(framing.told ->> 'registered_as', format('schema %s, not known', framing.told ->> 'schema_id')),
-            framing.told ->> 'values', framing.told ->> 'first_offset', framing.told ->> 'last_offset'
-          ) order by framing.place
-        )
-      from jsonb_array_elements(s.schemas) with ordinality as framing (told, place)
-    ) as registered_schemas,
-    coalesce(b.worst, 'info') as worst,
-    case
-      when s.records is null then 'it couldn''t be read; see the hour''s coverage'
-      when s.values_profiled = 0 then 'its log holds no values'
-      when coalesce(b.worst, 'info') <> 'info' then null
-      when s.uncompared is not null then s.uncompared
-      when s.format = 'framed' and s.schemas is null then 'its values are framed by a Schema Registry'
-      when s.values_profiled < :min_profiled and s.format <> 'framed'
-        then format('%s values are too few to judge', s.values_profiled)
-      when s.format in ('string', 'binary') then format('its values are %s, not JSON', s.format)
-      when s.unreadable_values * 2 > s.values_profiled
-        then format('%s of %s values aren''t %s', s.unreadable_values, s.values_profiled, s.format)
-    end as why_not
+    c.path,
+    c.old_type,
+    c.new_type,
+    c.old_count as old_values,
+    c.new_count as new_values,
+    c.old_last_offset,
+    c.old_last_at,
+    c.new_first_offset,
+    coalesce(r.read_by, json_build_array(json_build_object('group', s.application_id))) as read_by
   from metrics.state_store_hourly as s
   left join by_store as b on s.cluster = b.cluster and s.topic = b.topic
+  left join change as c on s.cluster = c.cluster and s.topic = c.topic and c.rank = 1
   left join readers as r on s.cluster = r.cluster and s.topic = r.topic
   where s.hour = cast(:hour as timestamptz)
 )
 
 select
+  case
+    when records is null then 'unread'
+    when values_profiled = 0 then 'empty'
+    when worst = 1 then 'breaks_restore'
+    when worst = 2 then 'breaks_rollback'
+    when uncompared is not null then 'uncompared'
+    when format = 'framed' and schemas is null then 'registry_missing'
+    when format in ('string', 'binary') then 'not_json'
+    when values_profiled < :min_profiled and format <> 'framed' then 'few'
+    when unreadable_values * 2 > values_profiled then 'garbled'
+    else 'compatible'
+  end as because,
   cluster,
   topic,
   application_id,
   store,
-  format as value_format,
-  windowed,
-  versions,
-  values_profiled,
-  values_total,
-  unreadable_values,
+  case
+    when restore_breaks and rollback_breaks then 'restore and rollback'
+    when restore_breaks then 'restore'
+    when rollback_breaks then 'rollback'
+    else 'nothing'
+  end as breaks,
   path,
   old_type,
   new_type,
-  coalesce(breaks, 'nothing') as breaks,
   old_values,
   new_values,
   old_last_offset,
+  old_last_at,
   new_first_offset,
-  changed_at,
+  split_part(new_first_offset, ':', 1) as new_partition,
+  split_part(new_first_offset, ':', 2) as new_offset,
+  since,
+  breaking,
+  harmless,
+  breaking_changes,
   changes,
-  coalesce(registered_schemas, '[]') as registered_schemas,
-  read_by,
-  format('%s/%s', cluster, topic) as resource,
-  case when why_not is not null then 'skip' when worst = 'info' then 'ok' else 'alarm' end as status,
-  case worst when 'warning' then 'warning' else 'critical' end as severity,
-  case
-    when why_not is not null then format('Store %s of %s can''t be judged, as %s.', store, application_id, why_not)
-    when worst = 'info'
-      then format(
-        'Store %s of %s: %s values looked at, %s schema version%s in the log, %s compatible change%s.',
-        store, application_id, values_profiled, coalesce(versions, 1),
-        case when coalesce(versions, 1) = 1 then '' else 's' end,
-        coalesce(harmless, 0), case when coalesce(harmless, 0) = 1 then '' else 's' end
-      )
-    else format(
-      'In store %s of %s, %s%s since %s UTC; the log still holds %s old values beside %s new ones, so %s.',
-      store, application_id, what_broke,
-      case when breaking > 3 then format(' and %s more', breaking - 3) else '' end,
-      left((changed_at at time zone 'UTC')::text, 16), old_values, new_values,
-      case worst
-        when 'critical' then 'the new release can''t restore the old state'
-        else 'the previous release can''t read the new state'
-      end
-    )
-  end as reason,
-  case
-    when why_not is not null or worst = 'info' then null
-    when worst = 'critical'
-      then format(
-        'Before %s restarts or rebalances, make its reader accept both kinds of %s, or rewrite the values of up to'
-        || ' %s UTC (the last is at %s, partition and offset); otherwise the restore fails or loses them.',
-        application_id, path, left((old_last_at at time zone 'UTC')::text, 16), old_last_offset
-      )
-    else format(
-      'Don''t roll %s back, and don''t run both releases side by side, until its previous release accepts %s as it'
-      || ' is from offset %s (partition first) on.',
-      application_id, path, new_first_offset
-    )
-  end as advice,
-  -- Not the application: a release changes the schema, nothing that ails the application's machine does.
-  jsonb_build_array(format('topic:%s/%s', cluster, topic)) as touches,
-  records is not null and (values_profiled = 0 or coalesce(format in ('string', 'binary'), false)) as nothing_to_judge
+  coalesce(versions, 1) as versions,
+  format as value_format,
+  windowed,
+  values_profiled,
+  values_total,
+  unreadable_values,
+  uncompared,
+  coalesce(schemas, '[]') as registered_schemas,
+  read_by
 from judged

@@ -15,6 +15,7 @@ from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, parse_settings
+from streamwarden.detectors.load import changed
 
 from tests.plugins.cli.test_cli import in_this_process
 from tests.sql.rows import insert_row
@@ -22,24 +23,30 @@ from tests.sql.rows import insert_row
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 CASES = Path(__file__).parents[2] / "sql" / "detectors"
 DETECTORS = load_detectors()
+NOTHING_SET = Config()
 LAGGY = """/*
 title: A test
-severity: warning
+about: group
 owner: tests
 maturity: experimental
 reads: [metrics.consumer_group_hourly]
-identity: [cluster, group_id]
 params:
   limit: {default: 100, unit: records, why: "a test"}
   word: {default: plain, unit: text, why: "a test"}
+says:
+  bad: {status: alarm, severity: warning, reason: "{{ word }} {{ lag_records }}"}
+  good: {status: ok, reason: "{{ word }} {{ lag_records }}"}
+  dark: {status: skip, reason: "{{ word }}"}
 open_after_hours: 2
 clear_after_hours: 2
 runbook: none
 blind_spots: none
 */
 select
-  group_id as resource, case when lag_records is null then 'skip' when lag_records > :limit then 'alarm' else 'ok' end
-    as status, format('%s %s', cast(:word as text), lag_records) as reason, cluster, group_id
+  case
+    when lag_records is null or :word = '' then 'dark' when lag_records > :limit then 'bad' else 'good'
+  end as because,
+  cluster, group_id, lag_records
 from metrics.consumer_group_hourly where hour = :hour
 """
 
@@ -80,12 +87,15 @@ def lags(warehouse: sa.Engine, group: str, by_hour: dict[int, int | None]) -> No
             insert_row(connection, "metrics.consumer_group_hourly", row)
 
 
-def run(warehouse: sa.Engine, detector: Detector, hours: int = 12, **settings: Any) -> Backtest:
-    in_force = detector.params_in_force(Config())
-    tried = detector.with_params(in_force, settings, "--set ")
+def run(
+    warehouse: sa.Engine, detector: Detector, hours: int = 12, config: Config = NOTHING_SET,
+    changed: Detector | None = None, **settings: Any,
+) -> Backtest:  # fmt: skip
+    params = detector.with_params(detector.params_in_force(config), settings, "--set ")
     return backtest(
-        warehouse, detector, START, hour(hours), in_force=in_force, tried=tried, progress=lambda done, total: None
-    )
+        warehouse, config, detector, START, hour(hours), tried=(changed or detector, params),
+        progress=lambda done, total: None,
+    )  # fmt: skip
 
 
 def told(result: Backtest) -> list[tuple[str, str]]:
@@ -112,15 +122,15 @@ def test_it_takes_every_detector(warehouse: sa.Engine, detector: Detector) -> No
             for row in rows or []:
                 insert_row(connection, table, {"hour": at, **row})
     before = everything(warehouse)
+    params = detector.with_params(detector.params_in_force(Config()), case.get("params", {}), "--set ")
     result = backtest(
-        warehouse, detector, at, at + timedelta(hours=1), in_force=detector.params_in_force(Config()),
-        tried=detector.with_params(detector.params_in_force(Config()), case.get("params", {}), "--set "),
+        warehouse, Config(), detector, at, at + timedelta(hours=1), tried=(detector, params),
         progress=lambda done, total: None,
     )  # fmt: skip
     assert {(result.tried.resources[f], h[at]) for f, h in result.tried.histories.items()} == {
-        (row["resource"], row["status"]) for row in case["expect"]
+        (row["resource"], detector.says[row["because"]].status) for row in case["expect"]
     }
-    alarms = {row["resource"] for row in case["expect"] if row["status"] == "alarm"}
+    alarms = {row["resource"] for row in case["expect"] if detector.says[row["because"]].status == "alarm"}
     opened = {result.tried.resources[f] for f, episodes in result.tried.episodes.items() if episodes}
     assert opened == (alarms if detector.open_after_hours == 1 else set())
     json.dumps(for_scripts(result, timedelta(hours=72)))
@@ -137,12 +147,35 @@ def test_it_tells_what_opens_stays_shut_and_moves(warehouse: sa.Engine, laggy: D
     lags(warehouse, "rising", steady | {2: 60, 3: 80, 4: 200, 5: 200, 6: 200, 7: 60})
     lower = run(warehouse, laggy, limit=50)
     assert told(lower) == [
-        ("high", "the same"), ("low", "opens"), ("rising", "opens 2 h earlier, closes 1 h later"),
+        ("c/high", "the same"), ("c/low", "opens"), ("c/rising", "opens 2 h earlier, closes 1 h later"),
     ]  # fmt: skip
-    assert told(run(warehouse, laggy, limit=300)) == [("high", "the same"), ("rising", "stays shut")]
+    assert told(run(warehouse, laggy, limit=300)) == [("c/high", "the same"), ("c/rising", "stays shut")]
     assert (lower.in_force.tickets(timedelta(hours=72)), lower.in_force.hours_of("alarm")) == ((2, 0), 5)
     assert (lower.tried.tickets(timedelta(hours=72)), lower.tried.hours_of("alarm")) == ((3, 0), 11)
-    assert told(run(warehouse, laggy)) == [("high", "the same"), ("rising", "the same")]
+    assert told(run(warehouse, laggy)) == [("c/high", "the same"), ("c/rising", "the same")]
+
+
+def test_a_changed_rule_is_tried_against_the_one_in_force(
+    warehouse: sa.Engine, laggy: Detector, tmp_path: Path
+) -> None:
+    for number in range(12):
+        gathered(warehouse, laggy.apps, number)
+    lags(warehouse, "low", dict.fromkeys(range(12), 0) | {3: 60, 4: 60, 5: 60})
+    file = tmp_path / "draft.sql"
+    file.write_text(LAGGY.replace("lag_records > :limit", "lag_records * 2 > :limit"))
+    result = run(warehouse, laggy, changed=changed(laggy, file))
+    assert told(result) == [("c/low", "opens")]
+    assert (result.in_force.detector.id, result.tried.detector.id) == ("laggy", "laggy")
+
+
+def test_the_configs_exceptions_count(warehouse: sa.Engine, laggy: Detector) -> None:
+    for number in range(12):
+        gathered(warehouse, laggy.apps, number)
+    lags(warehouse, "low", dict.fromkeys(range(12), 500))
+    lags(warehouse, "high", dict.fromkeys(range(12), 500))
+    exception = {"where": {"group_id": "low"}, "params": {"limit": 1000}, "why": "known"}
+    config = Config.model_validate({"detectors": {"laggy": {"except": [exception]}}})
+    assert told(run(warehouse, laggy, config=config)) == [("c/high", "the same")]
 
 
 def test_an_episode_that_becomes_two_is_paired_once(warehouse: sa.Engine, laggy: Detector) -> None:
@@ -150,7 +183,7 @@ def test_an_episode_that_becomes_two_is_paired_once(warehouse: sa.Engine, laggy:
         gathered(warehouse, laggy.apps, number)
     lags(warehouse, "g", dict.fromkeys(range(12), 500) | {4: 150, 5: 150, 6: 150})
     result = run(warehouse, laggy, limit=200)
-    assert told(result) == [("g", "is closed before the end"), ("g", "opens")]
+    assert told(result) == [("c/g", "is closed before the end"), ("c/g", "opens")]
     assert result.tried.tickets(timedelta(hours=72)) == (1, 1)  # back within three days: the same ticket
     assert result.tried.tickets(timedelta(hours=1)) == (2, 0)
 
@@ -207,9 +240,9 @@ def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, 
     ("arguments", "said"),
     [
         (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector; there are: "),
-        (["consumer_rogue", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
-        (["consumer_rogue", "--from", "2026-01-05", "--to", "2026-01-06", "--set", "x=1"], "--set x: unknown"),
-        (["consumer_rogue", "--from", "2026-01-05", "--to", "2026-01-06"], "it has none yet."),
+        (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
+        (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06", "--set", "x=1"], "--set x: unknown"),
+        (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06"], "it has none yet."),
     ],
 )
 def test_a_slip_is_one_line(warehouse_url: str, tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -8,14 +8,20 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, evaluate, load_detectors
 
+from tests.sql.rows import insert_row
+
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = """/*
 title: A test
-severity: warning
+about: group
 owner: tests
 maturity: experimental
 reads: [metrics.consumer_group_hourly]
-identity: [name]
+says:
+  bad: {status: alarm, severity: warning, reason: "{{ size_bytes }} of {{ name }} on {{ bootstrap_servers }}.",
+        cure: "Mend it.", commands: ["mend {{ group_id }} {{ size_bytes }}"]}
+  good: {status: ok, reason: "Fine."}
+  dark: {status: skip, reason: "Nothing.", nothing_to_judge: true}
 clear_after_hours: 1
 runbook: none
 blind_spots: none
@@ -23,11 +29,11 @@ blind_spots: none
 """
 
 
-def detector(folder: Path, sql: str) -> Detector:
+def detector(folder: Path, sql: str, params: str = "") -> Detector:
     file = folder / "tests" / "a_test.sql"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(HEADER + sql)
-    return load_detectors(folder)["a_test"]
+    file.write_text(HEADER.replace("clear_after", f"{params}clear_after") + sql)
+    return load_detectors(folder, check=False)["a_test"]
 
 
 def loaded(warehouse: sa.Engine, status: str = "loaded") -> None:
@@ -45,45 +51,111 @@ def stored(warehouse: sa.Engine) -> list[tuple[str, str]]:
         return list(connection.execute(sa.text("select resource, status from detect.evaluation order by 1")).tuples())
 
 
-ROW = "select :hour as x, 'a <b>' as resource, '{status}' as status, 'because' as reason, 'a' as name, 7 as size_bytes"
+ROW = (
+    "select case when cast(:hour as timestamptz) is null then 'good' when false then 'dark' when false then 'bad'"
+    " else '{because}' end as because, 'c' as cluster, 'a <b>' as group_id, 7168 as size_bytes"
+)
 
 
 def test_an_hour_judged_twice_is_stored_once(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
-    for status in ("alarm", "ok"):
-        judgement = evaluate(warehouse, detector(tmp_path, ROW.format(status=status)), HOUR, Config())
+    for because in ("bad", "good"):
+        judgement = evaluate(warehouse, detector(tmp_path, ROW.format(because=because)), HOUR, Config())
         assert judgement.status == "judged", judgement.reason
-    assert stored(warehouse) == [("a <b>", "ok")]
+    assert stored(warehouse) == [("c/a <b>", "ok")]
     with warehouse.connect() as connection:
-        row = connection.execute(sa.text("select evidence, severity, identity from detect.evaluation")).one()
-    assert row.evidence["size_bytes"] == 7
-    assert (row.severity, row.identity) == ("warning", {"name": "a"})
+        row = connection.execute(sa.text("select * from detect.evaluation")).one()
+    assert row.figures == {"size_bytes": 7168}
+    assert (row.severity, row.identity, row.thing) == (None, {"cluster": "c", "group_id": "a <b>"}, "group:c/a <b>")
+
+
+def test_what_is_stored_can_be_read_by_who_asks_in_sql(warehouse: sa.Engine, tmp_path: Path) -> None:
+    loaded(warehouse)
+    config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "kafka-1:9092"}]})
+    evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, config)
+    with warehouse.connect() as connection:
+        row = connection.execute(sa.text("select * from public.findings_now")).one()
+    assert (row.because, row.severity, row.reason) == ("bad", "warning", "7.0 KiB of c/a <b> on kafka-1:9092.")
+    assert (row.advice, row.commands) == ("Mend it.", ["mend 'a <b>' 7168"])
+
+
+def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
+    loaded(warehouse)
+    owners = [{"key_pattern": "^group:c/b", "owner": "others"}, {"key_pattern": "^group:c/a", "owner": "payments"}]
+    with warehouse.begin() as connection:
+        insert_row(connection, "metrics.consumer_group_hourly", {"hour": HOUR, "cluster": "c", "group_id": "a <b>"})
+    for config, owner in ((Config.model_validate({"owners": owners}), "payments"), (Config(), None)):
+        evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, config)
+        with warehouse.connect() as connection:
+            assert connection.execute(sa.text("select owner from detect.evaluation")).scalar_one() == owner
+
+
+def excepting(**exception: object) -> Config:
+    return Config.model_validate({"detectors": {"a_test": {"except": [{"why": "known", **exception}]}}})
+
+
+@pytest.mark.parametrize(
+    ("exception", "statuses"),
+    [
+        ({"where": {"group_id": "nightly"}, "params": {"limit": 100}}, {"c/nightly": "ok", "c/other": "alarm"}),
+        ({"where": {"group_id": "^night"}, "params": {"limit": 100}}, {"c/nightly": "ok", "c/other": "alarm"}),
+        ({"where": {"group_id": "night"}, "params": {"limit": 100}}, {"c/nightly": "alarm", "c/other": "alarm"}),
+        ({"where": {"cluster": "d"}, "off": True}, {"c/nightly": "alarm", "c/other": "alarm"}),
+        ({"where": {"group_id": "other"}, "off": True}, {"c/nightly": "alarm", "c/other": "ok"}),
+        ({"where": {"group_id": "other"}, "off": True, "until": "2026-01-05"}, {"c/nightly": "alarm", "c/other": "ok"}),
+        (
+            {"where": {"group_id": "other"}, "off": True, "until": "2026-01-04"},
+            {"c/nightly": "alarm", "c/other": "alarm"},
+        ),
+    ],
+)
+def test_things_may_have_thresholds_of_their_own(
+    warehouse: sa.Engine, tmp_path: Path, exception: dict[str, object], statuses: dict[str, str]
+) -> None:
+    loaded(warehouse)
+    rule = detector(
+        tmp_path,
+        "select case when :hour is null then 'dark' when n > :limit then 'bad' else 'good' end as because,"
+        " 'c' as cluster, group_id, n as size_bytes from (values ('nightly', 50), ('other', 60)) as t (group_id, n)",
+        params='params: {limit: {default: 10, unit: x, why: "x"}}\n',
+    )
+    judgement = evaluate(warehouse, rule, HOUR, excepting(**exception))
+    assert judgement.status == "judged", judgement.reason
+    assert dict(stored(warehouse)) == statuses
+    with warehouse.connect() as connection:
+        row = connection.execute(sa.text("select * from detect.exception")).one()
+    assert row.things == (0 if exception["where"] in ({"cluster": "d"}, {"group_id": "night"}) else 1)
+    assert (row.matched_hour is None) == (row.things == 0)
+    evaluate(warehouse, rule, HOUR, Config())
+    with warehouse.connect() as connection:
+        assert connection.execute(sa.text("select count(*) from detect.exception")).scalar() == 0
 
 
 def test_not_loaded_is_blocked_and_keeps_what_was_said(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
-    evaluate(warehouse, detector(tmp_path, ROW.format(status="alarm")), HOUR, Config())
+    evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, Config())
     with warehouse.begin() as connection:
         connection.exec_driver_sql("update detect.load set status = 'failed'")
-    judgement = evaluate(warehouse, detector(tmp_path, ROW.format(status="ok")), HOUR, Config())
+    judgement = evaluate(warehouse, detector(tmp_path, ROW.format(because="good")), HOUR, Config())
     assert (judgement.status, judgement.reason) == ("blocked", "app consumer_groups failed: no route")
-    assert stored(warehouse) == [("a <b>", "alarm")]
+    assert stored(warehouse) == [("c/a <b>", "alarm")]
 
 
 def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
-    judgement = evaluate(warehouse, detector(tmp_path, ROW.format(status="ok")), HOUR, Config())
+    judgement = evaluate(warehouse, detector(tmp_path, ROW.format(because="good")), HOUR, Config())
     assert (judgement.status, judgement.reason) == ("blocked", "app consumer_groups hasn't loaded this hour")
 
 
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("select 1 / 0 as resource, :hour as x", "division by zero"),
-        ("select nothing, :hour as x", 'column "nothing" does not exist'),
-        (ROW.format(status="fine"), "status 'fine' of a <b>: not alarm, ok or skip"),
-        (f"{ROW.format(status='ok')} union all {ROW.format(status='ok')}", "two rows with the identity"),
-        (ROW.format(status="ok").replace("'a' as name", "null as name"), "identity column name is null"),
-        (ROW.format(status="ok").replace("as reason", "as because"), "the select has no column reason"),
+        ("select 1 / 0 as because, :hour as x", "a_test.sql: division by zero"),
+        ("select\n  nothing, :hour as x", 'a_test.sql:17:3: column "nothing" does not exist (`nothing, :hour as x`)'),
+        ("select :hour::nothing as x", 'a_test.sql:16:15: type "nothing" does not exist'),
+        (ROW.format(because="fine"), "because is 'fine', for which `says` has no words"),
+        (f"{ROW.format(because='good')} union all {ROW.format(because='good')}", "two rows about group:c/a <b>"),
+        (ROW.format(because="good").replace("'c' as cluster", "null as cluster"), "key column cluster is null"),
+        (ROW.format(because="bad").replace("size_bytes", "weight"), "says.bad: c/a <b>: "),
     ],
 )
 def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: Path, sql: str, told: str) -> None:

@@ -9,20 +9,33 @@ from streamwarden.detectors import load_detectors
 
 GOOD = """/*
 title: Something is wrong
-severity: warning
+about: volume
 owner: platform
 maturity: experimental
 reads: [metrics.volume_hourly]
-identity: [volume_id]
 params:
   limit_percent: {default: 20, unit: percent, why: "because"}
+convinces: [iops_max, baseline_iops]
+says:
+  wrong:
+    status: alarm
+    severity: warning
+    reason: "It does {{ iops_max }} of {{ baseline_iops }}, more than {{ limit_percent }}."
+    cure: "Mend {{ name }}."
+    commands: ["mend {{ volume_id }}"]
+  fine: {status: ok, reason: "Fine."}
+  dark: {status: skip, reason: "Nothing is known."}
 clear_after_hours: 2
 runbook: |
   1. Mend it.
 blind_spots: none
 */
-select volume_id as resource, 'ok' as status, 'fine' as reason, volume_id
-from metrics.volume_hourly where hour = cast(:hour as timestamptz) and iops_max > :limit_percent
+select
+  case
+    when iops_max is null then 'dark' when iops_max > :limit_percent::integer then 'wrong' else 'fine'
+  end as because,
+  account, region, volume_id, iops_max, baseline_iops
+from metrics.volume_hourly where hour = cast(:hour as timestamptz)
 """
 
 
@@ -44,15 +57,30 @@ def test_header_loads(tmp_path: Path) -> None:
     ("old", "new", "told"),
     [
         ("clear_after_hours: 2", "clear_after_hours: 2\ncolour: red", "colour: unknown key"),
-        ("severity: warning", "severity: awful", "severity: "),
+        ("severity: warning", "severity: awful", "says.wrong.severity: "),
         ("clear_after_hours: 2", "clear_after_hours: soon", "clear_after_hours: "),
-        ("identity: [volume_id]", "identity: [volume_id", "isn't YAML"),
+        ("about: volume", "about: [volume", "isn't YAML"),
         ("/*", "--", "must begin with a comment"),
-        (":limit_percent", ":limit_percents", ":limit_percents: used in the SQL but not in the header"),
-        ("iops_max > :limit_percent", "true", "params.limit_percent: never used"),
+        (":limit_percent::", ":limit_percents::", ":limit_percents: used in the SQL but not in the header"),
+        ("iops_max > :limit_percent::integer", "true", "params.limit_percent: never used"),
         ("title: Something is wrong", "id: mine\ntitle: x", "id: comes from the file's path"),
-        ("clear_after_hours: 2", "clear_after_hours: 2\nfollows_from: [nothing]", "follows_from: nothing: no such"),
-        ("clear_after_hours: 2", "clear_after_hours: 2\nfollows_from: [thing_wrong]", "goes in a circle: thing_wrong"),
+        ("about: volume", "about: thing", "about: thing: no kind of thing"),
+        (
+            "  fine: {status: ok",
+            "  good: {status: ok",
+            "says.fine: the SQL gives this because, but the header has no words",
+        ),
+        ("  dark: {", "  more: {status: ok, reason: x}\n  dark: {", "says.more: the SQL never gives this because"),
+        ("{{ iops_max }}", "{{ iops_most }}", "says.wrong: iops_most: the SQL gives no such figure"),
+        ("{{ iops_max }}", "{{ iops_max }", "says.wrong: "),
+        ("severity: warning\n", "\n", "says.wrong.severity: an alarm has one"),
+        ("account, region, volume_id,", "account, volume_id,", "the select has no column region"),
+        ("iops_max, baseline_iops\nfrom", "iops_max, baseline_iops, *\nfrom", "the last select must name its columns"),
+        ("convinces: [iops_max,", "convinces: [iops_least,", "convinces: iops_least: the SQL gives no such figure"),
+        ("volume_id, iops_max,", "volume_id, 'It is too much of it' as x, iops_max,", "the SQL holds a sentence"),
+        ("volume_id, iops_max,", "volume_id, round(iops_mean) as x, iops_max,", "rounds, formats or divides units"),
+        ("volume_id, iops_max,", "volume_id, iops_mean as limit_percent, iops_max,", "has the name of a parameter"),
+        ("volume_id, iops_max,", "volume_id, now() as since, now() as seen_since, iops_max,", "one `since`"),
     ],
 )
 def test_a_slip_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -62,6 +90,11 @@ def test_a_slip_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str
     assert str(error.value).startswith(str(file))
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_caller_in_a_hurry_may_leave_the_words_unchecked(tmp_path: Path) -> None:
+    write(tmp_path, GOOD.replace("{{ iops_max }}", "{{ iops_most }}"))
+    assert load_detectors(tmp_path, check=False)["thing_wrong"].title == "Something is wrong"
 
 
 def test_an_id_is_unique_over_all_subjects(tmp_path: Path) -> None:
@@ -86,3 +119,26 @@ def test_config_overrides(tmp_path: Path) -> None:
     with pytest.raises(StreamwardenError, match=r"detectors\.nothing: no such detector"):
         load_detectors(tmp_path, Config.model_validate({"detectors": {"nothing": {}}}))
     assert load_detectors(tmp_path, Config.model_validate({"detectors": {"thing_wrong": {"enabled": False}}})) == {}
+
+
+def test_exceptions_name_what_tells_things_apart(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+
+    def config(**exception: object) -> Config:
+        return Config.model_validate({"detectors": {"thing_wrong": {"except": [{"why": "known", **exception}]}}})
+
+    load_detectors(tmp_path, config(where={"volume_id": "^vol-0"}, params={"limit_percent": 30}))
+    load_detectors(tmp_path, config(where={"owner": "payments"}, off=True))
+    with pytest.raises(
+        StreamwardenError, match=r"except\.0\.where\.group_id: thing_wrong tells things apart by: account"
+    ):
+        load_detectors(tmp_path, config(where={"group_id": "x"}, off=True))
+    with pytest.raises(StreamwardenError, match=r"except\.0\.params\.limit: unknown parameter"):
+        load_detectors(tmp_path, config(where={"volume_id": "x"}, params={"limit": 1}))
+    for wrong in (
+        {"where": {}, "off": True},
+        {"where": {"volume_id": "^("}, "off": True},
+        {"where": {"volume_id": "x"}},
+    ):
+        with pytest.raises(ValueError):
+            config(**wrong)

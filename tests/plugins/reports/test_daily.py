@@ -22,6 +22,7 @@ from streamwarden.base.config import Config, Reports
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.reports import daily, mail, mail_report, render_daily, write_report
 from streamwarden.tickets import reconcile
+from streamwarden.words.readable import clean
 
 from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
 
@@ -33,7 +34,7 @@ unit: percent
 kind: lines
 why: because
 */
-select cast(:hour as timestamptz) + n * interval '1 minute' as at, cast(:id as text) as series, 100 - n as value
+select cast(:hour as timestamptz) + n * interval '1 minute' as at, cast(:volume_id as text) as series, 100 - n as value
 from generate_series(0, 59) as n"""
 
 
@@ -43,11 +44,16 @@ def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "ebs_volume_starving.sql").write_text(PLOT)
     monkeypatch.setattr(daily, "draw_finding", lambda *args: _draw(*args, tmp_path))
     story = Story(warehouse)
-    evidence = {"advice": f"Make {EVIL} larger.", "burst_balance_percent": 1.5, "size_gib": 10}
-    story.judge(0, {EVIL: "alarm", "b": "alarm", "c": "skip"}, evidence=evidence, reason=f"{EVIL} is empty.")
+    figures = {"burst_balance_percent": 1.5, "size_gib": 10, "account_name": "x"}
+    said = {
+        "figures": figures,
+        "convinces": ("burst_balance_percent", "size_gib"),
+        "cure": f"Make {clean(EVIL)} larger.",
+    }
+    story.judge(0, {EVIL: "alarm", "b": "alarm", "c": "skip"}, **said, reason=f"{EVIL} is empty.")
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
-        story.judge(number, {EVIL: "alarm", "b": "ok", "c": "skip"}, evidence=evidence, coverage="refused")
+        story.judge(number, {EVIL: "alarm", "b": "ok", "c": "skip"}, **said, coverage="refused")
     story.judge(2, {}, "app_memory_heavy", judgement="blocked")
     reconcile(warehouse, Config(), DETECTORS)
     return story
@@ -70,7 +76,7 @@ def test_it_says_what_is_open_new_closed_and_not_judged(story: Story) -> None:
     ):  # fmt: skip
         assert expected in text, expected
     assert "<script" not in report.html
-    assert f"What to do: Make {EVIL} larger." in report.text
+    assert f"What to do: Make {clean(EVIL)} larger." in report.text
     assert next(iter(report.images.values())).startswith(b"\x89PNG")
 
 

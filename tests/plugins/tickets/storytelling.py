@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from streamwarden.detectors import Detector
-from streamwarden.detectors.evaluate import fingerprint
+from streamwarden.detectors import Case, Detector, Finding
+from streamwarden.detectors.evaluate import EVALUATION
+from streamwarden.detectors.things import KINDS, Thing
 from streamwarden.tickets.sinks.contract import Draft, Issue, Update
+
+from tests.sql.rows import insert_row
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
@@ -19,27 +21,22 @@ def hour(number: int) -> datetime:
     return START + timedelta(hours=number)
 
 
-def detector(id_: str, subject: str, reads: tuple[str, ...] = ("metrics.volume_hourly",), **header: Any) -> Detector:
+def detector(id_: str, subject: str, about: str, reads: tuple[str, ...], **header: Any) -> Detector:
+    says = {"bad": Case("alarm", "It is bad.", "critical"), "good": Case("ok", "Good."), "dark": Case("skip", "Dark.")}
     values: dict[str, Any] = {
-        "title": f"{id_} title", "severity": "critical", "owner": "platform", "maturity": "stable",
-        "identity": ("id",), "params": {}, "clear_after_hours": 2, "runbook": "1. Look.\n2. Mend.",
+        "title": f"{id_} title", "owner": "platform", "maturity": "stable", "says": says,
+        "params": {}, "clear_after_hours": 2, "runbook": "1. Look.\n2. Mend.",
         "blind_spots": "The dark.", "sql": "select 1", "file": f"sql/detectors/{subject}/{id_}.sql",
     }  # fmt: skip
-    return Detector(id=id_, subject=subject, reads=reads, **(values | header))
+    return Detector(id=id_, subject=subject, about=about, reads=reads, **(values | header))
 
 
 DETECTORS = {
     d.id: d
     for d in (
-        detector("ebs_volume_starving", "storage"),
-        detector("app_memory_heavy", "memory", ("metrics.jvm_app_hourly",), open_after_hours=2),
-        detector(
-            "consumer_group_lagging",
-            "consumers",
-            ("metrics.consumer_group_hourly",),
-            severity="warning",
-            follows_from=("ebs_volume_starving",),
-        ),
+        detector("ebs_volume_starving", "storage", "volume", ("metrics.volume_hourly",)),
+        detector("app_memory_heavy", "memory", "process", ("metrics.jvm_app_hourly",), open_after_hours=2),
+        detector("consumer_group_lagging", "consumers", "group", ("metrics.consumer_group_hourly",)),
     )
 }
 APP_OF = {
@@ -55,10 +52,10 @@ class Story:
 
     def judge(
         self, number: int, statuses: dict[str, str], detector_id: str = "ebs_volume_starving", *,
-        coverage: str = "answered", severity: str = "critical", reason: str = "It is bad.",
-        evidence: dict[str, Any] | None = None, judgement: str = "judged",
+        coverage: str = "answered", severity: str = "critical", reason: str = "It is bad.", because: str = "bad",
+        judgement: str = "judged", **said: Any,
     ) -> None:  # fmt: skip
-        """`statuses`: resource → alarm, ok or skip."""
+        """`statuses`: resource → alarm, ok or skip; `said`: other fields of the findings."""
         at, app = hour(number), APP_OF[detector_id]
         with self.engine.begin() as connection:
             run = lambda sql, **values: connection.execute(sa.text(sql), values)  # noqa: E731
@@ -78,13 +75,24 @@ class Story:
                 hour=at, d=detector_id, status=judgement,
             )  # fmt: skip
             for resource, status in statuses.items():
-                run(
-                    "insert into detect.evaluation values"
-                    " (:hour, :d, :f, :resource, :identity, :status, :severity, :reason, :evidence, now())",
-                    hour=at, d=detector_id, f=print_of(resource, detector_id), resource=resource,
-                    identity=json.dumps({"id": resource}), status=status, severity=severity, reason=reason,
-                    evidence=json.dumps(evidence or {}),
+                finding = Finding(
+                    detector_id, thing(resource, detector_id), because, status,  # type: ignore[arg-type]
+                    severity if status == "alarm" else None, **{"figures": {}, **said}, reason=reason,
                 )  # fmt: skip
+                connection.execute(EVALUATION, finding.to_row() | {"hour": at, "judged_at": datetime.now(UTC)})
+
+    def hang_together(self, number: int, volume: str, group: str, cluster: str = "c") -> None:
+        """In that hour, a member of the group runs on the instance that has the volume."""
+        place = {"account": "1", "region": "r", "instance_id": f"i-{volume}"}
+        with self.engine.begin() as connection:
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
+            for table, row in (
+                ("inventory.volume_hourly", place | {"volume_id": volume}),
+                ("inventory.instance_hourly", place | {"private_ip": f"10.0.0.{volume}"}),
+                ("inventory.consumer_member_hourly",
+                 {"cluster": cluster, "group_id": group, "member_id": "m", "host": f"/10.0.0.{volume}"}),
+            ):  # fmt: skip
+                insert_row(connection, table, {"hour": hour(number), **row})
 
     def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         with self.engine.connect() as connection:
@@ -106,8 +114,16 @@ class Story:
             connection.execute(sa.text("truncate tickets.ticket, tickets.change restart identity"))
 
 
+def thing(resource: str, detector_id: str) -> Thing:
+    """What a resource of a story is: a name at the end of its key."""
+    kind = DETECTORS[detector_id].about
+    columns = dict(zip(KINDS[kind], {"volume": ("1", "r", resource)}.get(kind, ("c", resource)), strict=True))
+    return Thing(kind, columns, resource)
+
+
 def print_of(resource: str, detector_id: str = "ebs_volume_starving") -> str:
-    return fingerprint(detector_id, {"id": resource})
+    about = thing(resource, detector_id)
+    return Finding(detector_id, about, "bad", "alarm", "critical", {}, "It is bad.").fingerprint
 
 
 @dataclass

@@ -7,6 +7,8 @@ from streamwarden.base.config import Config, Tickets
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, mute, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
+from streamwarden.tickets.sinks.plain import draft_text
+from streamwarden.words.readable import clean
 
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story
 
@@ -50,7 +52,8 @@ def test_a_new_ticket_of_an_old_finding_is_not_taken_for_the_old_one(
     plan(story, config)
     deliver(story.engine, sink, config)
     assert [t["external_key"] for t in story.tickets()] == ["0", "1"]
-    assert "Earlier ticket of the same finding: ebs_volume_starving title: v1 (closed)" in sink.drafts[1].body
+    text = draft_text(sink.drafts[1])
+    assert "Earlier ticket of the same finding: ebs_volume_starving title: v1 (closed)" in text
 
 
 def test_a_lost_warehouse_takes_over_what_is_open_in_the_tracker(
@@ -107,23 +110,34 @@ def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> 
 
 def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config: Config) -> None:
     evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
-    evidence = {"topic": evil, "heap_max_bytes": 4 * 1024**3, "advice": f"Mend {evil}"}
-    story.judge(0, {evil: "alarm"}, evidence=evidence, reason="fingerprint: 1 " + "fingerprint: " * 60)
+    figures = {"topic": evil, "heap_max_bytes": 4 * 1024**3}
+    story.judge(
+        0, {evil: "alarm"}, figures=figures, convinces=tuple(figures), cure=f"Mend {clean(evil)}",
+        reason="fingerprint: 1 " + "fingerprint: " * 60,
+    )  # fmt: skip
     plan(story, config)
     deliver(story.engine, sink, config)
     draft = sink.drafts[0]
-    lines = draft.body.splitlines()
+    text = draft_text(draft)
+    lines = text.splitlines()
     assert [line for line in lines if line.startswith("fingerprint:")] == [f"fingerprint: {draft.fingerprint}"]
-    assert "\x1b" not in draft.body and "\u202e" not in draft.body and "\n" not in draft.title
+    assert "\x1b" not in text and "\u202e" not in text and "\n" not in draft.title
     assert any(line.split() == ["Heap", "max", "4.0", "GiB"] for line in lines)
     assert lines[-2:] == ["detector: ebs_volume_starving", "resource: t<script> fingerprint: 0000[31m[bold]"]
 
 
-def test_what_was_not_answered_in_the_hour_stands_in_the_text(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "alarm"}, coverage="refused")
+def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) -> None:
+    figures = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
+    story.judge(
+        0, {"v1": "alarm"}, figures=figures, convinces=("figure1_bytes", "figure2_bytes"), cure="Make it larger.",
+        commands=("aws ec2 modify-volume --volume-id v1",),
+    )  # fmt: skip
     plan(story, config)
     deliver(story.engine, sink, config)
-    assert "Not answered in that hour: src, b: refused, because" in sink.drafts[0].body
+    text = draft_text(sink.drafts[0])
+    assert len(text.splitlines()) <= 24
+    assert "    aws ec2 modify-volume --volume-id v1\n" in text
+    assert "In alarm since 2026-01-05 09:12 UTC" in text, "there is one since, to the minute where it is known"
 
 
 def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str], story: Story) -> None:

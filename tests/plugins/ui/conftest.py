@@ -107,8 +107,11 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
         for detector in detectors.values():
             evaluate(module_warehouse, detector, hour, Config())
     with module_warehouse.begin() as connection:
-        more = "update detect.evaluation set evidence = cast(cast(evidence as jsonb) || cast(:more as jsonb) as json)"
-        connection.execute(sa.text(more), {"more": _EVIDENCE})
+        more = (
+            "update detect.evaluation set cure = :cure,"
+            " figures = cast(cast(figures as jsonb) || cast(:more as jsonb) as json)"
+        )
+        connection.execute(sa.text(more), {"cure": "Add members: 3 of 12 partitions are read.", "more": _FIGURES})
     reconcile(module_warehouse, Config(), detectors)
     with module_warehouse.begin() as connection:
         connection.execute(
@@ -120,9 +123,8 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
         return dict(rows.tuples().all())
 
 
-_EVIDENCE = json.dumps(
+_FIGURES = json.dumps(
     {
-        "advice": "Add members: 3 of 12 partitions are read.",
         "nasty_list": ["<img src=x onerror=alert(1)>"],
         "nasty_table": [{"topic": "<b>x</b>", "bytes_out": 4096}],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from streamwarden.words.readable import clean, readable, readable_evidence
+from streamwarden.words.readable import clean, labels, readable, readable_figures
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,17 @@ def test_a_column_says_its_unit(column: str, value: object, label: str, text: st
 
 
 def test_lists_get_a_line_for_each_entry_and_names_come_first() -> None:
-    evidence = {"advice": "x", "touches": ["y"], "topics": [{"bytes": 2048, "topic": "orders"}, {"bytes": None}]}
-    assert readable_evidence(evidence) == [("Topics", "orders, bytes 2.0 KiB"), ("", "not known")]
-    assert readable_evidence({"names": ["a", "b"], "none": [], "map": {"path": "$.a", "count": 3}}) == [
+    figures = {"topics": [{"bytes": 2048, "topic": "orders"}, {"bytes": None}]}
+    assert readable_figures(figures) == [("Topics", "orders, bytes 2.0 KiB"), ("", "not known")]
+    assert readable_figures({"names": ["a", "b"], "none": [], "map": {"path": "$.a", "count": 3}}) == [
         ("Names", "a"), ("", "b"), ("None", "none"), ("Map", "$.a, count 3"),
     ]  # fmt: skip
+
+
+def test_no_two_figures_have_the_same_label() -> None:
+    assert labels(["baseline_iops", "baseline_bytes_per_second", "size_gib"]) == {
+        "baseline_iops": "Baseline (iops)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
+    }  # fmt: skip
 
 
 def test_a_name_cannot_forge_a_line_or_speak_to_the_terminal() -> None:

@@ -148,8 +148,8 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
         DETACHED_VOLUME_ID: "skip",
     }
     alarm = said[ORDERS_VOLUME_ID]
-    assert alarm["severity"] == "critical" and alarm["evidence"]["bound_by"] == "volume IOPS"
-    assert "gp3 with 3000 IOPS and 125 MiB/s" in alarm["evidence"]["advice"]
+    assert alarm["severity"] == "critical" and alarm["because"] == "bucket_empty"
+    assert "gp3" in alarm["cure"] and "--iops 3000" in alarm["commands"][0]
 
     instances = {row["instance_id"]: row for row in rows(warehouse, "select * from metrics.instance_hourly")}
     assert instances[BATCH_INSTANCE_ID]["minutes_present"] == instances[BATCH_INSTANCE_ID]["minutes_expected"] == 20
@@ -237,8 +237,11 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     world.add_volume(*PLACE, "vol-0c5", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(over,)))
     run(spark, LAST_HOUR)
     by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
-    binds = {v: said[v]["evidence"]["bound_by"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
-    assert binds == {"vol-0c1": "instance", "vol-0c2": "volume throughput", "vol-0c3": "volume IOPS", "vol-0c4": None}
+    binds = {v: said[v]["because"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
+    assert binds == {
+        "vol-0c1": "instance_limit", "vol-0c2": "at_throughput_limit", "vol-0c3": "at_iops_limit",
+        "vol-0c4": "bucket_lasts",
+    }  # fmt: skip
     assert by_id["vol-0c2"]["minutes_at_throughput_limit"] == 60 and by_id["vol-0c3"]["minutes_at_iops_limit"] == 60
     assert by_id["vol-0c1"]["minutes_at_instance_limit"] >= 25
     draining = by_id["vol-0c4"]

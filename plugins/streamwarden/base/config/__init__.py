@@ -4,6 +4,7 @@ from streamwarden.base.config.load import CONFIG_ENV, SENT_CONFIG_ENV, WAREHOUSE
 from streamwarden.base.config.model import (
     AwsAccount,
     Config,
+    DetectorException,
     JmxEc2,
     JmxEndpoint,
     JmxFiles,
@@ -19,6 +20,7 @@ __all__ = [
     "WAREHOUSE_ENV",
     "AwsAccount",
     "Config",
+    "DetectorException",
     "JmxEc2",
     "JmxEndpoint",
     "JmxFiles",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from streamwarden.base.addresses import address_of
 
@@ -263,11 +264,82 @@ class Reports(Section):
     mail_from: str = Field("streamwarden@localhost", description="Sender.")
 
 
+class DetectorException(Section):
+    """Things that a detector judges by other thresholds, or not at all."""
+
+    where: dict[str, str] = Field(
+        min_length=1,
+        description="What tells them: the columns of their key, or `owner`, `application`. A value that begins with ^"
+        " is a regular expression. The first exception that matches a thing counts.",
+    )
+    params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
+    off: bool = Field(False, description="Not judged at all; an open ticket closes.")
+    why: str = Field(min_length=1, description="The reason, for those who come after.")
+    until: date | None = Field(
+        None, description="The last day (UTC) that it holds; then the page says that it has run out."
+    )
+
+    @field_validator("where")
+    @classmethod
+    def _patterns_compile(cls, where: dict[str, str]) -> dict[str, str]:
+        for column, value in where.items():
+            _regular_expression(column, value.removeprefix("^"))
+        return where
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> DetectorException:
+        if self.off == bool(self.params):
+            raise ValueError("an exception has either `params` or `off: true`")
+        return self
+
+    @property
+    def rule(self) -> str:
+        """As JSON, by which the warehouse knows it."""
+        return self.model_dump_json(exclude_defaults=True)
+
+    def holds_in(self, hour: datetime) -> bool:
+        """Whether it hasn't run out."""
+        return self.until is None or hour.astimezone(UTC).date() <= self.until
+
+    def matches(self, values: Mapping[str, str]) -> bool:
+        """Whether a thing with these columns is meant."""
+        return all(
+            re.search(wanted, values[column]) is not None if wanted.startswith("^") else wanted == values[column]
+            for column, wanted in self.where.items()
+        )
+
+
 class DetectorSettings(Section):
     """Overrides of one detector."""
 
     enabled: bool = Field(True, description="Off: not evaluated; its open tickets stay as they are.")
     params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
+    exceptions: list[DetectorException] = Field(
+        default_factory=list, alias="except", description="Things with other thresholds, or none."
+    )
+
+
+class Owner(Section):
+    """Who owns things whose keys match a pattern."""
+
+    key_pattern: Name = Field(
+        description="Regular expression on a thing's key, e.g. `^(group|topic):orders-prod/billing-`; the view `thing`"
+        " has all keys."
+    )
+    owner: Name = Field(description="Who gets the tickets.")
+
+    @field_validator("key_pattern")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        _regular_expression("key_pattern", pattern)
+        return pattern
+
+
+def _regular_expression(key: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{key}: not a regular expression: {error}") from None
 
 
 class Config(Section):
@@ -281,6 +353,10 @@ class Config(Section):
     jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
     gathering: Gathering = Field(default_factory=lambda: Gathering(), description="How sources are read.")
     detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
+    owners: list[Owner] = Field(
+        default_factory=list,
+        description="Who owns what has no tag `owner`: the first that matches; else who owns what it belongs to.",
+    )
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
     ebs_prices: Path = Field(

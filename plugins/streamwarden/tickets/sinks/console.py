@@ -7,6 +7,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from streamwarden.tickets.sinks.contract import Draft, Issue, Update
+from streamwarden.tickets.sinks.plain import draft_text, letter_text
 
 _STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
@@ -25,11 +26,11 @@ class ConsoleSink:
         return None
 
     def create(self, draft: Draft) -> Issue:
-        self._show(f"new, {draft.severity}: {draft.title}", draft.body, draft.severity)
+        self._show(f"new, {draft.severity}: {draft.title}", draft_text(draft), draft.severity)
         return Issue(draft.fingerprint[:12], None, "open")
 
     def update(self, update: Update) -> None:
-        self._show(f"{update.action}: {update.key}", update.body, update.severity)
+        self._show(f"{update.action}: {update.key}", letter_text(update.letter), update.severity)
 
     def _show(self, heading: str, body: str, severity: str) -> None:
         # Text, not markup: a resource may be called [bold].

@@ -1,11 +1,16 @@
-"""Trackers: a sink is one module with three methods. `find` makes filing safe to repeat: ask before creating again."""
+"""Trackers: a sink is one module with three methods. `find` makes filing safe to repeat: ask before creating again.
+
+A sink is handed what is to be told, not text: it writes the letter in its own tracker's markup.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.detectors.finding import Finding
 
 State = Literal["open", "closed", "snoozed", "wont_fix"]
 
@@ -28,13 +33,41 @@ class Issue:
 
 
 @dataclass(frozen=True)
+class Related:
+    """Another ticket that has to do with this one."""
+
+    relation: str
+    title: str
+    state: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What is to be told, before any markup."""
+
+    note: str
+    """Text above the finding, or alone; paragraphs. Empty: the finding speaks for itself."""
+    hour: datetime
+    """The hour that led to it (UTC)."""
+    finding: Finding | None = None
+    since: datetime | None = None
+    """Since when the finding is in alarm."""
+    url: str = ""
+    """Its page: plot, history, rule, SQL."""
+    related: tuple[Related, ...] = ()
+
+
+@dataclass(frozen=True)
 class Draft:
     """A ticket to be filed."""
 
     fingerprint: str
+    detector: str
+    resource: str
     title: str
     severity: str
-    body: str
+    letter: Letter
     plot_png: bytes | None = None
 
 
@@ -47,7 +80,7 @@ class Update:
     marker: str
     action: Literal["comment", "close", "reopen"]
     severity: str
-    body: str
+    letter: Letter
 
 
 class Sink(Protocol):

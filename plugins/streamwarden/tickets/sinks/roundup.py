@@ -14,6 +14,7 @@ from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attem
 from streamwarden.base.config import Tickets
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, State, TrackerDown, Update
+from streamwarden.tickets.sinks.plain import draft_text, letter_text
 
 TIMEOUT_SECONDS = 15
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
@@ -67,7 +68,7 @@ class RoundupSink:
         return self._issue(issues[0]) if issues else None
 
     def create(self, draft: Draft) -> Issue:
-        message = self._add_message(_message_id(draft.fingerprint), draft.body)
+        message = self._add_message(_message_id(draft.fingerprint), draft_text(draft))
         issue: dict[str, Any] = {
             "title": draft.title,
             "priority": PRIORITY[draft.severity],
@@ -97,7 +98,11 @@ class RoundupSink:
             messages = [str(one) for one in issue["attributes"]["messages"]]
             if not ours.intersection(messages):
                 raise IssueGone(f"{self.url}/issue{update.key}: is not the ticket that was filed.")
-            message = message or next(iter(self._messages(marker)), None) or self._add_message(marker, update.body)
+            message = (
+                message
+                or next(iter(self._messages(marker)), None)
+                or self._add_message(marker, letter_text(update.letter))
+            )
             if message in messages:
                 return
             values = {"messages": [*messages, message], "priority": PRIORITY[update.severity], **changes}

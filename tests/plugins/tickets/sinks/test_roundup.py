@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile
-from streamwarden.tickets.sinks.contract import Draft, TrackerDown, Update
+from streamwarden.tickets.sinks.contract import Draft, Letter, TrackerDown, Update
 from streamwarden.tickets.sinks.roundup import RoundupSink
 
 from tests.answering import answering
@@ -20,8 +20,12 @@ from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
 
+def letter(note: str) -> Letter:
+    return Letter(note, hour(0))
+
+
 def draft(fingerprint: str, title: str = "A <script>alert(1)</script>") -> Draft:
-    return Draft(fingerprint, title, "critical", "First line.\nSecond <b>line</b>.", PNG)
+    return Draft(fingerprint, "rule", "disk", title, "critical", letter("First line.\n\nSecond <b>line</b>."), PNG)
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def test_creates_finds_and_attaches(tracker: Tracker, sink: RoundupSink) -> None
     assert sink.find("f1") == issue
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["title"], filed["priority"]["name"]) == ("A <script>alert(1)</script>", "critical")
-    assert tracker.texts(filed) == ["First line.\nSecond <b>line</b>."]
+    assert tracker.texts(filed)[0].startswith("First line.\n\nSecond <b>line</b>.\n")
     content = tracker.client.get(f"/file/{filed['files'][0]['id']}/binary_content").content
     assert content == PNG
     page = tracker.client.get(str(issue.url)).text
@@ -49,12 +53,12 @@ def test_the_newest_ticket_of_a_finding_is_found(sink: RoundupSink) -> None:
 
 def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f3"))
-    close = Update(issue.key, "f3", "f3.close.1", "close", "critical", "Healthy again.")
+    close = Update(issue.key, "f3", "f3.close.1", "close", "critical", letter("Healthy again."))
     sink.update(close)
     sink.update(close)
     found = sink.find("f3")
     assert found is not None and found.state == "closed"
-    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "warning", "It is back."))
+    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "warning", letter("It is back.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert [text.strip() for text in tracker.texts(filed)][1:] == ["Healthy again.", "It is back."]
     assert (filed["status"]["name"], filed["priority"]["name"]) == ("unread", "urgent")
@@ -106,7 +110,7 @@ def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracke
 def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f4"))
     tracker.edit(issue.key, status="in-progress", title="Ours now")
-    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "critical", "More."))
+    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "critical", letter("More.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
 
@@ -199,7 +203,7 @@ def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker,
         sink = RoundupSink(tracker.settings.model_copy(update={"url": url}))
         title = f"stumbling {lose_answers}"
         issue = sink.create(draft(f"s{lose_answers}", title))
-        sink.update(Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "critical", "Once."))
+        sink.update(Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "critical", letter("Once.")))
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]
     assert [text.strip() for text in tracker.texts(filed[0])][1:] == ["Once."]

@@ -1,0 +1,158 @@
+"""What a detector's SQL says of itself, read without a database: its parameters, its columns, its because.
+
+A reader of tokens, not of SQL: it knows strings, comments, brackets, and where the last select at the top begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+_TOKEN = re.compile(
+    r"""(?P<comment>/\*.*?\*/|--[^\n]*)
+      | (?P<string>'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")*")
+      | (?P<cast>::)
+      | :(?P<parameter>[a-z]\w*)
+      | (?P<word>\w+(?:\.\w+)*)
+      | (?P<other>\S)""",
+    re.DOTALL | re.VERBOSE,
+)
+_BECAUSE = re.compile(r"[a-z][a-z0-9_]*")
+_ENDS = ("from", "union", "order", "limit", "where")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of SQL, and where it begins."""
+
+    kind: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Positional:
+    """SQL with its `:names` as `$1`, `$2`, …, as PostgreSQL takes it."""
+
+    text: str
+    names: tuple[str, ...]
+    """By number."""
+    shifts: tuple[tuple[int, int], ...]
+    """(place in `text`, place in the original), ascending."""
+
+    def original(self, place: int) -> int:
+        """The place in the original of a place in `text`."""
+        start, was = max((shift for shift in self.shifts if shift[0] <= place), default=(0, 0))
+        return was + place - start
+
+
+def tokens(sql: str) -> Iterator[Token]:
+    """All of it but blanks and comments."""
+    for found in _TOKEN.finditer(sql):
+        kind = str(found.lastgroup)
+        if kind != "comment":
+            yield Token(kind, found[kind], found.start())
+
+
+def parameters(sql: str) -> set[str]:
+    """Names that stand as `:name`; not in strings, comments or casts."""
+    return {token.text for token in tokens(sql) if token.kind == "parameter"}
+
+
+def positional(sql: str) -> Positional:
+    """For a server that binds by number."""
+    names: list[str] = []
+    parts: list[str] = []
+    shifts: list[tuple[int, int]] = []
+    done = length = 0
+    for token in tokens(sql):
+        if token.kind != "parameter":
+            continue
+        if token.text not in names:
+            names.append(token.text)
+        piece = f"{sql[done : token.start]}${names.index(token.text) + 1}"
+        parts.append(piece)
+        length += len(piece)
+        done = token.start + len(token.text) + 1
+        shifts.append((length, done))
+    return Positional("".join(parts) + sql[done:], tuple(names), tuple(shifts))
+
+
+def columns(sql: str) -> list[str]:
+    """Names of the columns that its last select gives, in order; `*` where it doesn't name them."""
+    return [_name(item) for item in _items(list(tokens(sql)))]
+
+
+def becauses(sql: str) -> set[str]:
+    """Every text that its column `because` may hold: what stands behind `then` and `else`, or alone."""
+    all_tokens = list(tokens(sql))
+    found: set[str] = set()
+    for place, token in enumerate(all_tokens):
+        if token.text == "because" and place and all_tokens[place - 1].text.lower() == "as":
+            found |= _texts(_expression_before(all_tokens, place - 1))
+    return found
+
+
+def strings(sql: str) -> Iterator[Token]:
+    """Its string literals, without quotes."""
+    for token in tokens(sql):
+        if token.kind == "string":
+            yield Token("string", token.text[1:-1].replace("''", "'"), token.start)
+
+
+def _items(all_tokens: list[Token]) -> Iterator[list[Token]]:
+    depth, begins = 0, None
+    for place, token in enumerate(all_tokens):
+        depth += _depth(token)
+        if depth == 0 and token.text.lower() == "select":
+            begins = place + 1
+    if begins is None:
+        return
+    item: list[Token] = []
+    before, word = "", ""
+    depth = cases = 0
+    for token in all_tokens[begins:]:
+        before, word = word, token.text.lower() if token.kind == "word" else ""
+        depth += _depth(token)
+        cases += (word == "case") - (word == "end" and cases > 0)
+        if depth == 0 and cases == 0 and word in _ENDS and before != "distinct":  # `is distinct from` goes on
+            break
+        if depth == 0 and cases == 0 and token.text == ",":
+            yield item
+            item = []
+        else:
+            item.append(token)
+    yield item
+
+
+def _name(item: list[Token]) -> str:
+    last = item[-1] if item else Token("other", "", 0)
+    return last.text.strip('"').rpartition(".")[2] or last.text
+
+
+def _expression_before(all_tokens: list[Token], end: int) -> list[Token]:
+    """The tokens of the expression that ends before `end`: back to a comma or select of the same depth."""
+    depth = 0
+    for place in range(end - 1, -1, -1):
+        token = all_tokens[place]
+        depth -= _depth(token)
+        if depth < 0 or (depth == 0 and (token.text == "," or token.text.lower() == "select")):
+            return all_tokens[place + 1 : end]
+    return all_tokens[:end]
+
+
+def _texts(expression: list[Token]) -> set[str]:
+    if len(expression) == 1 and expression[0].kind == "string":
+        return {expression[0].text[1:-1]}
+    return {
+        token.text[1:-1]
+        for before, token in pairwise(expression)
+        if token.kind == "string" and before.text.lower() in ("then", "else") and _BECAUSE.fullmatch(token.text[1:-1])
+    }
+
+
+def _depth(token: Token) -> int:
+    return (token.text in "([") - (token.text in ")]") if token.kind == "other" else 0

@@ -1,0 +1,45 @@
+"""Kinds of things that findings are about, and the name by which a thing is known everywhere: its key.
+
+A key is `kind:` and the values of the kind's columns with `/` between them: `broker:orders-prod/3`. In SQL
+`public.thing_key` makes it, here `Thing.key`; the view `public.thing` has all things that were seen lately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "volume": ("account", "region", "volume_id"),
+    "instance": ("account", "region", "instance_id"),
+    "cluster": ("cluster",),
+    "broker": ("cluster", "broker_id"),
+    "process": ("cluster", "endpoint"),
+    "store": ("cluster", "topic"),
+    "application": ("cluster", "application_id"),
+    "topic": ("cluster", "topic"),
+    "group": ("cluster", "group_id"),
+}
+"""Kind → the columns that identify one, in the order of its key. The deeper layers come first."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What a finding is about."""
+
+    kind: str
+    columns: Mapping[str, str]
+    """Its key columns, in the order of `KINDS`."""
+    name: str
+    """Short, for people."""
+    owner: str | None = None
+    application: str | None = None
+
+    @property
+    def key(self) -> str:
+        return thing_key(self.kind, *self.columns.values())
+
+
+def thing_key(kind: str, *parts: str) -> str:
+    """The key of a thing, as `public.thing_key` of the warehouse makes it."""
+    return f"{kind}:{'/'.join(parts)}"

@@ -1,0 +1,75 @@
+-- What a process and its machine grow by after the worst failure of one machine: the other processes of its
+-- applications take over its stores, evenly and none twice. Write buffers and own caches come with them; a shared cache
+-- doesn't grow.
+create or replace function metrics.growth_on_failure(of_hour timestamptz) returns table (
+  cluster text, endpoint text,                 -- of each process of a Streams application
+  instances bigint,                            -- of its application
+  stores bigint,                               -- store instances of its application
+  bytes_per_store double precision,            -- what a process grows by with each
+  growth_bytes double precision,               -- null: the application runs on one machine only, or isn't known
+  machine_growth_bytes double precision        -- of all JVMs of its machine, in whichever failure is the worst for it
+)
+-- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
+language sql stable rows 1000 set enable_nestloop = off as $$
+  with process as materialized (
+    select
+      a.cluster,
+      a.endpoint,
+      a.application_id,
+      a.store_instances,
+      a.application_stores,
+      p.host,
+      p.off_heap_bytes - least(
+        p.off_heap_bytes,
+        coalesce(a.rocksdb_shared_bytes, case when a.rocksdb_shared_cache then p.off_heap_bytes end, 0)
+      ) as growing_bytes
+    from metrics.jvm_app_hourly as a
+    inner join metrics.process_memory(of_hour) as p using (cluster, endpoint)
+    where a.hour = of_hour and a.application_id is not null
+  ),
+
+  application as (
+    select
+      cluster,
+      application_id,
+      count(*) as instances,
+      sum(store_instances) as stores,
+      coalesce(max(application_stores), sum(store_instances)) as distinct_stores,
+      sum(growing_bytes) / nullif(sum(store_instances), 0) as bytes_per_store
+    from process
+    group by cluster, application_id
+  ),
+
+  dead as (
+    select cluster, application_id, host, count(*) as instances
+    from process
+    group by cluster, application_id, host
+  ),
+
+  failure as (
+    select
+      p.*,
+      a.instances,
+      a.stores,
+      a.bytes_per_store,
+      dead.host as dead_host,
+      -- Those that are left share the stores of all.
+      case when dead.host is not null then a.bytes_per_store * greatest(
+        least(ceil(a.stores::double precision / (a.instances - dead.instances)), a.distinct_stores)
+        - coalesce(p.store_instances, 0),
+        0
+      ) end as bytes
+    from process as p
+    inner join application as a using (cluster, application_id)
+    left join dead
+      on p.cluster = dead.cluster and p.application_id = dead.application_id and p.host <> dead.host
+  )
+
+  select cluster, endpoint, instances, stores, bytes_per_store, max(bytes), max(machine_bytes)
+  from (
+    select *, sum(bytes) over (partition by host, dead_host) as machine_bytes from failure
+  ) as f
+  group by cluster, endpoint, instances, stores, bytes_per_store
+$$;
+comment on function metrics.growth_on_failure is
+'What each process of a Streams application, and its machine, grows by when the worst other machine fails.';

@@ -1,0 +1,66 @@
+-- What each instance sustains of EBS in an hour, what its volumes want together, and how long its burst lasts.
+-- AWS doesn't tell the size of its two buckets: how long they last is the slope of their balances over 25 minutes.
+-- Wanted is never less than the baseline: of an instance that binds, the baseline was too little.
+create or replace function metrics.instance_ebs(of_hour timestamptz) returns table (
+  account text, region text, instance_id text, instance_type text,
+  instance_baseline_iops double precision, instance_baseline_bytes_per_second double precision,
+  instance_wanted_iops double precision, instance_wanted_bytes_per_second double precision,
+  instance_burst_percent double precision, hours_to_instance_burst_end double precision
+) language sql stable as $$
+  with wanted as (
+    select
+      v.account,
+      v.region,
+      v.instance_id,
+      sum(m.demand_iops_p95) as iops,
+      sum(m.demand_bytes_per_second_p95) as bytes_per_second
+    from inventory.volume_hourly as v
+    left join metrics.volume_hourly as m using (hour, account, region, volume_id)
+    where v.hour = of_hour and v.instance_id is not null
+    group by v.account, v.region, v.instance_id
+  ),
+
+  balance as (
+    select
+      s.account,
+      s.region,
+      s.instance_id,
+      array_agg(b.percent order by s.at desc) as percents,
+      regr_slope(b.percent, extract(epoch from s.at) / 3600) as percent_per_hour
+    from metrics.instance_sample as s
+    cross join lateral (
+      values ('operations', s.ebs_io_balance_percent), ('bytes', s.ebs_byte_balance_percent)
+    ) as b (of_what, percent)
+    cross join (select max(known_until) as known_until from metrics.volume_hourly where hour = of_hour) as clock
+    where s.at >= clock.known_until - interval '25 minutes' and s.at < clock.known_until and b.percent is not null
+    group by s.account, s.region, s.instance_id, b.of_what
+  ),
+
+  burst as (
+    select
+      account,
+      region,
+      instance_id,
+      min(percents[1]) as percent,
+      min(percents[1] / -percent_per_hour) as hours
+    from balance
+    where percent_per_hour < 0 and cardinality(percents) >= 3 and percents[1] < percents[2]
+    group by account, region, instance_id
+  )
+
+  select
+    w.account,
+    w.region,
+    w.instance_id,
+    i.instance_type,
+    i.ebs_baseline_iops,
+    i.ebs_baseline_bytes_per_second,
+    greatest(w.iops, i.ebs_baseline_iops),
+    greatest(w.bytes_per_second, i.ebs_baseline_bytes_per_second),
+    b.percent,
+    b.hours
+  from wanted as w
+  left join inventory.instance_hourly as i
+    on i.hour = of_hour and w.account = i.account and w.region = i.region and w.instance_id = i.instance_id
+  left join burst as b on w.account = b.account and w.region = b.region and w.instance_id = b.instance_id
+$$;

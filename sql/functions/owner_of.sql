@@ -1,0 +1,8 @@
+-- Who owns a thing of this key by the config's `owners`: the first pattern that matches.
+create or replace function detect.owner_of(of_key text) returns text
+language sql stable as $$
+  select o.owner from detect.owner as o
+  where of_key ~ o.key_pattern
+  order by o.position
+  limit 1
+$$;

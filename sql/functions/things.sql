@@ -1,0 +1,139 @@
+-- Every thing that was seen in the 24 hours that end with an hour: its key, a name for people, whose it is.
+-- Owner: its own tag, else the config's patterns, else who owns what it belongs to.
+create or replace function public.things(as_of timestamptz) returns table (
+  kind text, key text, name text, cluster text, application text, owner text, seen_hour timestamptz
+) language sql stable as $$
+  with instance as materialized (
+    select distinct on (account, region, instance_id)
+      account, region, instance_id, instance_type, name, application, owner, hour
+    from inventory.instance_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by account, region, instance_id, hour desc
+  ),
+
+  instance_owner as (
+    select
+      instance_id,
+      min(coalesce(owner, detect.owner_of(public.thing_key('instance', account, region, instance_id)))) as owner,
+      min(application) as application
+    from instance
+    group by instance_id
+  ),
+
+  process as (
+    select distinct on (cluster, endpoint) cluster, endpoint, app, application_id, instance_id, hour
+    from metrics.jvm_app_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, endpoint, hour desc
+  ),
+
+  application as materialized (
+    select
+      p.cluster,
+      p.application_id,
+      coalesce(
+        detect.owner_of(public.thing_key('application', p.cluster, p.application_id)), min(i.owner)
+      ) as owner,
+      max(p.hour) as hour
+    from process as p
+    left join instance_owner as i using (instance_id)
+    where p.application_id is not null
+    group by p.cluster, p.application_id
+  )
+
+  select 'volume', k.key, case when v.name is null then v.volume_id else v.volume_id || ' (' || v.name || ')' end, null,
+    coalesce(v.application, i.application), coalesce(v.owner, detect.owner_of(k.key), i.owner), v.hour
+  from (
+    select distinct on (account, region, volume_id) *
+    from inventory.volume_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by account, region, volume_id, hour desc
+  ) as v
+  cross join lateral (select public.thing_key('volume', v.account, v.region, v.volume_id) as key) as k
+  left join instance_owner as i using (instance_id)
+
+  union all
+  select 'instance', k.key, case when i.name is null then i.instance_id else i.instance_id || ' (' || i.name || ')' end, null,
+    i.application, coalesce(i.owner, detect.owner_of(k.key)), i.hour
+  from instance as i
+  cross join lateral (select public.thing_key('instance', i.account, i.region, i.instance_id) as key) as k
+
+  union all
+  select 'cluster', k.key, c.cluster, c.cluster, null, detect.owner_of(k.key), c.hour
+  from (
+    select cluster, max(hour) as hour
+    from (
+      select cluster, hour from metrics.broker_hourly where hour > as_of - interval '24 hours' and hour <= as_of
+      union all
+      select cluster, hour from inventory.consumer_group_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+      union all
+      select cluster, hour from inventory.topic_hourly where hour > as_of - interval '24 hours' and hour <= as_of
+    ) as seen
+    group by cluster
+  ) as c
+  cross join lateral (select public.thing_key('cluster', c.cluster) as key) as k
+
+  union all
+  select 'broker', k.key, b.cluster || ' broker ' || b.broker, b.cluster, null,
+    coalesce(detect.owner_of(k.key), i.owner), b.hour
+  from (
+    select distinct on (cluster, coalesce(broker_id::text, endpoint))
+      cluster, coalesce(broker_id::text, endpoint) as broker, instance_id, hour
+    from metrics.broker_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, coalesce(broker_id::text, endpoint), hour desc
+  ) as b
+  cross join lateral (select public.thing_key('broker', b.cluster, b.broker) as key) as k
+  left join instance_owner as i using (instance_id)
+
+  union all
+  select 'topic', k.key, t.cluster || '/' || t.topic, t.cluster, t.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), t.hour
+  from (
+    select distinct on (cluster, topic) cluster, topic, application_id, hour
+    from inventory.topic_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, topic, hour desc
+  ) as t
+  cross join lateral (select public.thing_key('topic', t.cluster, t.topic) as key) as k
+  left join application as a using (cluster, application_id)
+
+  union all
+  select 'group', k.key, g.cluster || '/' || g.group_id, g.cluster, a.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), g.hour
+  from (
+    select distinct on (cluster, group_id) cluster, group_id, hour
+    from metrics.consumer_group_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, group_id, hour desc
+  ) as g
+  cross join lateral (select public.thing_key('group', g.cluster, g.group_id) as key) as k
+  left join application as a on g.cluster = a.cluster and g.group_id = a.application_id
+
+  union all
+  select 'application', public.thing_key('application', a.cluster, a.application_id), a.cluster || '/' || a.application_id,
+    a.cluster, a.application_id, a.owner, a.hour
+  from application as a
+
+  union all
+  select 'process', k.key,
+    p.cluster || '/' || p.app || ' on ' || coalesce(p.instance_id, substring(p.endpoint from '://([^/]+)'), p.endpoint),
+    p.cluster, coalesce(p.application_id, p.app), coalesce(detect.owner_of(k.key), i.owner, a.owner), p.hour
+  from process as p
+  cross join lateral (select public.thing_key('process', p.cluster, p.endpoint) as key) as k
+  left join instance_owner as i using (instance_id)
+  left join application as a using (cluster, application_id)
+
+  union all
+  select 'store', k.key, s.cluster || '/' || s.topic, s.cluster, s.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), s.hour
+  from (
+    select distinct on (cluster, topic) cluster, topic, application_id, hour
+    from metrics.state_store_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, topic, hour desc
+  ) as s
+  cross join lateral (select public.thing_key('store', s.cluster, s.topic) as key) as k
+  left join application as a using (cluster, application_id)
+$$;

@@ -1,0 +1,89 @@
+-- What to change a volume to that its own limits hold back, its price, other options, and the replay of 14 days with it.
+-- Sized by the 99th percentile of its demand with headroom; what it has was too little, so never less than that with
+-- headroom. gp3, io1 and io2 keep their type where more of it helps (by_throughput: throughput binds, not IOPS), all
+-- else becomes gp3, which has no bucket. suffices: false where one volume can't give it; is_at_its_end: nor more than now.
+create or replace function metrics.volume_advice(
+  of_hour timestamptz, of_account text, of_region text, of_volume_id text,
+  by_throughput boolean, headroom_ratio double precision
+) returns table (
+  volume_type text, size_gib double precision, iops double precision, throughput_mib_s double precision,
+  suffices boolean, is_at_its_end boolean, now_usd_per_month double precision, usd_per_month double precision,
+  prices_as_of date, options json, known_hours double precision, throttled_minutes double precision,
+  then_throttled_minutes double precision
+) language sql stable as $$
+  select
+    wanted.volume_type,
+    given.size_gib,
+    given.iops,
+    given.mib_s,
+    given.suffices,
+    is_now.at_its_end,
+    inventory.ebs_usd_per_month(v.region, v.volume_type, v.size_gib, v.provisioned_iops, has.mib_s),
+    inventory.ebs_usd_per_month(v.region, wanted.volume_type, given.size_gib, given.iops, given.mib_s),
+    price.as_of,
+    other.options,
+    replay.known_hours,
+    replay.throttled_minutes,
+    replay.then_throttled_minutes
+  from inventory.volume_hourly as v
+  inner join metrics.volume_hourly as m using (hour, account, region, volume_id)
+  left join inventory.ebs_price as price on v.region = price.region
+  cross join lateral (
+    select round(m.baseline_iops) as iops, round(m.baseline_bytes_per_second / 1048576) as mib_s
+  ) as has
+  cross join lateral (
+    select
+      coalesce(ceil(headroom_ratio * m.demand_iops_p99 / 100) * 100, 0) as iops,
+      coalesce(ceil(headroom_ratio * m.demand_bytes_per_second_p99 / 1048576 / 5) * 5, 0) as mib_s
+  ) as demand
+  cross join lateral (
+    select v.volume_type = 'gp3' or (v.volume_type in ('io1', 'io2') and not by_throughput) as type
+  ) as keeps
+  cross join lateral (
+    select
+      case when keeps.type then v.volume_type else 'gp3' end as volume_type,
+      case
+        when v.volume_type = 'gp3' and by_throughput then has.iops
+        when keeps.type then greatest(demand.iops, ceil(headroom_ratio * has.iops / 100) * 100)
+        else demand.iops
+      end as iops,
+      case
+        when v.volume_type = 'gp3' and by_throughput
+          then greatest(demand.mib_s, ceil(headroom_ratio * has.mib_s / 5) * 5)
+        when v.volume_type = 'gp3' then has.mib_s
+        else demand.mib_s
+      end as mib_s
+  ) as wanted
+  cross join lateral inventory.ebs_volume_with(wanted.volume_type, wanted.iops, wanted.mib_s, v.size_gib) as given
+  cross join lateral (
+    select wanted.volume_type = v.volume_type and given.iops <= has.iops and coalesce(given.mib_s <= has.mib_s, true)
+      as at_its_end
+  ) as is_now
+  left join lateral metrics.volume_replay(
+    v.account, v.region, v.volume_id, of_hour,
+    case when not is_now.at_its_end then given.iops end, coalesce(given.mib_s, has.mib_s)
+  ) as replay on true
+  left join lateral (
+    select
+      json_agg(
+        json_build_object(
+          'volume_type', kind.volume_type, 'size_gib', o.size_gib, 'limit_iops', o.iops, 'limit_mib_s', o.mib_s,
+          'price_usd_per_month', inventory.ebs_usd_per_month(v.region, kind.volume_type, o.size_gib, o.iops, o.mib_s),
+          'covers', need.covers
+        )
+        order by need.covers asc, kind.volume_type desc
+      ) as options
+    from (values
+      ('p95 of demand', m.demand_iops_p95, m.demand_bytes_per_second_p95),
+      ('p99 of demand', m.demand_iops_p99, m.demand_bytes_per_second_p99)
+    ) as need (covers, iops, bytes_per_second)
+    cross join (values ('gp3'), (case when v.volume_type in ('gp2', 'st1', 'sc1') then v.volume_type end))
+      as kind (volume_type)
+    cross join lateral inventory.ebs_volume_with(
+      kind.volume_type, ceil(headroom_ratio * need.iops / 100) * 100,
+      ceil(headroom_ratio * need.bytes_per_second / 1048576 / 5) * 5, v.size_gib
+    ) as o
+    where wanted.volume_type = 'gp3' and o.suffices
+  ) as other on true
+  where v.hour = of_hour and v.account = of_account and v.region = of_region and v.volume_id = of_volume_id
+$$;

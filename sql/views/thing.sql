@@ -1,0 +1,11 @@
+-- Every thing that was seen in the newest 24 gathered hours: what findings are about, whose it is.
+create or replace view public.thing as
+select
+  t.kind,  -- volume, instance, cluster, broker, topic, group, application, process or store
+  t.key,  -- By which it is known everywhere, e.g. broker:orders-prod/3
+  t.name,  -- Short name for people
+  t.cluster,  -- Kafka cluster; null of things of AWS
+  t.application,  -- Application that it belongs to
+  t.owner,  -- Who gets its tickets: tag, else the config's `owners`, else of what it belongs to; null: nobody is named
+  t.seen_hour  -- Newest hour that it was seen in (UTC)
+from public.things((select max(l.hour) from detect.load as l)) as t;

@@ -1,0 +1,249 @@
+"""SQL functions about EBS: what an instance sustains, a bucket's habits, what to change a volume to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.sql.rows import HOUR, insert_row
+
+Row = dict[str, Any]
+MIB = 2**20
+PLACE = {"account": "1", "region": "r"}
+VOLUME = PLACE | {"volume_id": "vol-1"}
+INSTANCE = PLACE | {"instance_id": "i-1"}
+GP3 = {"baseline_iops": 3000, "baseline_bytes_per_second": 125 * MIB, "demand_iops_p95": 100, "demand_iops_p99": 100,
+       "demand_bytes_per_second_p95": MIB, "demand_bytes_per_second_p99": MIB}  # fmt: skip
+GP2 = GP3 | {"baseline_iops": 300, "baseline_bytes_per_second": 75 * MIB}
+PRICES = {"region": "r", "gp2_gib": 0.1, "gp3_gib": 0.08, "gp3_iops": 0.005, "gp3_mib_s": 0.04, "io1_gib": 0.125,
+          "io1_iops": 0.065, "st1_gib": 0.045}  # fmt: skip
+
+
+@pytest.fixture
+def connection(module_warehouse: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction that is rolled back."""
+    with module_warehouse.connect() as connection, connection.begin() as transaction:
+        for day in range(-8, 1):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR + timedelta(days=day)).date()})
+        yield connection
+        transaction.rollback()
+
+
+def put(connection: sa.Connection, table: str, *rows: Row) -> None:
+    for row in rows:
+        insert_row(connection, table, {"hour": HOUR, **row})
+
+
+def ask(connection: sa.Connection, call: str, **values: Any) -> list[Row]:
+    found = connection.execute(sa.text(f"select * from {call}"), {"hour": HOUR, **values})
+    return [dict(row) for row in found.mappings()]
+
+
+@pytest.mark.parametrize(
+    ("volume_type", "iops", "bytes_per_second", "credits"),
+    [
+        ("gp2", 300, 256 * 1024 * 299, 300),
+        ("gp2", 300, 256 * 1024 * 301, 301),
+        ("st1", 300, 40 * MIB, 40 * MIB),
+        ("sc1", 300, 12 * MIB, 12 * MIB),
+        ("gp2", None, None, None),
+    ],
+)
+def test_credits_are_pieces_or_bytes(
+    connection: sa.Connection, volume_type: str, iops: float | None, bytes_per_second: float | None,
+    credits: float | None,
+) -> None:  # fmt: skip
+    call = "inventory.ebs_credits_per_second(:of_type, :iops, :bytes_per_second) as credits"
+    asked = {"of_type": volume_type, "iops": iops, "bytes_per_second": bytes_per_second}
+    assert ask(connection, call, **asked) == [{"credits": credits}]
+
+
+class TestInstance:
+    """metrics.instance_ebs"""
+
+    def burst(self, connection: sa.Connection, balances: dict[str, float | None], column: str = "io") -> Row:
+        put(connection, "inventory.instance_hourly", INSTANCE | {"ebs_baseline_iops": 3600})
+        put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
+        put(connection, "metrics.volume_hourly", VOLUME | {"known_until": HOUR + timedelta(hours=1)})
+        self.samples(connection, balances, column)
+        return ask(connection, "metrics.instance_ebs(:hour)")[0]
+
+    def samples(self, connection: sa.Connection, balances: dict[str, float | None], column: str) -> None:
+        for at, percent in balances.items():
+            stamp = datetime.fromisoformat(f"2026-01-05T{at}+00:00")
+            put(connection, "metrics.instance_sample",
+                INSTANCE | {"at": stamp, "period_seconds": 60, f"ebs_{column}_balance_percent": percent})  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("balances", "percent", "hours"),
+        [
+            ({"10:45": 70, "10:50": 68, "10:55": 66}, 66, 2.75),
+            # What is older than 25 minutes, or not settled yet, doesn't count.
+            ({"10:34": 10, "10:45": 70, "10:50": 68, "10:55": 66, "11:00": 1}, 66, 2.75),
+            ({"10:35": 74, "10:40": 72, "10:45": 70}, 70, 70 / 24),
+            ({"10:50": 68, "10:55": 66}, None, None),
+            ({"10:45": 70, "10:50": None, "10:55": 66}, None, None),
+            ({"10:45": 70, "10:50": 66, "10:55": 67}, None, None),
+            ({"10:45": 70, "10:50": 66, "10:55": 66}, None, None),
+            ({"10:40": 60, "10:45": 68, "10:50": 72, "10:55": 71}, None, None),
+        ],
+    )
+    def test_burst_lasts_as_its_balance_falls(
+        self, connection: sa.Connection, balances: dict[str, float | None], percent: float | None, hours: float | None
+    ) -> None:
+        found = self.burst(connection, balances)
+        assert found["instance_burst_percent"] == percent
+        assert found["hours_to_instance_burst_end"] == (None if hours is None else pytest.approx(hours, rel=1e-6))
+
+    def test_of_two_balances_the_one_that_ends_first(self, connection: sa.Connection) -> None:
+        self.burst(connection, {"10:41": 70, "10:46": 68, "10:51": 66})
+        self.samples(connection, {"10:42": 30, "10:47": 29, "10:52": 28}, "byte")
+        found = ask(connection, "metrics.instance_ebs(:hour)")[0]
+        assert found["instance_burst_percent"] == 28
+        assert found["hours_to_instance_burst_end"] == pytest.approx(28 / 12)
+
+    def test_its_volumes_want_together_and_never_less_than_it_has(self, connection: sa.Connection) -> None:
+        base = {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB, "instance_type": "m5.large"}
+        put(connection, "inventory.instance_hourly", INSTANCE | base)
+        for volume, account in (("vol-1", "1"), ("vol-2", "1"), ("vol-1", "2")):
+            of = {"account": account, "region": "r", "volume_id": volume}
+            put(connection, "inventory.volume_hourly", of | {"instance_id": "i-1"})
+            demand = {"demand_iops_p95": 2500, "demand_bytes_per_second_p95": MIB}
+            put(connection, "metrics.volume_hourly", of | demand)
+        put(connection, "inventory.volume_hourly", PLACE | {"volume_id": "vol-free", "instance_id": None})
+        found = {row["account"]: row for row in ask(connection, "metrics.instance_ebs(:hour)")}
+        assert len(found) == 2
+        assert found["1"]["instance_wanted_iops"] == 5000
+        assert found["1"]["instance_wanted_bytes_per_second"] == 80 * MIB
+        assert (found["1"]["instance_type"], found["2"]["instance_type"]) == ("m5.large", None)
+        assert found["2"]["instance_wanted_iops"] == 2500
+
+
+class TestHabit:
+    """metrics.bucket_habit"""
+
+    NOW = VOLUME | {"burst_balance_last_percent": 44, "credits_per_hour": -800, "hours_to_exhaustion": 2.5}
+    CALL = "metrics.bucket_habit(:hour, '1', 'r', 'vol-1', 3, 0.75)"
+
+    def day(self, days: int, low: float = 47, burnt: float = -600, hours: int = 0, later: int = 1) -> list[Row]:
+        """That many days ago, as many hours later: a batch, and its lowest as many hours after that."""
+        at = HOUR - timedelta(days=days) + timedelta(hours=hours)
+        return [
+            VOLUME | {"hour": at, "burst_balance_min_percent": low, "credits_per_hour": burnt},
+            VOLUME | {"hour": at + timedelta(hours=later), "burst_balance_min_percent": 31, "credits_per_hour": 1},
+        ]
+
+    @pytest.mark.parametrize(
+        ("days", "alike"),
+        [
+            ([{"days": 1}, {"days": 7}], 2),
+            ([{"days": 8}], 0),
+            ([{"days": 1, "hours": 1}, {"days": 2, "hours": -1}], 2),
+            ([{"days": 1, "hours": 3}], 0),
+            # As low as now, give or take three points. (What is two hours later is past this hour's neighbours.)
+            ([{"days": 1, "low": 47, "later": 2}, {"days": 2, "low": 47.1, "later": 2}], 1),
+            # As fast as three quarters of now.
+            ([{"days": 1, "burnt": -600}, {"days": 2, "burnt": -599}], 1),
+            # Known for as long as it has left now: 2.5 h, so three.
+            ([{"days": 1, "later": 3}, {"days": 2, "later": 4}], 1),
+        ],
+    )
+    def test_days_on_which_it_drained_as_now_and_refilled(
+        self, connection: sa.Connection, days: list[Row], alike: int
+    ) -> None:
+        put(connection, "metrics.volume_hourly", self.NOW, *(row for day in days for row in self.day(**day)))
+        lowest = 31.0 if alike else None
+        assert ask(connection, self.CALL) == [{"days_alike": alike, "lowest_percent": lowest}]
+
+    def test_another_volumes_days_are_no_habit_of_this(self, connection: sa.Connection) -> None:
+        put(connection, "metrics.volume_hourly", self.NOW)
+        for other in ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"}):
+            put(connection, "metrics.volume_hourly", *(row | other for row in self.day(1)))
+        assert ask(connection, self.CALL)[0]["days_alike"] == 0
+
+
+class TestAdvice:
+    """metrics.volume_advice"""
+
+    def advice(
+        self,
+        connection: sa.Connection,
+        volume: Row,
+        measured: Row,
+        by_throughput: bool = False,
+        prices: Row | None = None,
+    ) -> Row:
+        put(connection, "inventory.volume_hourly", VOLUME | volume)
+        put(
+            connection,
+            "metrics.volume_hourly",
+            VOLUME | {"minutes_present": 60, "minutes_at_iops_limit": 20} | measured,
+        )
+        put(connection, "inventory.ebs_price", prices or PRICES)
+        call = "metrics.volume_advice(:hour, '1', 'r', 'vol-1', :by_throughput, 1.2)"
+        return ask(connection, call, by_throughput=by_throughput)[0]
+
+    @pytest.mark.parametrize(
+        ("volume", "measured", "by_throughput", "expected"),
+        [
+            # gp2, st1 and io1 without enough throughput become gp3, by demand with headroom.
+            ({"volume_type": "gp2", "size_gib": 100}, GP2 | {"demand_iops_p99": 2600}, False, ("gp3", 100, 3200, 125)),
+            ({"volume_type": "gp2", "size_gib": 100}, GP2 | {"demand_iops_p99": None}, False, ("gp3", 100, 3000, 125)),
+            ({"volume_type": "gp2", "size_gib": 9}, GP2 | {"demand_bytes_per_second_p99": 200 * MIB}, False,
+             ("gp3", 9, 3000, 240)),
+            ({"volume_type": "st1", "size_gib": 500}, GP2, True, ("gp3", 500, 3000, 125)),
+            ({"volume_type": "io1", "size_gib": 100}, GP3, True, ("gp3", 100, 3000, 125)),
+            # What has enough of its type's kind gets more of it.
+            ({"volume_type": "io1", "size_gib": 50}, GP3, False, ("io1", 72, 3600, None)),
+            ({"volume_type": "io2", "size_gib": 50}, GP3 | {"demand_iops_p99": 3100}, False, ("io2", 50, 3800, None)),
+            ({"volume_type": "gp3", "size_gib": 50}, GP3, False, ("gp3", 50, 3600, 125)),
+            ({"volume_type": "gp3", "size_gib": 50}, GP3, True, ("gp3", 50, 3000, 150)),
+            ({"volume_type": "gp3", "size_gib": 50}, GP3 | {"demand_bytes_per_second_p99": 700 * MIB}, True,
+             ("gp3", 50, 3360, 840)),
+        ],
+    )  # fmt: skip
+    def test_what_to_change_it_to(
+        self, connection: sa.Connection, volume: Row, measured: Row, by_throughput: bool, expected: tuple[Any, ...]
+    ) -> None:
+        found = self.advice(connection, volume, measured, by_throughput)
+        assert tuple(found[c] for c in ("volume_type", "size_gib", "iops", "throughput_mib_s")) == expected
+        assert (found["suffices"], found["is_at_its_end"]) == (True, False)
+
+    @pytest.mark.parametrize(
+        ("volume_type", "iops", "mib_s", "demand", "at_its_end", "suffices"),
+        [
+            ("io1", 64000, 1000, 64000, True, False),
+            ("gp3", 79000, 2000, 79000, False, False),
+            ("gp3", 80000, 2000, 80000, True, False),
+        ],
+    )
+    def test_what_one_volume_can_not_give(
+        self, connection: sa.Connection, volume_type: str, iops: int, mib_s: int, demand: int, at_its_end: bool,
+        suffices: bool,
+    ) -> None:  # fmt: skip
+        measured = GP3 | {"baseline_iops": iops, "baseline_bytes_per_second": mib_s * MIB, "demand_iops_p99": demand}
+        found = self.advice(connection, {"volume_type": volume_type, "size_gib": 9000}, measured)
+        assert (found["is_at_its_end"], found["suffices"]) == (at_its_end, suffices)
+        assert (found["known_hours"] is None) == at_its_end
+
+    def test_prices_options_and_replay(self, connection: sa.Connection) -> None:
+        measured = GP2 | {"demand_iops_p95": 960, "demand_iops_p99": 3100}
+        found = self.advice(connection, {"volume_type": "gp2", "size_gib": 10}, measured)
+        assert found["now_usd_per_month"] == pytest.approx(1)
+        assert found["usd_per_month"] == pytest.approx(10 * 0.08 + 800 * 0.005)
+        assert [(o["covers"], o["volume_type"], o["size_gib"], o["price_usd_per_month"]) for o in found["options"]] == [
+            ("p95 of demand", "gp3", 10, pytest.approx(0.8)),
+            ("p95 of demand", "gp2", 400, pytest.approx(40)),
+            ("p99 of demand", "gp3", 10, pytest.approx(4.8)),
+            ("p99 of demand", "gp2", 1267, pytest.approx(126.7)),
+        ]
+        assert (found["known_hours"], found["throttled_minutes"], found["then_throttled_minutes"]) == (1, 20, 0)
+
+    def test_a_region_without_prices(self, connection: sa.Connection) -> None:
+        found = self.advice(connection, {"volume_type": "gp2", "size_gib": 10}, GP2, prices=PRICES | {"region": "s"})
+        assert (found["usd_per_month"], found["now_usd_per_month"], found["prices_as_of"]) == (None, None, None)
+        assert found["volume_type"] == "gp3"
