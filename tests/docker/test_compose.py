@@ -15,7 +15,9 @@ from tests.docker.documented import DEPLOY
 DOCKER = PROJECT_ROOT / "docker"
 NEEDED_BY_HAND_ONLY = {
     "STREAMWARDEN_DEBUG",  # a stack trace for whoever debugs
+    "STREAMWARDEN_HOME",  # of an installed wheel; the image has the checkout
     "STREAMWARDEN_IVY_SETTINGS",  # jars of the demo
+    "STREAMWARDEN_SENT_CONFIG",  # a driver sends it to its executors
     "STREAMWARDEN_SMTP_URL",  # mail without Airflow; a deployment has Airflow's connection
     "STREAMWARDEN_SPARK_MASTER",  # `streamwarden run` without Airflow
 }
