@@ -12,6 +12,7 @@ that breaks. What an open one might have held under a name that the other side d
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ _KEYWORDS_OF = {
 _TYPE_WITH = {keyword: kind for kind, keywords in _KEYWORDS_OF.items() for keyword in keywords}
 _LOWER = ("minLength", "minimum", "exclusiveMinimum", "minItems", "minProperties")
 _UPPER = ("maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties")
+_EDGES = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+"""Compared together: what the one excludes the other may."""
 _SHOWN = (*_LOWER, *_UPPER, "multipleOf", "pattern", "uniqueItems")
 _OF_SCHEMAS = ("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
                "additionalItems", "contains")  # fmt: skip
@@ -69,6 +72,8 @@ class _Alternative:
     """Of properties that aren't declared; none: anything."""
     elements: list[_Node] = field(default_factory=list)
     more_elements: _Node | None = None
+    contained: list[_Node] = field(default_factory=list)
+    """Of each an array has an element."""
     excluded: list[_Node] = field(default_factory=list)
 
     def property(self, name: str) -> _Node | None:
@@ -99,6 +104,7 @@ class _Alternative:
             _both(self.others, other.others),
             [n for n in map(_both, *_even(self, other)) if n is not None],
             _both(self.more_elements, other.more_elements),
+            self.contained + other.contained,
             self.excluded + other.excluded,
         )
 
@@ -231,6 +237,7 @@ def _of_type(kind: str, schema: Mapping[str, Any], resolver: Any) -> _Alternativ
             items, prefix = schema.get("additionalItems", True), items
         made.elements = [node(each) for each in prefix]
         made.more_elements = _declared(node(items))
+        made.contained = [node(schema["contains"])] if "contains" in schema else []
     return made
 
 
@@ -313,6 +320,34 @@ def _alternative_clashes(
         if reader.more_elements is not None:
             more = writer.more_elements or _ANYTHING
             yield from _clashes(reader.more_elements, more, (*path, ELEMENT), seen)
+        if not all(_is_contained(wanted, writer, path, seen) for wanted in reader.contained):
+            yield path, False
+
+
+def _is_contained(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs) -> bool:
+    """Whether each array of the writer's has an element that is wanted."""
+    there = list(writer.contained)
+    if writer.words.get("minItems", 0) > 0:
+        there.append(writer.element(0) or _ANYTHING)
+    return any(not list(_clashes(wanted, given, path, seen)) for given in there)
+
+
+def _lowest(of: _Alternative, sign: int = 1) -> tuple[float, bool] | None:
+    """The least number that is allowed, and whether it is itself excluded; with sign -1 that of the negated numbers."""
+    plain, exclusive = ("minimum", "exclusiveMinimum") if sign > 0 else ("maximum", "exclusiveMaximum")
+    edge, beyond = of.words.get(plain), of.words.get(exclusive)
+    if isinstance(beyond, bool):  # as in draft 4
+        edges = [] if edge is None else [(sign * edge, beyond)]
+    else:
+        edges = [(sign * each, excludes) for each, excludes in ((edge, False), (beyond, True)) if each is not None]
+    if of.type == "integer":
+        edges = [(math.floor(each) + 1 if excludes else math.ceil(each), False) for each, excludes in edges]
+    return max(edges, default=None)
+
+
+def _has_tighter_edge(reader: _Alternative, writer: _Alternative, sign: int) -> bool:
+    mine, theirs = _lowest(reader, sign), _lowest(writer, sign)
+    return mine is not None and (theirs is None or mine > theirs)
 
 
 def _is_tighter(reader: _Alternative, writer: _Alternative) -> bool:
@@ -322,8 +357,9 @@ def _is_tighter(reader: _Alternative, writer: _Alternative) -> bool:
     rules = mine.get("dependentRequired", mine.get("dependencies", {}))
     kept = theirs.get("dependentRequired", theirs.get("dependencies", {}))
     return (
-        any(word in mine and (word not in theirs or mine[word] > theirs[word]) for word in _LOWER)
-        or any(word in mine and (word not in theirs or mine[word] < theirs[word]) for word in _UPPER)
+        any(word in mine and mine[word] > theirs.get(word, 0) for word in _LOWER if word not in _EDGES)
+        or any(word in mine and mine[word] < theirs.get(word, math.inf) for word in _UPPER if word not in _EDGES)
+        or any(_has_tighter_edge(reader, writer, sign) for sign in (1, -1))
         or mine.get("pattern") not in (None, theirs.get("pattern"))
         or bool(mine.get("uniqueItems")) > bool(theirs.get("uniqueItems"))
         or (wanted is not None and (given is None or given % wanted != 0))

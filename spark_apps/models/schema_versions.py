@@ -436,9 +436,9 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
         else:
             new = max(active, key=lambda name: families[name].total)
             was_before = courses[old].begins and families[new].first < families[old].first
-            change = _change(
-                path, "type_rolled_back" if was_before else "type_narrowed", sides[old], sides[new], RESTORE
-            )
+            # A release that was rolled back wrote values that this one can't read, and can't read this one's.
+            name, breaks = ("type_rolled_back", BOTH) if was_before else ("type_narrowed", RESTORE)
+            change = _change(path, name, sides[old], sides[new], breaks)
             change.low = change.high = families[old].span[1]
         changes.append(change)
     for new in (name for name in begun if name not in replaced):

@@ -319,6 +319,30 @@ JSON = {
     "maximum removed": ({"type": "number", "maximum": 10}, NUMBER, BACKWARD),
     "maximum lowered": ({"type": "number", "maximum": 10}, {"type": "number", "maximum": 9}, FORWARD),
     "minimum raised": ({"type": "number", "minimum": 10}, {"type": "number", "minimum": 11}, FORWARD),
+    "maximum excluded": ({"type": "number", "maximum": 9}, {"type": "number", "exclusiveMaximum": 9}, FORWARD),
+    "minimum excluded": ({"type": "number", "minimum": 5}, {"type": "number", "exclusiveMinimum": 5}, FORWARD),
+    "minimum excluded as in draft 4": (
+        {"type": "number", "minimum": 5}, {"type": "number", "minimum": 5, "exclusiveMinimum": True}, FORWARD
+    ),
+    "minimum within what was excluded": (
+        {"type": "number", "exclusiveMinimum": 5}, {"type": "number", "minimum": 4}, BACKWARD
+    ),
+    "the same bound of integers": (
+        {"type": "integer", "exclusiveMinimum": 4, "exclusiveMaximum": 10},
+        {"type": "integer", "minimum": 5, "maximum": 9}, COMPATIBLE
+    ),
+    "a bound that bounds nothing": (STRING, {"type": "string", "minLength": 0}, COMPATIBLE),
+    "contains added": (
+        {"type": "array", "items": {"type": ["string", "number"]}},
+        {"type": "array", "items": {"type": ["string", "number"]}, "contains": NUMBER}, FORWARD
+    ),
+    "contains widened": (
+        {"type": "array", "contains": INTEGER}, {"type": "array", "contains": NUMBER}, BACKWARD
+    ),
+    "contains what every element is": (
+        {"type": "array", "items": NUMBER, "minItems": 1},
+        {"type": "array", "items": NUMBER, "minItems": 1, "contains": NUMBER}, COMPATIBLE
+    ),
     "multipleOf reduced": ({"type": "number", "multipleOf": 10}, {"type": "number", "multipleOf": 2}, BACKWARD),
     "multipleOf changed": ({"type": "number", "multipleOf": 10}, {"type": "number", "multipleOf": 11}, NEITHER),
     "less excluded": ({"not": NUMBER}, {"not": INTEGER}, BACKWARD),
