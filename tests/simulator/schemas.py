@@ -459,6 +459,8 @@ FAULTS = (
     _Builder.rare_version,
 )
 DECOYS = (
+    _Builder.begins_as_a_frame,
+    _Builder.outer_join,
     _Builder.nothing,
     _Builder.optional_added,
     _Builder.comes_and_goes,
@@ -469,8 +471,6 @@ DECOYS = (
     _Builder.slips,
     _Builder.not_json,
     _Builder.long_deploy,
-    _Builder.begins_as_a_frame,
-    _Builder.outer_join,
 )
 
 
