@@ -18,7 +18,7 @@ from pathlib import Path
 
 from streamwarden.base.errors import StreamwardenError
 
-_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+_LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
 _OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING}"
 # What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
 _TRAINING = """
@@ -68,7 +68,7 @@ def archive_path() -> Path:
 def driver_java_options() -> str:
     """Value of `spark.driver.extraJavaOptions`; with the archive where it was made."""
     archive = archive_path()
-    return f"{_OPTIONS} -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds=off" if archive.exists() else _OPTIONS
+    return f"{_OPTIONS} -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off" if archive.exists() else _OPTIONS
 
 
 def make_archive() -> Path:
