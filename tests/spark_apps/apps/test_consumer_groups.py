@@ -67,7 +67,8 @@ def rows(warehouse: sa.Engine, table: str, *key: str) -> dict[Any, Any]:
 def topic(servers: str, partitions: int, name: str = "") -> str:
     name = name or f"t-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+    config = {"cleanup.policy": "compact"} if name.endswith("-changelog") else {}
+    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
     return name
 
 
