@@ -1,4 +1,4 @@
-"""EBS: limits by type and size, and the credit bucket (field.md §2, after the EBS user guide), as column expressions.
+"""EBS: limits by type and size, and the credit bucket (Amazon EBS User Guide, "EBS volume types"), as columns.
 
 SSD I/O counts in pieces of 256 KiB. A gp2 bucket holds 5,400,000 credits of one I/O each; st1 and sc1 have bytes:
 1 TiB for each TiB of size. A limit that AWS doesn't state (type `standard`), or that needs what isn't known, is null.

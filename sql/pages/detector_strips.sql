@@ -13,7 +13,7 @@ left join (
   select
     e.detector,
     e.hour,
-    (array_agg(e.severity order by array_position(array['critical', 'warning', 'info'], e.severity)))[1] as severity
+    (array_agg(e.severity order by public.severity_rank(e.severity)))[1] as severity
   from detect.evaluation as e
   where
     e.status = 'alarm'

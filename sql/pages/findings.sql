@@ -16,6 +16,6 @@ where
   )
 order by
   f.muted is not null asc, f.status <> 'alarm' asc,
-  array_position(array['critical', 'warning', 'info'], f.severity) asc,
+  public.severity_rank(f.severity) asc,
   cause.ticket_id is not null asc, f.since_hour desc nulls last, f.resource asc
 limit cast(:most as integer)

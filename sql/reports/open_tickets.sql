@@ -21,5 +21,5 @@ where
   t.summary_ticket_id is null
   and t.opened_hour < cast(:finish as timestamptz)
   and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
-order by array_position(array['critical', 'warning', 'info'], t.severity), t.opened_hour desc, t.ticket_id asc
+order by public.severity_rank(t.severity), t.opened_hour desc, t.ticket_id asc
 limit cast(:most as integer)

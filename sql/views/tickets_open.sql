@@ -18,4 +18,4 @@ select
 from tickets.ticket as t
 left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
 where t.state = 'open'
-order by array_position(array['critical', 'warning', 'info'], t.severity), t.opened_hour;
+order by public.severity_rank(t.severity), t.opened_hour;

@@ -25,7 +25,7 @@ from streamwarden.base.paths import SQL
 from streamwarden.detectors import select
 from streamwarden.detectors.things import KINDS
 from streamwarden.store.sql_header import read_header, shown
-from streamwarden.words.readable import SEVERITIES
+from streamwarden.words.readable import SEVERITIES, Severity
 from streamwarden.words.templates import names_in
 
 FOLDER = SQL / "detectors"
@@ -36,7 +36,6 @@ NO_FIGURES = ("because", "severity", "affected")
 EXCEPTED = "excepted"
 """The because of things that the config leaves out (`off: true`)."""
 
-Severity = Literal["critical", "warning", "info"]
 Status = Literal["alarm", "ok", "skip"]
 ParameterValue = bool | int | float | str
 _STRICT = ConfigDict(extra="forbid")

@@ -106,7 +106,7 @@ _NEWEST = """
 _LISTED = sa.text(f"""
     select * from ({_NEWEST}) as newest
     where state = 'open' or muted is not null
-    order by muted is not null, array_position(array['critical', 'warning', 'info'], severity), opened_hour""")  # noqa: S608
+    order by muted is not null, public.severity_rank(severity), opened_hour""")  # noqa: S608
 _FOUND = sa.text(f"""
     select * from ({_NEWEST}) as newest
     where starts_with(fingerprint, :start)
