@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +43,10 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "--")
 LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
+_DARK = {
+    "#ffffff": "#161b22", "#f6f8fa": "#21262d", INK: "#e6edf3", "#000000": "#e6edf3", GRID: "#30363d",
+    "#b00020": "#ff7b86", "#0072b2": "#58a6ff", "#009e73": "#56d38a",
+}  # fmt: skip
 INCHES_WIDE, DOTS_PER_INCH = 6.4, 150
 TABLE_ROWS, CELL_CHARACTERS, TABLE_CHARACTERS, LABEL_CHARACTERS = 20, 44, 110, 34
 _BYTES = {"bytes": "", "bytes/s": "/s"}
@@ -109,6 +114,11 @@ def draw_finding(
         return None
     alt = _alt(header, rows, hour)
     return Drawing(_rendered(figure, format, alt), alt)
+
+
+def in_the_dark(svg: bytes) -> bytes:
+    """The same picture for a dark page: paper, ink, grid and the colours that would be too dim there."""
+    return re.sub(rb"#[0-9a-f]{6}", lambda colour: _DARK.get(colour[0].decode(), colour[0].decode()).encode(), svg)
 
 
 def load_plot(file: Path) -> tuple[Header, str]:

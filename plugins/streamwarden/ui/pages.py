@@ -369,9 +369,11 @@ def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
         return nothing | {"plot_error": str(error)}
     if drawing is None:
         return nothing
-    picture = base64.b64encode(drawing.content).decode()
-    address = f"data:image/svg+xml;base64,{picture}"
-    return nothing | {"plot": address, "plot_alt": drawing.alt, "plot_why": header.why}
+    light, dark = (
+        f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
+        for picture in (drawing.content, plots.in_the_dark(drawing.content))
+    )
+    return nothing | {"plot": light, "plot_dark": dark, "plot_alt": drawing.alt, "plot_why": header.why}
 
 
 def _judged_by(detector: Detector | None, found: Row) -> Row:

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
-from streamwarden.plots.draw import FOLDER, _with_gaps, draw_finding, load_plot, plot_finding
+from streamwarden.plots.draw import FOLDER, _with_gaps, draw_finding, in_the_dark, load_plot, plot_finding
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: because\n*/\n"
@@ -127,3 +127,8 @@ def test_a_mistake_in_the_file_is_one_line_that_names_it(
     with pytest.raises(StreamwardenError, match=told) as error:
         draw_finding(warehouse, "bad", HOUR, {}, "svg", tmp_path)
     assert "bad.sql" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_picture_for_a_dark_page_has_no_white_sheet() -> None:
+    svg = b'<svg><rect style="fill: #ffffff"/><text style="fill: #1f2328">#topic</text></svg>'
+    assert in_the_dark(svg) == b'<svg><rect style="fill: #161b22"/><text style="fill: #e6edf3">#topic</text></svg>'

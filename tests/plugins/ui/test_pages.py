@@ -93,8 +93,11 @@ def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) 
         "4,096",
     ]
     assert r"\i sql/detectors/consumers/consumer_group_lagging.sql" in text
-    assert page.locator("img.plot").evaluate("image => image.complete && image.naturalWidth > 100")
-    assert NASTY_TOPIC in page.locator("img.plot").get_attribute("alt")
+    assert page.locator("img.plot:visible").evaluate("image => image.complete && image.naturalWidth > 100")
+    assert NASTY_TOPIC in page.locator("img.plot:visible").get_attribute("alt")
+    page.emulate_media(color_scheme="dark")
+    assert "by-night" in page.locator("img.plot:visible").get_attribute("class")
+    page.emulate_media(color_scheme="light")
     assert page.locator("#history ~ table tbody tr").count() == 2
     page.locator("summary", has_text="The SQL").click()
     assert "with place as" in page.locator("details[open] pre").inner_text()
