@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.detectors import Detector
 
-from tests.sql.test_detector_cases import CASES_OF, DETECTORS, judged
+from tests.sql.cases import CASES_OF, DETECTORS, judged
 
 DRAWS = 12
 """Of each detector's gaps and of its cases."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from streamwarden.base.paths import SQL
 from streamwarden.cli import shared
 from streamwarden.cli.shared import DetectorArgument, HourOption, out
 
-app = typer.Typer(help="The rules: list and explain them.", no_args_is_help=True)
+app = typer.Typer(help="The rules: list and explain them, begin a new one.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -46,3 +49,21 @@ def explain(
     )
     out.print("[bold]In psql[/] (`streamwarden warehouse psql`)")
     print(psql_script(detector, in_force, shared.hour(hour)))
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="SUBJECT/ID", help="E.g. brokers/broker_slow.")],
+    about: Annotated[str, typer.Option(metavar="KIND", help="The kind of thing it judges, e.g. broker.")],
+    reads: Annotated[list[str], typer.Option(metavar="TABLE", help="A table it reads; repeat it. First the main one.")],
+) -> None:
+    """Begin a detector: write its SQL and its cases as a skeleton that loads, with the columns at hand."""
+    from streamwarden.detectors.new import new_detector
+
+    for file in new_detector(name, about, reads):
+        out.print(f"wrote {escape(str(file.relative_to(SQL.parent)))}", soft_wrap=True)
+    id_ = name.rpartition("/")[2]
+    out.print("Replace what stands in capitals. Then:")
+    out.print(
+        f"  pytest tests/sql/test_detector_cases.py -k {id_}\n  make mutants ONLY={id_}\n  make docs", soft_wrap=True
+    )

@@ -10,7 +10,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -26,7 +26,7 @@ _COLUMNS = sa.text("""
     select
       n.nspname || '.' || c.relname, case c.relkind when 'v' then 'view' else 'table' end,
       coalesce(obj_description(c.oid, 'pg_class'), ''), a.attname, format_type(a.atttypid, a.atttypmod),
-      coalesce(col_description(c.oid, a.attnum), '')
+      coalesce(col_description(c.oid, a.attnum), ''), not a.attnotnull
     from pg_class as c
     inner join pg_namespace as n on c.relnamespace = n.oid
     inner join pg_attribute as a on c.oid = a.attrelid and a.attnum > 0 and not a.attisdropped
@@ -53,6 +53,7 @@ class Column(NamedTuple):
     name: str
     type: str
     about: str
+    nullable: bool
 
 
 class Function(NamedTuple):
@@ -99,7 +100,7 @@ def _made_in(folder: Path) -> Dictionary:
         stop_server(folder / "postgres")
 
 
-def _dictionary(columns: Sequence[Sequence[str]], functions: Sequence[Sequence[str]]) -> Dictionary:
+def _dictionary(columns: Sequence[Sequence[Any]], functions: Sequence[Sequence[Any]]) -> Dictionary:
     return Dictionary([Column(*row) for row in columns], [Function(*row) for row in functions])
 
 

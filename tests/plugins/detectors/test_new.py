@@ -1,0 +1,73 @@
+"""`detectors new` writes two files that load, and whose cases pass, as they are."""
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.detectors import load_detectors
+from streamwarden.detectors.new import new_detector
+
+from tests.sql.cases import judged, read_cases, unmet
+
+
+def new(tmp_path: Path, name: str, about: str, *reads: str) -> tuple[Path, Path]:
+    return new_detector(name, about, reads, tmp_path / "sql", tmp_path / "cases")
+
+
+@pytest.mark.parametrize(
+    ("about", "reads"),
+    [
+        ("cluster", ("metrics.broker_hourly", "inventory.topic_hourly")),
+        ("broker", ("metrics.broker_hourly",)),
+        ("volume", ("metrics.volume_hourly", "inventory.volume_hourly")),
+        ("group", ("metrics.consumer_group_hourly",)),
+        ("process", ("metrics.jvm_app_hourly",)),
+        ("store", ("metrics.state_store_hourly",)),
+        ("topic", ("inventory.topic_hourly",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_new_detector_loads_and_its_cases_pass(
+    module_warehouse: sa.Engine, tmp_path: Path, about: str, reads: tuple[str, ...]
+) -> None:
+    sql, cases = new(tmp_path, f"things/{about}_wrong", about, *reads)
+    detector = load_detectors(tmp_path / "sql")[f"{about}_wrong"]
+    assert (detector.about, detector.reads, detector.sql) == (about, reads, sql.read_text())
+    found = read_cases(cases)
+    for case in found:
+        assert list(unmet(judged(module_warehouse, detector, case), case)) == []
+    assert {row["because"] for case in found for row in case["expect"]} == set(detector.says)
+    assert len({row[detector.identity[0]] for row in found[-1]["given"][reads[0]]}) == 2
+
+
+def test_the_columns_of_all_its_tables_stand_beside_the_select(tmp_path: Path) -> None:
+    sql, _ = new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly", "inventory.topic_hourly")
+    assert "--   open_file_descriptors: Open files, largest sample\n" in sql.read_text()
+    assert "--   retention_ms: retention.ms\n" in sql.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "reads", "told"),
+    [
+        ("broker_odd", "broker", ("metrics.broker_hourly",), "broker_odd: must be SUBJECT/ID"),
+        ("brokers/x", "brokr", ("metrics.broker_hourly",), "--about brokr: no kind of thing; there are: volume, "),
+        ("brokers/x", "broker", ("metrics.broker",), "--reads metrics.broker: no such table; "),
+        ("brokers/x", "group", ("metrics.broker_hourly",), "--reads metrics.broker_hourly: has no group_id; "),
+        ("brokers/x", "broker", (), "--reads: name at least one table"),
+    ],
+)
+def test_a_slip_is_one_line(tmp_path: Path, name: str, about: str, reads: tuple[str, ...], told: str) -> None:
+    with pytest.raises(StreamwardenError) as error:
+        new(tmp_path, name, about, *reads)
+    assert str(error.value).startswith(told) and "\n" not in str(error.value)
+    assert not list(tmp_path.glob("*/*/*"))
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    _, cases = new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly")
+    cases.unlink()
+    with pytest.raises(StreamwardenError, match=r"broker_odd\.sql: is there already"):
+        new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly")
+    with pytest.raises(StreamwardenError, match="broker_odd: the id is taken by "):
+        new(tmp_path, "things/broker_odd", "broker", "metrics.broker_hourly")
