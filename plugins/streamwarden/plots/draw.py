@@ -58,6 +58,8 @@ mpl.rcParams |= {
     "svg.hashsalt": "streamwarden",  # the same data gives the same file
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
 }
 
 
