@@ -1,0 +1,37 @@
+/*
+title: Last stable offset against the log's end
+unit: records
+kind: lines
+why: "Of the partition that waits most, counted from the first hour shown: a lower line that is flat is held by a transaction."
+*/
+with worst as (
+  select partition
+  from metrics.partition_hourly
+  where hour = cast(:hour as timestamptz) and cluster = :cluster and topic = :topic
+  order by log_end_offset - last_stable_offset desc nulls last, partition asc
+  limit 1
+),
+
+seen as (
+  select
+    p.hour,
+    p.log_end_offset,
+    p.last_stable_offset,
+    min(p.last_stable_offset) over () as least
+  from metrics.partition_hourly as p
+  inner join worst on p.partition = worst.partition
+  where p.cluster = :cluster and p.topic = :topic
+  and p.hour > cast(:hour as timestamptz) - interval '24 hours' and p.hour <= cast(:hour as timestamptz)
+)
+
+select
+  seen.hour as at,
+  line.series,
+  line.value
+from seen
+cross join lateral (
+  values
+  ('end of the log', seen.log_end_offset - seen.least),
+  ('last stable offset', seen.last_stable_offset - seen.least)
+) as line (series, value)
+order by at, series
