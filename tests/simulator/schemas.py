@@ -50,7 +50,9 @@ VERDICTS = {
     "nullability lost": (_RESTORE,),
     "made optional": (_ROLLBACK,),
     "type narrowed": (_RESTORE,),
-    "rolled back": (_BREAKS_ALL, _RESTORE),  # before it is, and after
+    "rolled back": (_BREAKS_ALL,),  # before it is, and after
+    "integers became fractions": (_ROLLBACK,),
+    "made required": ("warning: restore",),
 }
 _LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
 
@@ -331,6 +333,15 @@ class _Builder:
         old, path = self.leaf(self.schema(), *_LEAVES)
         self.fault("made optional", old, self.edit(old, path, lambda node: replace(node, present=0.5)))
 
+    def made_required(self) -> None:
+        new, path = self.leaf(self.schema(), *_LEAVES)
+        self.fault("made required", self.edit(new, path, lambda node: replace(node, present=0.5)), new)
+
+    def fractions(self) -> None:
+        old, path = self.leaf(self.schema(), "integer")
+        new = self.edit(old, path, lambda node: replace(node, kind="number"))
+        self.fault("integers became fractions", old, new)
+
     def narrowed(self) -> None:
         new, path = self.leaf(self.schema(), "id")
         old = self.edit(new, path, lambda node: replace(node, kind="union", options=("id", "integer")))
@@ -391,10 +402,6 @@ class _Builder:
         old, path = self.leaf(self.schema(), "enum")
         grown = self.edit(old, path, lambda node: replace(node, options=(*node.options, "refunded", "held")))
         self.decoy("new constant", old, grown)
-
-    def fractions(self) -> None:
-        old, path = self.leaf(self.schema(), "integer")
-        self.decoy("integers become fractions", old, self.edit(old, path, lambda node: replace(node, kind="number")))
 
     def map_grows(self) -> None:
         """Keys of a map that nobody wrote before, from a day on."""
@@ -457,6 +464,8 @@ FAULTS = (
     _Builder.rolled_back,
     _Builder.object_to_text,
     _Builder.rare_version,
+    _Builder.made_required,
+    _Builder.fractions,
 )
 DECOYS = (
     _Builder.begins_as_a_frame,
@@ -465,7 +474,6 @@ DECOYS = (
     _Builder.optional_added,
     _Builder.comes_and_goes,
     _Builder.constant_added,
-    _Builder.fractions,
     _Builder.map_grows,
     _Builder.array_empty,
     _Builder.slips,

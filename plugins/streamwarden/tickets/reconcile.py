@@ -4,7 +4,8 @@ What should be open follows from the stored evaluations alone (history.py), so r
 old one changes nothing that newer hours decided. The rules: a finding is a detector and a resource, never a value; it
 opens and closes after so many hours with data, and missing data does neither; it comes back as the same ticket for a
 while, then as a new one that names the old; what people muted stays quiet, but for a rise in severity; beyond a cap all
-new findings of a run share one ticket; and people hear of it again only when something that matters changed.
+new findings of a run share one ticket, but for each detector's first critical one; and people hear of it again only when
+something that matters changed.
 """
 
 from __future__ import annotations
@@ -194,8 +195,7 @@ def _close(run: _Run, standing: Standing, ticket: sa.RowMapping, hour: datetime,
 
 def _open(run: _Run, fresh: Sequence[Standing], tickets: Mapping[str, sa.RowMapping]) -> list[tuple[str, int]]:
     """Adds rows for new findings, causes first, and one summary for what is beyond the cap."""
-    by_weight = sorted(fresh, key=lambda s: (_rank(run.alarms[s.fingerprint].severity), *_order(run, s)))
-    alone, storm = by_weight[: run.config.tickets.max_new_per_run], by_weight[run.config.tickets.max_new_per_run :]
+    alone, storm = _part(run, fresh)
     summary_id = _summary(run, storm) if storm else None
     opened = []
     for standing in sorted(alone, key=lambda s: _order(run, s)):
@@ -205,6 +205,18 @@ def _open(run: _Run, fresh: Sequence[Standing], tickets: Mapping[str, sa.RowMapp
     run.plan.opened += len(fresh)
     run.plan.in_storm += len(storm)
     return opened
+
+
+def _part(run: _Run, fresh: Sequence[Standing]) -> tuple[list[Standing], list[Standing]]:
+    """Which new findings get a ticket of their own; the first critical one of each detector always does."""
+    by_weight = sorted(fresh, key=lambda s: (_rank(run.alarms[s.fingerprint].severity), *_order(run, s)))
+    firsts: dict[str, Standing] = {}
+    for standing in by_weight:
+        if run.alarms[standing.fingerprint].severity == "critical":
+            firsts.setdefault(standing.detector, standing)
+    others = [standing for standing in by_weight if firsts.get(standing.detector) is not standing]
+    room = max(run.config.tickets.max_new_per_run - len(firsts), 0)
+    return [*firsts.values(), *others[:room]], others[room:]
 
 
 def _insert(run: _Run, standing: Standing, previous: sa.RowMapping | None, summary_id: int | None) -> int:

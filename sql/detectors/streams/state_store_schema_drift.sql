@@ -7,7 +7,7 @@ reads: [metrics.state_store_hourly, metrics.state_store_change_hourly]
 params:
   min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance; of registered schemas one is enough"}
   min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required; a registered schema says it"}
-  strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields, or fractions in an integer field; most JSON readers don't"}
+  strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields; most JSON readers don't"}
 convinces: [breaks, old_values, new_values, old_last_offset, new_first_offset]
 says:
   breaks_restore:
@@ -22,6 +22,12 @@ says:
     severity: warning
     reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the previous release can't read the new state."
     cure: "Don't roll {{ application_id }} back, and don't run both releases side by side, until its previous release accepts {{ path }} as it is from offset {{ new_first_offset }} (partition first) on."
+    commands: *the_values
+  breaks_some:
+    status: alarm
+    severity: warning
+    reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a new release that insists on what is always there now can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, or on what is always there now, can't read both{% endif %}."
+    cure: "See what the releases of {{ application_id }} expect at {{ path }}: {% if breaks == 'rollback' %}one that takes only integers can't be rolled back to{% else %}a default for what old values lack, up to {{ old_last_offset }} (partition and offset), lets them be restored{% endif %}."
     commands: *the_values
   compatible: {status: ok, reason: "{{ values_profiled }} values looked at, {{ versions | counted('schema version') }} in the log, {{ harmless | counted('compatible change') }}."}
   unread: {status: skip, reason: "Its log couldn't be read; see the hour's coverage."}
@@ -70,13 +76,14 @@ with change as (
   from (
     select
       *,
-      -- 1: new code can't restore old state; 2: old code can't read new state; 3: breaks nothing.
+      -- 1: new code can't restore old state; 2: old code can't read new state; 3: some code can't; 4: breaks nothing.
       case
-        when strict_only and :strict_readers = 0 then 3
-        when old_schema_id is null and least(old_count, new_count) < :min_values then 3
+        when old_schema_id is null and least(old_count, new_count) < :min_values then 4
+        when strict_only and :strict_readers = 0 then
+          case when old_schema_id is null and change in ('field_made_required', 'type_widened') then 3 else 4 end
         when breaks_backward then 1
         when breaks_forward then 2
-        else 3
+        else 4
       end as weight
     from metrics.state_store_change_hourly
     where hour = cast(:hour as timestamptz)
@@ -88,18 +95,18 @@ by_store as (
     cluster,
     topic,
     min(weight) as worst,
-    count(*) filter (where weight < 3) as breaking,
-    count(*) filter (where weight = 3) as harmless,
-    bool_or(breaks_backward and weight < 3) as restore_breaks,
-    bool_or(breaks_forward and weight < 3) as rollback_breaks,
-    min(new_first_at) filter (where weight < 3) as since,
+    count(*) filter (where weight < 4) as breaking,
+    count(*) filter (where weight = 4) as harmless,
+    bool_or(breaks_backward and weight < 4) as restore_breaks,
+    bool_or(breaks_forward and weight < 4) as rollback_breaks,
+    min(new_first_at) filter (where weight < 4) as since,
     json_agg(
       json_build_object('path', path, 'change', change, 'old_type', old_type, 'new_type', new_type) order by rank
-    ) filter (where weight < 3 and rank <= 3) as breaking_changes,
+    ) filter (where weight < 4 and rank <= 3) as breaking_changes,
     json_agg(
       json_strip_nulls(json_build_object(
         'path', path, 'change', change, 'old_type', old_type, 'new_type', new_type,
-        'breaks_restore', breaks_backward and weight < 3, 'breaks_rollback', breaks_forward and weight < 3,
+        'breaks_restore', breaks_backward and weight < 4, 'breaks_rollback', breaks_forward and weight < 4,
         'for_strict_readers_only', strict_only,
         'old_values', old_count, 'old_schema', old_schema_id, 'old_last_offset', old_last_offset,
         'old_last_at', old_last_at, 'old_example', old_example,
@@ -148,7 +155,7 @@ readers as (
 judged as (
   select
     s.*,
-    coalesce(b.worst, 3) as worst,
+    coalesce(b.worst, 4) as worst,
     coalesce(b.breaking, 0) as breaking,
     coalesce(b.harmless, 0) as harmless,
     b.restore_breaks,
@@ -178,6 +185,7 @@ select
     when values_profiled = 0 then 'empty'
     when worst = 1 then 'breaks_restore'
     when worst = 2 then 'breaks_rollback'
+    when worst = 3 then 'breaks_some'
     when uncompared is not null then 'uncompared'
     when format = 'framed' and schemas is null then 'registry_missing'
     when format in ('string', 'binary') then 'not_json'

@@ -157,6 +157,18 @@ def test_a_storm_files_the_cap_and_one_summary(story: Story, run: Any, sink: Mem
     assert {t["state"] for t in story.tickets()} == {"closed"}
 
 
+def test_a_storm_of_one_run_hides_no_detectors_first_critical_finding(story: Story, run: Any) -> None:
+    story.judge(0, {f"m{n}": "alarm" for n in range(5)}, "app_memory_heavy", severity="warning")
+    for number in (0, 1):
+        story.judge(number, {f"v{n}": "alarm" for n in range(50)})
+        story.judge(number, {f"g{n}": "alarm" for n in range(5)}, "consumer_group_lagging")
+    story.judge(1, {f"m{n}": "alarm" for n in range(5)}, "app_memory_heavy", severity="warning")
+    plan = run()
+    filed = [t["detector"] for t in story.tickets() if t["summary_ticket_id"] is None and t["detector"] != "storm"]
+    assert filed == ["ebs_volume_starving"] * 2 + ["consumer_group_lagging"]
+    assert (plan.opened, plan.in_storm) == (60, 57)
+
+
 def test_what_gets_worse_in_a_storm_is_told_once(story: Story, run: Any) -> None:
     story.judge(0, {f"v{n}": "alarm" for n in range(10)}, severity="warning")
     run()
