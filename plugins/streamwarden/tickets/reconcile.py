@@ -4,8 +4,8 @@ What should be open follows from the stored evaluations alone (history.py), so r
 old one changes nothing that newer hours decided. The rules: a finding is a detector and a resource, never a value; it
 opens and closes after so many hours with data, and missing data does neither; it comes back as the same ticket for a
 while, then as a new one that names the old; what people muted stays quiet, but for a rise in severity; beyond a cap all
-new findings of a run share one ticket, but for each detector's first critical one; and people hear of it again only when
-something that matters changed.
+new findings of a run share one ticket, except each detector's first critical one; and people hear of it again only
+when something that matters changed.
 """
 
 from __future__ import annotations
