@@ -1,4 +1,4 @@
-"""The daily report: what is open, new, closed, what couldn't be judged, the fleet in figures; as HTML and by mail."""
+"""The daily report: what is open, closed, advised, what couldn't be judged, the fleet in figures; as HTML and mail."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def render_daily(engine: sa.Engine, config: Config, day: date, now: datetime | N
         totals = ask(connection, "reports/totals", **period)[0]
         tickets = ask(connection, "reports/open_tickets", **period, most=MOST_FINDINGS)
         parts = {
+            "advice": ask(connection, "reports/advice", **period, least=config.tickets.least_severity, most=MOST_LINES),
             "closed": ask(connection, "reports/closed_tickets", **period, most=MOST_LINES),
             "not_judged": ask(connection, "reports/not_judged", **period, most=MOST_LINES),
             "gaps": ask(connection, "reports/gaps", **period, most=MOST_LINES),

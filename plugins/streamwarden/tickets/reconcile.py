@@ -3,9 +3,9 @@
 What should be open follows from the stored evaluations alone (history.py), so running an hour twice or backfilling an
 old one changes nothing that newer hours decided. The rules: a finding is a detector and a resource, never a value; it
 opens and closes after so many hours with data, and missing data does neither; it comes back as the same ticket for a
-while, then as a new one that names the old; what people muted stays quiet, but for a rise in severity; beyond a cap all
-new findings of a run share one ticket, except each detector's first critical one; and people hear of it again only
-when something that matters changed.
+while, then as a new one that names the old; what is below the least severity opens none; what people muted stays
+quiet, but for a rise in severity; beyond a cap all new findings of a run share one ticket, except each detector's first
+critical one; and people hear of it again only when something that matters changed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def _apply(run: _Run, found: Sequence[Standing]) -> None:
         if standing.open_since is not None:
             if ticket is not None and ticket["state"] == "open":
                 _keep(run, standing, ticket)
-            elif ticket is None or not _is_held_back(run, standing, ticket):
+            elif _deserves(run, run.alarms[standing.fingerprint]) and (
+                ticket is None or not _is_held_back(run, standing, ticket)
+            ):
                 if ticket is not None and _may_reopen(run, standing, ticket):
                     _reopen(run, standing, ticket)
                 else:
@@ -121,6 +123,11 @@ def _apply(run: _Run, found: Sequence[Standing]) -> None:
     _tell(run, opened)
     _link(run, {ticket_id for _, ticket_id in opened})
     _settle_storms(run)
+
+
+def _deserves(run: _Run, alarm: Alarm) -> bool:
+    """Whether it is severe enough for a ticket."""
+    return _rank(alarm.severity) <= _rank(run.config.tickets.least_severity)
 
 
 def _is_held_back(run: _Run, standing: Standing, ticket: sa.RowMapping) -> bool:
@@ -146,6 +153,9 @@ def _keep(run: _Run, standing: Standing, ticket: sa.RowMapping) -> None:
     alarm = run.alarms.get(standing.fingerprint)
     if alarm is None:
         return  # its newest alarm is older than the window: nothing new is known
+    if not _deserves(run, alarm):
+        update_ticket(run.connection, ticket["ticket_id"], last_alarm_hour=alarm.hour)
+        return  # it would open none today, but closes only when it is over
     values: dict[str, Any] = {"last_alarm_hour": alarm.hour, "severity": alarm.severity, **_of_the_thing(alarm)}
     values["opened_hour"] = standing.open_since
     risen = _rises(ticket["severity"], alarm.severity)

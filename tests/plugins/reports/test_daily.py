@@ -25,6 +25,7 @@ from streamwarden.tickets import reconcile
 from streamwarden.words.readable import clean
 
 from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+from tests.sql.rows import insert_row
 
 DAY = date(2026, 1, 5)
 EVIL = "<script>alert(1)</script>"
@@ -112,6 +113,22 @@ def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
     assert report.subject.endswith("200 open (200 critical), 200 new, 0 closed")
     assert report.html.count('<section class="finding') == 21
     assert "180 of its findings are still open" in report.html
+
+
+def test_advice_without_tickets_has_a_section_of_its_own(warehouse: sa.Engine) -> None:
+    story = Story(warehouse)
+    with warehouse.begin() as connection:
+        insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
+    story.judge(0, {EVIL: "alarm"}, severity="info", reason=f"{EVIL} could be smaller.")
+    reconcile(warehouse, Config(), DETECTORS)
+    report = render_daily(warehouse, Config(), DAY)
+    assert report.subject.endswith("nothing open, 0 closed")
+    assert "Advice, without tickets" in report.html and "<script" not in report.html
+    assert f"* Volume: {clean(EVIL)}. {clean(EVIL)} could be smaller." in report.text
+    story.judge(1, {EVIL: "alarm"}, severity="warning")
+    reconcile(warehouse, Config(), DETECTORS)
+    story.judge(2, {EVIL: "alarm"}, severity="info")
+    assert "Advice, without tickets" not in render_daily(warehouse, Config(), DAY).html, "it has a ticket"
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(story: Story, tmp_path: Path) -> None:

@@ -140,6 +140,48 @@ def test_the_parts_of_a_finding_in_another_order_are_no_news(story: Story, run: 
     assert run().commented == 0
 
 
+def test_what_is_below_the_least_severity_opens_no_ticket_until_it_rises(story: Story, run: Any) -> None:
+    for number in (0, 1):
+        story.judge(number, {"v1": "alarm"}, severity="info")
+        plan = run()
+        assert (plan.opened, plan.in_storm, plan.still_open) == (0, 0, 0)
+    assert not story.changes()
+    story.judge(2, {"v1": "alarm"}, severity="warning")
+    assert run().opened == 1
+
+
+def test_advice_is_no_storm_and_crowds_nobody_out(story: Story, run: Any) -> None:
+    story.judge(0, {f"v{n}": "alarm" for n in range(50)}, severity="info")
+    story.judge(0, {"g1": "alarm", "g2": "alarm", "g3": "alarm"}, "consumer_group_lagging", severity="warning")
+    plan = run()
+    assert (plan.opened, plan.in_storm) == (3, 0)
+
+
+def test_an_open_ticket_that_falls_below_the_least_severity_stays_as_it_is_until_it_closes(
+    story: Story, run: Any
+) -> None:
+    story.judge(0, {"v1": "alarm"}, severity="warning", because="bad")
+    run()
+    changes = story.changes()
+    story.judge(1, {"v1": "alarm"}, severity="info", because="other")
+    run()
+    ticket = story.tickets()[0]
+    assert (ticket["state"], ticket["severity"], story.changes()) == ("open", "warning", changes)
+    for number in (2, 3):
+        story.judge(number, {"v1": "ok"})
+        run()
+    assert story.tickets()[0]["state"] == "closed"
+    story.judge(4, {"v1": "alarm"}, severity="info")
+    assert run().reopened == 0
+    story.judge(5, {"v1": "alarm"}, severity="warning")
+    assert run().reopened == 1
+
+
+def test_with_info_as_the_least_severity_advice_opens_tickets_too(story: Story) -> None:
+    story.judge(0, {"v1": "alarm"}, severity="info")
+    assert reconcile(story.engine, Config(tickets=Tickets(least_severity="info")), DETECTORS).opened == 1
+
+
 def test_a_storm_files_the_cap_and_one_summary(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
     story.judge(0, {f"v{n}": "alarm" for n in range(500)})
     plan = run()

@@ -248,6 +248,9 @@ class Tickets(Section):
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
     max_new_per_run: int = Field(20, ge=1, description="New tickets of one run; the rest share one summary ticket.")
     reopen_within_hours: int = Field(72, ge=0, description="A finding back within this time reopens its ticket.")
+    least_severity: Literal["critical", "warning", "info"] = Field(
+        "warning", description="Findings below it open no ticket: they stand on the page and in the report."
+    )
 
     @model_validator(mode="after")
     def _address_is_known(self) -> Tickets:
