@@ -1,4 +1,9 @@
-"""A detector's cases (tests/sql/detectors/<subject>/<id>.yaml): rows that are given, and what the detector must say."""
+"""A detector's cases (tests/sql/detectors/<subject>/<id>.yaml): rows that are given, and what the detector must say.
+
+A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads: [0,
+9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures are
+those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +52,32 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
     unknown = set(case) - {"name", "given", "params", "hour", "expect"}
     assert not unknown, f"unknown keys in the case: {unknown}"
     hour = hour_of(case)
-    for day in (hour - timedelta(days=1), hour, hour + timedelta(days=1)):
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
-    for table, rows in case["given"].items():
-        for row in rows or []:
-            insert_row(connection, table, {"hour": hour, **row})
+    given = [(table, one) for table, rows in case["given"].items() for row in rows or [] for one in _each(row, hour)]
+    days = {hour.date() + timedelta(days=n) for n in (-1, 0, 1)}
+    days |= {row["hour"].date() for _, row in given if isinstance(row["hour"], datetime)}
+    for day in days:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
+    for table, row in given:
+        insert_row(connection, table, row)
+
+
+def _each(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
+    """The rows that a row of a case stands for."""
+    over = row.get("over")
+    if over is None:
+        yield {"hour": hour, **row}
+        return
+    plain = {column: value for column, value in row.items() if column != "over"}
+    for n in range(over["hours"]):
+        before = over["hours"] - 1 - n
+        one = dict(plain, hour=hour + timedelta(hours=over.get("until", 0) - before))
+        for column, amount in over.get("rise", {}).items():
+            if plain[column] is not None:
+                one[column] = plain[column] - before * amount
+        for column, amounts in over.get("cycle", {}).items():
+            if one[column] is not None:
+                one[column] += amounts[n % len(amounts)]
+        yield one
 
 
 def judged(warehouse: sa.Engine, detector: Detector, case: Case) -> list[Finding]:
