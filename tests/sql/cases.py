@@ -1,8 +1,8 @@
 """A detector's cases (tests/sql/detectors/<subject>/<id>.yaml): rows that are given, and what the detector must say.
 
-A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads: [0,
-9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures are
-those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds.
+A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads:
+[0, 9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures
+are those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds.
 """
 
 from __future__ import annotations
