@@ -1,0 +1,203 @@
+/*
+title: Topics are replicated too weakly
+about: cluster
+owner: platform
+maturity: experimental
+reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.replica_sample]
+params:
+  replicas: {default: 3, unit: replicas, why: "one may be down for maintenance and one fail"}
+  may_be_single: {default: "", unit: regex, why: "topics whose records may be lost; empty: none"}
+  acks_all_topics: {default: "", unit: regex, why: "topics whose producers wait for all replicas, so that min.insync.replicas 1 deceives them; empty: none"}
+  parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; topics that lie only there are left alone; empty: none"}
+  most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
+convinces: [single_topics, exposed_bytes, added_bytes, stopping_topics, deceiving_topics]
+says:
+  single:
+    status: alarm
+    severity: warning
+    reason: "{{ single_topics | counted('topic') }} with traffic {{ 'has' if single_topics == 1 else 'have' }} one replica only: the loss of a disk loses {% if exposed_bytes %}{{ exposed_bytes }}{% else %}their records{% endif %}."
+    cure: "Add replicas, the topic with most bytes first{% if added_bytes %}; it takes {{ added_bytes }} more of disk in all{% endif %}. Then raise default.replication.factor, and replication.factor of Streams applications."
+    commands: &mend
+      - "kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --reassignment-json-file replicas.json --throttle 50000000 --execute"
+  stops_writes:
+    status: alarm
+    severity: warning
+    reason: "{{ stopping_topics | counted('topic') }} with traffic {{ 'needs' if stopping_topics == 1 else 'need' }} all replicas in sync: the restart of one broker stops the writes of producers with acks=all."
+    cure: "Set min.insync.replicas to one less than the replicas, or add a replica."
+    commands:
+      - "{% for one in weak_topics %}{% if one.weakness == 'stops writes' and one.replicas.value > 2 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config min.insync.replicas={{ one.replicas.value - 1 }}; {% endif %}{% endfor %}"
+  deceives:
+    status: alarm
+    severity: warning
+    reason: "{{ deceiving_topics | counted('topic') }} with traffic {{ 'has' if deceiving_topics == 1 else 'have' }} min.insync.replicas 1 though the producers wait for all replicas: one copy is enough to acknowledge."
+    cure: "Set min.insync.replicas to one less than the replicas."
+  sound: {status: ok, reason: "All {{ judged_topics }} topics with traffic bear the loss and the restart of a broker."}
+  one_broker: {status: ok, reason: "The cluster has one broker: there is nothing to replicate to."}
+  idle: {status: ok, reason: "None of its {{ topics }} topics has traffic."}
+  unknown:
+    status: skip
+    reason: "Of {{ unknown_topics }} of {{ topics }} topics the replicas, min.insync.replicas or the traffic of the last day aren't known."
+open_after_hours: 2
+clear_after_hours: 2
+rule: |
+  Plain topics and changelogs that got records within a day, on clusters of more than one broker: with one replica; with
+  min.insync.replicas equal to the replicas; with min.insync.replicas 1 where producers are said to wait for all.
+runbook: |
+  1. One replica: who made the topic? Often an application with replication.factor 1 left at its default (Kafka Streams
+     before 3.0), or a test. Add replicas by a throttled reassignment; the figures say how much disk it takes.
+  2. All replicas needed: lower min.insync.replicas by one, or add a replica. Two replicas with min.insync.replicas 2
+     want a third.
+  3. What may be lost on purpose belongs under `may_be_single`, with a reason beside it in the config.
+blind_spots: |
+  acks of producers aren't told: `acks_all_topics` says whose they are. How replicas spread over racks isn't known yet.
+  A topic that gets records less than once a day counts as idle. Sizes are those that brokers tell of their logs.
+*/
+with topic as (
+  select
+    cluster,
+    topic,
+    partitions,
+    replication_factor,
+    application_id,
+    cast(configs -> 'min.insync.replicas' ->> 'value' as integer) as min_isr
+  from inventory.topic_hourly
+  where hour = cast(:hour as timestamptz) and kind in ('plain', 'changelog')
+),
+
+-- Offsets only rise: a sum that is the same a day ago is a day without records.
+log_end as (
+  select
+    cluster,
+    topic,
+    sum(log_end_offset) filter (where hour = cast(:hour as timestamptz)) as now_end,
+    sum(log_end_offset_first) filter (where hour = cast(:hour as timestamptz)) as first_end,
+    sum(log_end_offset) filter (where hour < cast(:hour as timestamptz)) as day_ago_end,
+    bool_or(log_end_offset is null) filter (where hour = cast(:hour as timestamptz)) as is_unknown,
+    max(leader) as any_leader
+  from metrics.partition_hourly
+  where hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '24 hours')
+  group by cluster, topic
+),
+
+held as (
+  select
+    cluster,
+    topic,
+    sum(size_bytes) as log_bytes,
+    bool_and(:parked_brokers <> '' and cluster || '/' || broker_id ~ :parked_brokers) as is_parked
+  from metrics.replica_sample
+  where hour = cast(:hour as timestamptz) and not is_future
+  group by cluster, topic
+),
+
+broker as (
+  select
+    cluster,
+    count(distinct broker_id) as brokers
+  from (
+    select
+      cluster,
+      broker_id
+    from metrics.replica_sample
+    where hour = cast(:hour as timestamptz)
+    union all
+    select
+      cluster,
+      leader
+    from metrics.partition_hourly
+    where hour = cast(:hour as timestamptz)
+  ) as seen
+  group by cluster
+),
+
+weighed as (
+  select
+    t.*,
+    b.brokers,
+    h.log_bytes,
+    case
+      when l.now_end > coalesce(l.day_ago_end, l.first_end) then true
+      when l.now_end is null or coalesce(l.is_unknown, true) or coalesce(l.day_ago_end, l.first_end) is null then null
+      else false
+    end as has_traffic
+  from topic as t
+  left join broker as b using (cluster)
+  left join log_end as l using (cluster, topic)
+  left join held as h using (cluster, topic)
+  where not coalesce(h.is_parked, false)
+),
+
+judged as (
+  select
+    *,
+    case
+      when not has_traffic then 'idle'
+      when has_traffic is null or replication_factor is null then 'unknown'
+      when :may_be_single <> '' and topic ~ :may_be_single then 'may be'
+      when replication_factor = 1 then 'one replica'
+      when min_isr is null then 'unknown'
+      when min_isr >= replication_factor then 'stops writes'
+      when min_isr = 1 and :acks_all_topics <> '' and topic ~ :acks_all_topics then 'deceives'
+      else 'sound'
+    end as weakness,
+    log_bytes * (least(:replicas, brokers) - 1) as added_bytes
+  from weighed
+),
+
+owned as (
+  select
+    j.*,
+    row_number() over (partition by j.cluster, j.weakness order by j.log_bytes desc nulls last, j.topic) as place,
+    thing.owner
+  from judged as j
+  left join public.things(cast(:hour as timestamptz)) as thing
+    on thing.kind = 'topic' and thing.key = public.thing_key('topic', j.cluster, j.topic)
+    and j.weakness in ('one replica', 'stops writes', 'deceives')
+),
+
+summary as (
+  select
+    cluster,
+    max(brokers) as brokers,
+    count(*) as topics,
+    count(*) filter (where weakness not in ('idle', 'unknown')) as judged_topics,
+    count(*) filter (where weakness = 'one replica') as single_topics,
+    count(*) filter (where weakness = 'stops writes') as stopping_topics,
+    count(*) filter (where weakness = 'deceives') as deceiving_topics,
+    count(*) filter (where weakness = 'unknown') as unknown_topics,
+    sum(log_bytes) filter (where weakness = 'one replica') as exposed_bytes,
+    sum(added_bytes) filter (where weakness = 'one replica') as added_bytes,
+    json_agg(
+      json_build_object(
+        'topic', topic, 'weakness', weakness, 'owner', owner, 'replicas', replication_factor, 'bytes', log_bytes
+      ) order by weakness, place
+    ) filter (where weakness in ('one replica', 'stops writes', 'deceives') and place <= :most_shown) as weak_topics,
+    jsonb_agg(public.thing_key('topic', cluster, topic) order by weakness, place)
+      filter (where weakness in ('one replica', 'stops writes', 'deceives') and place <= :most_shown) as affected
+  from owned
+  group by cluster
+)
+
+select
+  case
+    when brokers = 1 then 'one_broker'
+    when single_topics > 0 then 'single'
+    when stopping_topics > 0 then 'stops_writes'
+    when deceiving_topics > 0 then 'deceives'
+    when unknown_topics > 0 then 'unknown'
+    when judged_topics = 0 then 'idle'
+    else 'sound'
+  end as because,
+  cluster,
+  single_topics,
+  exposed_bytes,
+  added_bytes,
+  stopping_topics,
+  deceiving_topics,
+  unknown_topics,
+  judged_topics,
+  topics,
+  brokers,
+  weak_topics,
+  affected
+from summary
