@@ -1,0 +1,246 @@
+/*
+title: Retention takes records before the group has read them
+about: group
+owner: platform
+maturity: experimental
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
+params:
+  warn_hours: {default: 12, unit: h, why: "a night"}
+  near_share: {default: 0.5, unit: share of what is kept, why: "in the newer half the way to the log's start shrinks and grows with the day's traffic"}
+  consumed_share: {default: 0.8, unit: share of what is kept, why: "so near the end one slow hour loses records"}
+  dead_days: {default: 7, unit: d, why: "a group without members and commits for so long is retired"}
+  add_hours: {default: 72, unit: h, why: "how much retention is advised: a weekend, in which nobody adds capacity"}
+convinces: [lost_records, left_seconds, behind_seconds, retention_seconds, members]
+says:
+  lost:
+    status: alarm
+    severity: critical
+    reason: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}.{% if members.value == 0 %} Nobody runs in the group.{% endif %}"
+    cure: "Lengthen the retention now, so that no more is lost{% if extra_bytes %} ({{ extra_bytes }} on the brokers, all replicas){% endif %}; then start the group or add capacity. What is lost has to come from elsewhere."
+    commands: &commands
+      - "{% if advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.ms={{ advised_retention_ms }}{% endif %}"
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"
+  at_risk:
+    status: alarm
+    severity: warning
+    reason: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 %} Nobody runs in the group.{% endif %}"
+    cure: &cure "Lengthen the retention of {{ worst_topic }} now{% if extra_bytes %} ({{ extra_bytes }} on the brokers, all replicas, for {{ add_hours }} more){% endif %}, then start the group or add capacity.{% if retention_bytes %} The topic is also limited to {{ retention_bytes }} a partition: raise retention.bytes too.{% endif %}"
+    commands: *commands
+  on_the_brink:
+    status: alarm
+    severity: warning
+    reason: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 %} Nobody runs in the group.{% endif %}"
+    cure: *cure
+    commands: *commands
+  topic_anew:
+    status: alarm
+    severity: info
+    reason: "The group stands at offset {{ committed_offset.value }} of {{ worst_place }}, which ends at {{ log_end_offset.value }}: the topic was made anew, and the group reads nothing until it is reset."
+    cure: "Stop the group and reset it."
+    commands:
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ worst_topic }} --reset-offsets --to-earliest --dry-run"
+  safe: {status: ok, reason: "What the group has yet to read is kept for longer than {{ warn_hours }}."}
+  nothing_waits: {status: ok, reason: "Nothing that retention could take waits for the group."}
+  retired: {status: ok, reason: "The group has had no members and no commits for {{ dead_days }}: it is retired."}
+  commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
+  log_unknown: {status: skip, reason: "Lag or log of {{ unknown_places | counted('partition') }} isn't known."}
+  settings_unknown: {status: skip, reason: "The settings of {{ worst_topic }} aren't known: how long it keeps records can't be told."}
+  short_history: {status: skip, reason: "The group is near the end of what {{ worst_topic }} keeps, and whether it catches up isn't known: that takes a day of history."}
+open_after_hours: 1
+clear_after_hours: 6
+rule: |
+  Per partition. By time: the age of the first unread record against retention.ms, and how fast that age grew over the last
+  day. By size, only where retention.bytes limits the topic: the records between the group and the log's start against
+  the speeds of both over the last day. At risk: over `near_share` of what is kept is behind, and at this speed the end is
+  reached within `warn_hours`. On the brink: over `consumed_share` is behind, and it doesn't shrink. Lost: the committed
+  offset is below the log's start, and it was committed or inside the log within the last days.
+runbook: |
+  1. Lengthen the retention first: it takes effect at once, capacity doesn't. Look at the disks' free space before.
+  2. Nobody runs in the group: start it, or delete it if it is retired.
+  3. The group runs and falls behind: see the ticket of consumer_group_lagging.
+  4. Records are lost: fetch them from a mirror, a backup or their source. With auto.offset.reset=latest the group would
+     skip what is left as well: look before it is restarted.
+blind_spots: |
+  Retention by size moves in steps of a segment. What was skipped on purpose looks lost. A group that falls out of the log
+  and goes on at its start within one hour isn't seen. Records live up to one segment longer than the retention says.
+  Topics that a group has left while it reads others aren't judged.
+  Repartition topics, whose records Kafka Streams deletes behind itself, and compacted topics aren't judged.
+*/
+with before as (
+  select max(hour) as hour
+  from metrics.consumer_partition_hourly
+  where hour <= cast(:hour as timestamptz) - interval '24 hours' and hour >= cast(:hour as timestamptz) - interval '30 hours'
+),
+
+topic as materialized (
+  select
+    cluster,
+    topic,
+    cleanup_policy is null as is_untold,
+    nullif(greatest(retention_ms, 0), 0) as retention_ms,
+    nullif(greatest(cast(configs -> 'retention.bytes' ->> 'value' as bigint), 0), 0) as retention_bytes
+  from inventory.topic_hourly
+  where hour = cast(:hour as timestamptz)
+  and kind <> 'repartition' and coalesce(cleanup_policy, '') not like '%compact%'
+),
+
+place as (
+  select
+    c.cluster,
+    c.group_id,
+    c.topic,
+    c.partition,
+    c.committed_offset,
+    c.lag_records,
+    c.lag_seconds,
+    p.log_start_offset,
+    p.log_end_offset,
+    t.is_untold,
+    t.retention_ms,
+    t.retention_bytes,
+    t.retention_ms / 1000.0 as retention_seconds,
+    c.committed_offset > greatest(c.log_end_offset, p.log_end_offset) as is_beyond,
+    -- An empty log has nothing to lose; nor has a group that never was inside it. One offset is the mark at a
+    -- transaction's end, or a client that commits the last record in place of the next.
+    c.committed_offset < p.log_start_offset - 1 and p.log_end_offset > p.log_start_offset
+    and (
+      coalesce(c.committed_at >= cast(:hour as timestamptz) - make_interval(days => :dead_days), false)
+      or coalesce(c_then.committed_offset >= p_then.log_start_offset, false)
+    ) as is_lost,
+    extract(epoch from c.hour - c_then.hour) as passed_seconds,
+    c.lag_seconds - c_then.lag_seconds as aged_seconds,
+    c.committed_offset - p.log_start_offset as room_records,
+    (c_then.committed_offset - p_then.log_start_offset) - (c.committed_offset - p.log_start_offset) as narrowed_records
+  from metrics.consumer_partition_hourly as c
+  inner join topic as t on c.cluster = t.cluster and c.topic = t.topic
+  cross join before
+  left join metrics.partition_hourly as p
+    on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
+  left join metrics.consumer_partition_hourly as c_then
+    on before.hour = c_then.hour and c.cluster = c_then.cluster and c.group_id = c_then.group_id
+    and c.topic = c_then.topic and c.partition = c_then.partition
+  left join metrics.partition_hourly as p_then
+    on before.hour = p_then.hour and c.cluster = p_then.cluster and c.topic = p_then.topic
+    and c.partition = p_then.partition
+  where c.hour = cast(:hour as timestamptz)
+  and (c.lag_records is null or c.lag_records > 0 or c.committed_offset > c.log_end_offset)
+  and (c.cluster, c.group_id, c.topic) not in (
+    select cluster, group_id, topic from public.topics_left(cast(:hour as timestamptz))
+  )
+),
+
+measured as (
+  select
+    *,
+    lag_seconds / retention_seconds as share_by_time,
+    case when retention_bytes is not null then cast(lag_records as double precision) / nullif(log_end_offset - log_start_offset, 0) end
+      as share_by_size,
+    case when aged_seconds > 0 then greatest(retention_seconds - lag_seconds, 0) * passed_seconds / aged_seconds end
+      as left_by_time,
+    case
+      when retention_bytes is not null and narrowed_records > 0
+        then greatest(room_records, 0) * passed_seconds / narrowed_records
+    end as left_by_size
+  from place
+),
+
+judged as (
+  select
+    *,
+    least(
+      case when share_by_time >= :near_share then left_by_time end,
+      case when share_by_size >= :near_share then left_by_size end
+    ) as left_seconds,
+    case
+      when is_beyond then 'topic_anew'
+      when is_lost then 'lost'
+      when
+        lag_records is null or (lag_seconds is null and retention_seconds is not null) or log_start_offset is null
+        then 'log_unknown'
+      when (share_by_time >= :near_share and left_by_time < :warn_hours * 3600)
+        or (share_by_size >= :near_share and left_by_size < :warn_hours * 3600) then 'at_risk'
+      when (share_by_time >= :consumed_share and aged_seconds >= 0)
+        or (share_by_size >= :consumed_share and narrowed_records > 0) then 'on_the_brink'
+      when is_untold then 'settings_unknown'
+      when passed_seconds is null and (share_by_time >= :near_share or share_by_size >= :near_share) then 'short_history'
+      else 'safe'
+    end as because
+  from measured
+),
+
+ranked as (
+  select
+    *,
+    array_position(
+      array['lost', 'at_risk', 'on_the_brink', 'topic_anew', 'log_unknown', 'settings_unknown', 'short_history', 'safe'],
+      because
+    ) as place_rank
+  from judged
+),
+
+worst as (
+  select distinct on (cluster, group_id) *
+  from ranked
+  order by
+    cluster asc, group_id asc, place_rank asc, left_seconds asc nulls last, lag_seconds desc nulls last, topic asc,
+    partition asc
+),
+
+summary as (
+  select
+    cluster,
+    group_id,
+    count(*) filter (where because = 'log_unknown') as unknown_places,
+    sum(log_start_offset - committed_offset) filter (where because = 'lost') as lost_records,
+    string_agg(distinct topic, ', ') filter (where because = 'lost') as lost_topics,
+    jsonb_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition)
+      filter (where because in ('lost', 'at_risk', 'on_the_brink', 'topic_anew')) as affected
+  from ranked
+  group by cluster, group_id
+),
+
+-- Whether the group has been dead for so long that nobody waits for what it would read.
+life as (
+  select
+    cluster,
+    group_id,
+    coalesce(max(committed_at) < cast(:hour as timestamptz) - make_interval(days => :dead_days), true)
+    and coalesce(bool_and(commits = 0), false) as is_silent
+  from metrics.consumer_partition_hourly
+  where hour = cast(:hour as timestamptz)
+  group by cluster, group_id
+)
+
+select
+  case
+    when l.cluster is null and (g.state is null or g.partitions is null) then 'commits_unknown'
+    when g.members = 0 and l.is_silent then 'retired'
+    when w.because is null then 'nothing_waits'
+    else w.because
+  end as because,
+  g.cluster,
+  g.group_id,
+  s.lost_records,
+  w.left_seconds,
+  w.lag_seconds as behind_seconds,
+  w.retention_seconds,
+  g.members,
+  s.lost_topics,
+  w.lag_records as behind_records,
+  w.topic as worst_topic,
+  w.topic || '-' || w.partition as worst_place,
+  w.committed_offset,
+  w.log_start_offset,
+  w.log_end_offset,
+  w.retention_bytes,
+  w.retention_ms + :add_hours * 3600000 as advised_retention_ms,
+  j.bytes_in / nullif(j.covered_seconds, 0) * i.replication_factor * :add_hours * 3600 as extra_bytes,
+  s.unknown_places,
+  s.affected
+from metrics.consumer_group_hourly as g
+left join life as l on g.cluster = l.cluster and g.group_id = l.group_id
+left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id
+left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
+left join metrics.topic_hourly as j on g.hour = j.hour and w.cluster = j.cluster and w.topic = j.topic
+left join inventory.topic_hourly as i on g.hour = i.hour and w.cluster = i.cluster and w.topic = i.topic
+where g.hour = cast(:hour as timestamptz)

@@ -1,0 +1,49 @@
+/*
+title: The group between the log's start and its end
+unit: records
+kind: lines
+why: "Of the partition where least is left, counted from the first hour shown: below the dashed line records are deleted."
+*/
+with worst as (
+  select
+    c.topic,
+    c.partition
+  from metrics.consumer_partition_hourly as c
+  inner join metrics.partition_hourly as p using (hour, cluster, topic, partition)
+  where c.hour = cast(:hour as timestamptz) and c.cluster = :cluster and c.group_id = :group_id and c.lag_records > 0
+  order by
+    (c.committed_offset - p.log_start_offset) / nullif(cast(p.log_end_offset - p.log_start_offset as double precision), 0)
+    asc nulls last,
+    c.topic asc,
+    c.partition asc
+  limit 1
+),
+
+seen as (
+  select
+    p.hour,
+    c.topic || '-' || c.partition as place,
+    c.committed_offset,
+    p.log_start_offset,
+    p.log_end_offset,
+    min(p.log_start_offset) over () as least
+  from worst
+  inner join metrics.consumer_partition_hourly as c on worst.topic = c.topic and worst.partition = c.partition
+  inner join metrics.partition_hourly as p
+    on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
+  where c.cluster = :cluster and c.group_id = :group_id
+  and c.hour > cast(:hour as timestamptz) - interval '48 hours' and c.hour <= cast(:hour as timestamptz)
+)
+
+select
+  seen.hour as at,
+  line.series,
+  line.value
+from seen
+cross join lateral (
+  values
+  ('limit start of the log', seen.log_start_offset - seen.least),
+  ('committed on ' || seen.place, seen.committed_offset - seen.least),
+  ('end of the log', seen.log_end_offset - seen.least)
+) as line (series, value)
+order by at, series
