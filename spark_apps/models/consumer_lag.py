@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 
 STANDSTILL_SECONDS = 300
-"""A place that doesn't move for this long though there is something to read stands still (field: ≥ 5 min)."""
+"""Of the status only, which describes; what a verdict takes for standing still is in the detector."""
 STATUS_WORST_FIRST = ("stop", "stall", "rewind", "warn", "ok")
 
 
@@ -37,18 +37,33 @@ def lag_seconds() -> Column:
     )
 
 
+def silent_seconds(known_from: datetime) -> Column:
+    """Seconds since the last commit; at least those since `known_from` where there is none at hand."""
+    return _since(f.coalesce("committed_at", f.lit(known_from)))
+
+
+def still_seconds(known_from: datetime) -> Column:
+    """Seconds since the committed offset last moved, or at least so many.
+
+    A first commit at hand may have moved: until a second one says otherwise it counts as a move.
+    """
+    return _since(f.coalesce("moved_at", "first_at", f.lit(known_from)))
+
+
+def _since(moment: Column) -> Column:
+    """Null where the history couldn't be read."""
+    seconds = f.col("as_of").cast("double") - moment.cast("double")
+    return f.when(f.col("commits").isNotNull(), f.greatest(seconds, f.lit(0.0)))
+
+
 def partition_status(known_from: datetime) -> Column:
     """ok, stop, rewind, stall or warn; null where lag or history aren't known. History reaches back to `known_from`."""
-    as_of = f.col("as_of").cast("double")
-    since_commit = as_of - f.coalesce("committed_at", f.lit(known_from)).cast("double")
-    # A first commit at hand may have moved: until a second one says otherwise it counts as a move.
-    since_move = as_of - f.coalesce("moved_at", "first_at", f.lit(known_from)).cast("double")
     is_waiting = f.col("lag_seconds") >= STANDSTILL_SECONDS
-    stands_still = is_waiting & (since_move >= STANDSTILL_SECONDS)
+    stands_still = is_waiting & (still_seconds(known_from) >= STANDSTILL_SECONDS)
     return (
         f.when(f.col("lag_seconds").isNull() | f.col("commits").isNull(), None)
         .when(f.col("lag_seconds") <= RECENT_SECONDS, "ok")
-        .when(stands_still & (since_commit >= STANDSTILL_SECONDS), "stop")
+        .when(stands_still & (silent_seconds(known_from) >= STANDSTILL_SECONDS), "stop")
         .when((f.col("rewinds") > 0) & (f.col("committed_offset") < f.col("highest_before")), "rewind")
         .when(stands_still, "stall")
         .when(f.col("lag_slope_per_second") > 0, "warn")

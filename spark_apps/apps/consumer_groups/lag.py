@@ -9,7 +9,13 @@ from pyspark.sql import functions as f
 
 from spark_apps.apps.consumer_groups.inventory import groups_of
 from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, clock, readable, unread_clusters
-from spark_apps.models.consumer_lag import STATUS_WORST_FIRST, lag_seconds, partition_status
+from spark_apps.models.consumer_lag import (
+    STATUS_WORST_FIRST,
+    lag_seconds,
+    partition_status,
+    silent_seconds,
+    still_seconds,
+)
 from spark_apps.models.hourly_columns import sum_unless_unknown
 
 LOOK_BACK = timedelta(minutes=15)
@@ -22,6 +28,7 @@ def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFr
         sources["positions"]
         .join(times, [*PARTITION, "committed_offset"], "left")
         .join(_owners(sources), PLACE, "left")
+        .join(_assigned_groups(sources), GROUP, "left")
         .withColumn("lag_records", f.greatest(f.col("log_end_offset") - f.col("committed_offset"), f.lit(0)))
         .withColumn("lag_seconds", lag_seconds())
     )
@@ -43,15 +50,30 @@ def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFr
         "lag_slope_per_second",
         "client_id",
         "host",
+        still_seconds(hour - LOOK_BACK).alias("still_seconds"),
+        silent_seconds(hour - LOOK_BACK).alias("silent_seconds"),
+        "commit_gap_p95_seconds",
+        f.when(f.col("has_assignments"), f.coalesce("is_owned", f.lit(False))).alias("is_assigned"),
     )
 
 
 def _owners(sources: dict[str, DataFrame]) -> DataFrame:
     """Client id and host of the member that a partition is assigned to."""
+    owner = _assignments(sources).select(*GROUP, "topic", f.explode("assigned").alias("partition"), "client_id", "host")
+    return owner.groupBy(*PLACE).agg(
+        f.min("client_id").alias("client_id"), f.min("host").alias("host"), f.lit(True).alias("is_owned")
+    )
+
+
+def _assigned_groups(sources: dict[str, DataFrame]) -> DataFrame:
+    """Groups in which somebody has a partition: while a group rebalances nobody has one, and that says nothing."""
+    is_any = f.size("assigned") > 0
+    return _assignments(sources).filter(is_any).select(*GROUP, f.lit(True).alias("has_assignments")).distinct()
+
+
+def _assignments(sources: dict[str, DataFrame]) -> DataFrame:
     member = sources["kafka_groups"].filter("group_id is not null").select(*GROUP, f.explode("members").alias("m"))
-    topic = member.select(*GROUP, "m.client_id", "m.host", f.explode("m.assignment").alias("topic", "assigned"))
-    owner = topic.select(*GROUP, "topic", f.explode("assigned").alias("partition"), "client_id", "host")
-    return owner.groupBy(*PLACE).agg(f.min("client_id").alias("client_id"), f.min("host").alias("host"))
+    return member.select(*GROUP, "m.client_id", "m.host", f.explode("m.assignment").alias("topic", "assigned"))
 
 
 def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, hour: datetime) -> DataFrame:

@@ -53,6 +53,7 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
             f.sum(f.when(counted & f.col("step").isNotNull(), f.col("step_seconds"))).alias("consumed_seconds"),
             f.count_if(counted & (f.col("step") < 0)).alias("seen_rewinds"),
             f.max(f.when(f.col("step") != 0, f.col("at"))).alias("moved_at"),
+            f.percentile("step_seconds", f.lit(0.95)).alias("commit_gap_p95_seconds"),
             f.regr_slope(f.when(counted, lag_then), elapsed).alias("lag_slope_per_second"),
         )
     )
@@ -98,6 +99,7 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
             "consumed_seconds",
             "moved_at",
             "first_at",
+            "commit_gap_p95_seconds",
             "highest_before",
             "lag_slope_per_second",
             "recent_offset",

@@ -7,6 +7,9 @@ reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, invent
 params:
   late_seconds: {default: 600, unit: seconds, why: "readers of a stream notice ten minutes"}
   recover_seconds: {default: 3600, unit: seconds, why: "a lag that is gone within the next hour needs nobody"}
+  still_seconds: {default: 300, unit: seconds, why: "max.poll.interval.ms by default: what takes longer than that is given to another member"}
+  still_gaps: {default: 3, unit: commit gaps, why: "who commits every 20 minutes stands still after an hour; a gap of twice the usual is a slow batch"}
+  tail_records: {default: 1, unit: records, why: "clients that commit the last offset instead of the next, and the marker at the end of a transaction, leave one"}
 convinces: [lag_seconds, worst_lag_records, late_partitions, partitions, members]
 says:
   nobody:
@@ -39,6 +42,12 @@ says:
     reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }} more to catch up."
     cure: *faster
   keeps_up: {status: ok, reason: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
+  left_offsets:
+    status: ok
+    reason: "Keeps up with what it reads. No member reads {{ left_topics }} any more: {{ left_partitions | counted('partition') }} with old offsets, not judged."
+    cure: "Delete the offsets that the group has left behind; where it should still read the topic, look at its subscription."
+    commands:
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --delete-offsets {% for topic in left_topics.value %}--topic {{ topic }} {% endfor %}"
   no_lag: {status: ok, reason: "No lag on {{ partitions | counted('partition') }}."}
   no_commits: {status: ok, reason: "The group has no committed offsets."}
   lag_unknown: {status: skip, reason: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
@@ -53,34 +62,86 @@ runbook: |
      partitions, or make the processing faster. One partition is never processed by more than one member.
 blind_spots: |
   Lag is the age of the first uncommitted record by the record's own timestamp: wrong clocks of producers show. Groups
-  that keep their offsets elsewhere aren't seen. A topic that was deleted doesn't count.
+  that keep their offsets elsewhere aren't seen. A topic that was deleted doesn't count. A single record that is left at
+  the end of a log isn't judged until a second one comes.
 */
 with place as (
   select
     p.*,
+    g.members,
     p.lag_records is null or (p.lag_records > 0 and p.lag_seconds is null) as is_unknown,
-    p.status in ('stop', 'stall') and p.lag_seconds > 0 as stands_still,
+    p.lag_records > :tail_records and p.lag_seconds > 0 as has_lag,
     case when p.lag_slope_per_second < 0 then p.lag_records / -p.lag_slope_per_second end as recover_seconds,
     case when p.consumed_seconds > 0 then p.records_consumed / p.consumed_seconds end as consumed_per_second
   from metrics.consumer_partition_hourly as p
+  left join metrics.consumer_group_hourly as g using (hour, cluster, group_id)
   where p.hour = cast(:hour as timestamptz)
   and exists (
     select 1 from inventory.topic_hourly as t where t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
   )
 ),
 
+-- What lies between two commits of a place by its last day: the usual gap within an hour, or, of who commits seldom, the
+-- time from the first to the last commit over their number.
+rhythm as (
+  select
+    cluster,
+    group_id,
+    topic,
+    partition,
+    greatest(
+      percentile_cont(0.95) within group (order by d.commit_gap_p95_seconds),
+      extract(epoch from max(d.committed_at) - min(d.committed_at))::double precision
+      / nullif(sum(d.commits) - (array_agg(d.commits order by d.hour))[1], 0)
+    ) as gap_seconds
+  from place as p
+  inner join metrics.consumer_partition_hourly as d using (cluster, group_id, topic, partition)
+  where p.has_lag and p.lag_seconds >= :still_seconds
+  and d.hour > p.hour - interval '24 hours' and d.hour <= p.hour
+  and d.commits > 0
+  group by cluster, group_id, topic, partition
+),
+
+paced as (
+  select
+    p.*,
+    coalesce(r.gap_seconds, 0) as gap_seconds,
+    -- Where nobody runs nobody will commit either: one gap will do.
+    greatest(:still_seconds, case when p.members = 0 then 1 else :still_gaps end * coalesce(r.gap_seconds, 0))
+      as still_limit
+  from place as p
+  left join rhythm as r using (cluster, group_id, topic, partition)
+),
+
+observed as (
+  select
+    *,
+    has_lag and still_seconds >= still_limit and lag_seconds >= still_limit as is_still,
+    silent_seconds >= still_limit as is_silent,
+    -- A place that commits seldom is behind by its gap without being late.
+    has_lag and lag_seconds - case
+      when commits = 0 then gap_seconds else least(coalesce(silent_seconds, 0), gap_seconds)
+    end >= :late_seconds as is_late
+  from paced
+),
+
 judged as (
   select
     *,
-    stands_still
-    or (lag_seconds >= :late_seconds and coalesce(recover_seconds > :recover_seconds, true)) as is_bad
-  from place
+    is_left is not true and (stands_still or (is_late and coalesce(recover_seconds > :recover_seconds, true))) as is_bad
+  from (
+    select
+      *,
+      is_still and not is_assigned and members > 0 as is_left,
+      is_still and coalesce(is_assigned or members = 0, true) as stands_still
+    from observed
+  ) as o
 ),
 
 worst as (
   select distinct on (cluster, group_id) *
   from judged
-  where lag_records is not null
+  where lag_records is not null and is_left is not true
   order by cluster asc, group_id asc, is_bad desc nulls last, lag_seconds desc nulls last, lag_records desc, partition asc
 ),
 
@@ -92,8 +153,11 @@ summary as (
     count(*) filter (where is_unknown) as unknown_places,
     count(*) filter (where is_bad) as bad_places,
     count(*) filter (where stands_still) as still_places,
-    count(*) filter (where records_consumed > 0 and not stands_still) as moving_places,
-    sum(lag_records) as lag_records
+    count(*) filter (where records_consumed > 0 and stands_still is not true) as moving_places,
+    count(*) filter (where is_left) as left_places,
+    to_jsonb(array_agg(distinct topic) filter (where is_left)) as left_topics,
+    bool_and(is_silent) filter (where stands_still) as is_silent,
+    sum(lag_records) filter (where is_left is not true) as lag_records
   from judged
   group by cluster, group_id
 ),
@@ -111,6 +175,9 @@ verdict as (
     s.bad_places,
     s.still_places,
     s.moving_places,
+    s.left_places,
+    s.left_topics,
+    s.is_silent,
     s.lag_records,
     w.topic,
     w.partition,
@@ -133,7 +200,7 @@ verdict as (
 
 select
   case
-    when bad_places > 0 and still_places > 0 and members = 0 then 'nobody'
+    when bad_places > 0 and still_places > 0 and members = 0 and is_silent then 'nobody'
     when bad_places > 0 and still_places > 0 and moving_places > 0 then 'one_stands'
     when bad_places > 0 and still_places > 0 then 'stands'
     when bad_places > 0 and recover_seconds is null then 'falls_behind'
@@ -141,6 +208,7 @@ select
     when unknown_places > 0 then 'lag_unknown'
     when places is null and (state is null or known_partitions is null) then 'commits_unknown'
     when places is null then 'no_commits'
+    when left_places > 0 then 'left_offsets'
     when coalesce(lag_records, 0) = 0 then 'no_lag'
     else 'keeps_up'
   end as because,
@@ -153,6 +221,8 @@ select
   coalesce(still_places, 0) as still_partitions,
   coalesce(moving_places, 0) as moving_partitions,
   coalesce(unknown_places, 0) as unknown_partitions,
+  coalesce(left_places, 0) as left_partitions,
+  left_topics,
   coalesce(places, 0) as partitions,
   members,
   state,
