@@ -1,7 +1,9 @@
 -- What a process and its machine grow by after the worst failure of one machine: the other processes of its
 -- applications take over its stores, evenly and none twice. Write buffers and own caches come with them; a shared cache
 -- doesn't grow.
-create or replace function metrics.growth_on_failure(of_hour timestamptz) returns table (
+create or replace function metrics.growth_on_failure(
+  of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05
+) returns table (
   cluster text, endpoint text,                 -- of each process of a Streams application
   instances bigint,                            -- of its application
   stores bigint,                               -- store instances of its application
@@ -24,7 +26,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         coalesce(a.rocksdb_shared_bytes, case when a.rocksdb_shared_cache then p.off_heap_bytes end, 0)
       ) as growing_bytes
     from metrics.jvm_app_hourly as a
-    inner join metrics.process_memory(of_hour) as p using (cluster, endpoint)
+    inner join metrics.process_memory(of_hour, measured_days, still_ratio) as p using (cluster, endpoint)
     where a.hour = of_hour and a.application_id is not null
   ),
 

@@ -1,9 +1,15 @@
 -- What each process may grow to, at least (total_bytes) and at most (most_bytes), and what its machine holds.
 -- That is its heap limit, RocksDB (off-heap), and the rest: classes, code, stacks and direct buffers as they are.
-create or replace function metrics.process_memory(of_hour timestamptz) returns table (
+create or replace function metrics.process_memory(
+  of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05
+) returns table (
   cluster text, endpoint text,
   host text,                                   -- what it dies with: its machine, else the host of its endpoint
-  off_heap_bytes double precision,             -- RocksDB as configured, or measured where that is more
+  off_heap_bytes double precision,             -- RocksDB as measured once it is settled; else as configured, or measured where that is more
+  is_settled boolean,                          -- whether it is known for measured_days, and grows no more
+  unseen_stores double precision,              -- store instances that JMX doesn't show; null: nobody knows how many
+  taken_bytes double precision,                -- heap limit, rest and RocksDB as measured, as far as it is; null: its heap limit isn't known
+  machine_taken_bytes double precision,        -- of all JVMs of its machine that are known
   rest_bytes double precision,                 -- what isn't known counts 0
   total_bytes double precision,                -- null: its heap limit isn't known
   most_bytes double precision,                 -- with caches that can't be told taken for own ones; null: not known
@@ -16,11 +22,44 @@ create or replace function metrics.process_memory(of_hour timestamptz) returns t
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
+  with settled as (
+    select *
+    from metrics.settled_stores(of_hour, measured_days, still_ratio)
+  ),
+
+  -- Of an application whose stores JMX doesn't show the changelogs tell how many there are.
+  changelog as (
+    select cluster, application_id, sum(partitions) as partitions
+    from inventory.topic_hourly
+    where hour = of_hour and kind = 'changelog'
+    group by cluster, application_id
+  ),
+
+  unseen as (
+    select
+      a.cluster,
+      a.application_id,
+      case when a.cluster in (select t.cluster from inventory.topic_hourly as t where t.hour = of_hour)
+        then ceil(coalesce(c.partitions, 0)::double precision / a.processes) end as stores
+    from (
+      select cluster, application_id, count(*) as processes
+      from metrics.jvm_app_hourly
+      where hour = of_hour and application_id is not null
+      group by cluster, application_id
+      having coalesce(max(application_stores), 0) = 0 and coalesce(sum(store_instances), 0) = 0
+    ) as a
+    left join changelog as c on a.cluster = c.cluster and a.application_id = c.application_id
+  )
+
   select
     p.cluster,
     p.endpoint,
     coalesce(p.instance_id, substring(p.endpoint from '://([^/:]+)'), p.endpoint),
     p.off_heap_bytes,
+    p.is_settled,
+    p.unseen_stores,
+    p.taken_bytes,
+    case when p.instance_id is not null then sum(least(p.taken_bytes, p.limit_bytes)) over machine end,
     p.rest_bytes,
     p.total_bytes,
     p.most_bytes,
@@ -37,6 +76,9 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       a.endpoint,
       a.instance_id,
       off_heap.bytes as off_heap_bytes,
+      s.endpoint is not null as is_settled,
+      measured.unseen_stores,
+      a.heap_max_bytes + rest.bytes + coalesce(measured.bytes, 0) as taken_bytes,
       rest.bytes as rest_bytes,
       grown.total_bytes,
       grown.most_bytes,
@@ -46,12 +88,24 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       case when grown.total_bytes is not null then least(grown.total_bytes, room.limit_bytes) end as held_bytes
     from metrics.jvm_app_hourly as a
     left join metrics.machine_memory(of_hour) as m using (instance_id)
+    left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
+    left join unseen as u on a.cluster = u.cluster and a.application_id = u.application_id
     cross join lateral (
       select
-        case when a.store_instances > 0 then greatest(a.rocksdb_measured_bytes, a.rocksdb_expected_bytes) else 0 end
-          as bytes,
+        case when u.cluster is null then 0 else u.stores end as unseen_stores,
+        case when a.store_instances > 0 then coalesce(s.measured_bytes, a.rocksdb_measured_bytes) end as bytes
+    ) as measured
+    cross join lateral (
+      select
         case
-          when coalesce(a.store_instances, 0) = 0 then 0
+          when s.endpoint is not null then s.measured_bytes
+          when a.store_instances > 0 then greatest(a.rocksdb_measured_bytes, a.rocksdb_expected_bytes)
+          when measured.unseen_stores = 0 then 0
+        end as bytes,
+        case
+          when s.endpoint is not null then s.measured_bytes
+          -- By Kafka Streams' defaults: 3 write buffers of 16 MiB and a cache of 50 MiB, in each of up to 3 segments.
+          when coalesce(a.store_instances, 0) = 0 then measured.unseen_stores * 3 * (3 * 16 + 50) * 1048576
           when coalesce(a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes) is not null
             then greatest(a.rocksdb_measured_bytes, a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes)
         end as most_bytes

@@ -23,10 +23,10 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   where p.hour = as_of
 
   union all
-  select public.thing_key('process', cluster, endpoint), public.thing_key('application', cluster, application_id),
-    'process of'
+  select public.thing_key('process', cluster, endpoint),
+    public.thing_key('application', cluster, coalesce(application_id, app)), 'process of'
   from metrics.jvm_app_hourly
-  where hour = as_of and application_id is not null
+  where hour = as_of
 
   union all
   -- A Streams application's group has its id.

@@ -21,24 +21,27 @@ create or replace function public.things(as_of timestamptz) returns table (
   ),
 
   process as (
-    select distinct on (cluster, endpoint) cluster, endpoint, app, application_id, instance_id, hour
+    select distinct on (cluster, endpoint)
+      cluster, endpoint, app, instance_id, hour,
+      -- One that is silent is what others of its name are.
+      coalesce(application_id, max(application_id) over (partition by cluster, app)) as application_id
     from metrics.jvm_app_hourly
     where hour > as_of - interval '24 hours' and hour <= as_of
     order by cluster, endpoint, hour desc
   ),
 
+  -- What isn't a Streams application goes by the name that the config gives it.
   application as materialized (
     select
       p.cluster,
-      p.application_id,
+      coalesce(p.application_id, p.app) as application_id,
       coalesce(
-        detect.owner_of(public.thing_key('application', p.cluster, p.application_id)), min(i.owner)
+        detect.owner_of(public.thing_key('application', p.cluster, coalesce(p.application_id, p.app))), min(i.owner)
       ) as owner,
       max(p.hour) as hour
     from process as p
     left join instance_owner as i using (instance_id)
-    where p.application_id is not null
-    group by p.cluster, p.application_id
+    group by p.cluster, coalesce(p.application_id, p.app)
   )
 
   select 'volume', k.key, case when v.name is null then v.volume_id else v.volume_id || ' (' || v.name || ')' end, null,
@@ -123,7 +126,7 @@ create or replace function public.things(as_of timestamptz) returns table (
   from process as p
   cross join lateral (select public.thing_key('process', p.cluster, p.endpoint) as key) as k
   left join instance_owner as i using (instance_id)
-  left join application as a using (cluster, application_id)
+  left join application as a on p.cluster = a.cluster and coalesce(p.application_id, p.app) = a.application_id
 
   union all
   select 'store', k.key, s.cluster || '/' || s.topic, s.cluster, s.application_id,

@@ -46,7 +46,8 @@ def _starving() -> Rows:
 
 def _heavy() -> Rows:
     """A heap of 3.5 GiB and thirty RocksDB stores on 4 GiB."""
-    process = {"cluster": "shop", "app": "orders", "endpoint": "http://10.0.0.7:8778/jolokia", "samples": 3,
+    process = {"cluster": "shop", "app": "orders", "application_id": "orders",
+               "endpoint": "http://10.0.0.7:8778/jolokia", "samples": 3,
                "memory_limit_bytes": 4 * GIB, "heap_max_bytes": 3.4 * GIB, "heap_used_bytes": 0.9 * GIB,
                "non_heap_used_bytes": 150 * MIB, "thread_stack_bytes": 60 * MIB, "direct_bytes": 32 * MIB,
                "store_instances": 30, "rocksdb_measured_bytes": 1.1 * GIB,

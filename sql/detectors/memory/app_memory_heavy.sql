@@ -1,9 +1,14 @@
 /*
 title: Application needs more memory than there is
-about: process
+about: application
 owner: platform
 maturity: stable
-reads: [metrics.jvm_app_hourly, inventory.instance_hourly, metrics.instance_hourly, metrics.node_hourly]
+reads:
+  - metrics.jvm_app_hourly
+  - inventory.instance_hourly
+  - metrics.instance_hourly
+  - metrics.node_hourly
+  - inventory.topic_hourly
 params:
   heavy_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; 70 % is healthy"}
   split_ratio: {default: 2, unit: ratio, why: "a heap twice as large as what is live in it starves RocksDB"}
@@ -11,7 +16,9 @@ params:
   heap_floor_bytes: {default: 268435456, unit: bytes, why: "no advice below 256 MiB of heap"}
   heap_step_bytes: {default: 67108864, unit: bytes, why: "heaps are advised in steps of 64 MiB, so that advice stands still"}
   live_days: {default: 7, unit: days, why: "what is live in a heap follows the day and the week; most of that time counts"}
-  failure_percent: {default: 100, unit: "%", why: "when a machine dies the others take its stores and must still fit"}
+  failure_percent: {default: 92, unit: "%", why: "when a machine dies the others take its stores; the kernel needs the rest, and the page cache through which they are restored"}
+  measured_days: {default: 2, unit: days, why: "caches fill within hours; two days show whether stores still grow, and what of their bounds they use"}
+  still_ratio: {default: 1.05, unit: ratio, why: "of the later half of that time to the earlier; write buffers come and go by as much"}
   pressure_percent: {default: 85, unit: "%", why: "of the heap, after a collection: the next ones free too little"}
   gc_percent: {default: 10, unit: "%", why: "of the hour in pauses of the collector: work stands still for so long"}
 convinces: [may_grow_to_bytes, memory_bytes, heap_max_bytes, heap_live_bytes, off_heap_bytes]
@@ -19,7 +26,7 @@ says:
   badly_split:
     status: alarm
     severity: critical
-    reason: "It may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. Of its {{ heap_max_bytes }} of heap only {{ heap_live_bytes }} are live; RocksDB takes {{ off_heap_bytes }}, the rest {{ rest_bytes }}."
+    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. Of its {{ heap_max_bytes }} of heap only {{ heap_live_bytes }} are live; RocksDB takes {{ off_heap_bytes }}, the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
     cure: &make_room "
       {% if memory_needed_bytes <= memory_bytes %}Set the heap to {{ heap_to_set_bytes }}: then all has room.
       {% elif off_heap_room_bytes >= 128 * 1024 * 1024 %}{% if heap_to_set_bytes < heap_max_bytes %}Set the heap to {{ heap_to_set_bytes }}, and give{% else %}Give{% endif %}
@@ -31,25 +38,34 @@ says:
   outgrows:
     status: alarm
     severity: critical
-    reason: "It may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}."
+    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
+    cure: *make_room
+    commands: *smaller_heap
+  will_outgrow:
+    status: alarm
+    severity: warning
+    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}, once all RocksDB stores take what they are configured for: its own {{ off_heap_bytes }}{% if off_heap_measured_bytes %}, of which they hold {{ off_heap_measured_bytes }} today{% endif %}{% if fills_at %}. At the pace of the last day it is too much by {{ fills_at }}{% endif %}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
     cure: *make_room
     commands: *smaller_heap
   system_full:
     status: alarm
     severity: critical
-    reason: "{{ system_memory_used_percent }} of its machine's memory is in use{% if may_grow_to_bytes %}; the process may grow to {{ may_grow_to_bytes }} of {{ memory_bytes }}{% endif %}."
-    cure: "See who takes it. If it is this process, it leaks memory that JMX doesn't show: restart it for now, and bound malloc's arenas (MALLOC_ARENA_MAX=2) before looking for JNI."
+    reason: "{{ system_memory_used_percent }} of {{ 'its machine' if processes == 1 else process }}'s memory is in use{% if may_grow_to_bytes %}; the process may grow to {{ may_grow_to_bytes }} of {{ memory_bytes }}{% endif %}."
+    cure: "
+      {% if stores_unseen %}JMX shows none of the memory of its {% if unseen_stores %}{{ unseen_stores }} {% endif %}state stores: look there first. Give all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), and record RocksDB's metrics (Kafka Streams 2.7 or later).
+      {% elif machine_taken_bytes and machine_taken_bytes >= machine_used_bytes %}That is no more than the JVMs there are given, {{ machine_taken_bytes }}: give them less, or a larger machine.
+      {% else %}See who takes it{% if machine_taken_bytes %}: the JVMs that are known there explain at most {{ machine_taken_bytes }} of {{ machine_used_bytes }}{% endif %}. If the rest is this process's, it leaks memory that JMX doesn't show: restart it for now, and bound malloc's arenas (MALLOC_ARENA_MAX=2) before looking for JNI.{% endif %}"
     commands: ["{% if instance_id %}aws ssm start-session --target {{ instance_id }}{% endif %}", "ps aux --sort=-rss | head -n 15"]
   outgrows_after_failure:
     status: alarm
     severity: warning
-    reason: "It fits now, but when a machine of the {{ instances }} instances of {{ application_id }} dies it may grow to {{ after_failure_bytes }} of {{ limit_bytes }}{% if machine_after_failure_bytes > after_failure_bytes %}, and all JVMs of its machine to {{ machine_after_failure_bytes }} of {{ machine_memory_bytes }}{% endif %}."
+    reason: "{{ 'It' if processes == 1 else process }} fits now, but when a machine of the {{ instances }} instances of {{ application_id }} dies it may grow to {{ after_failure_bytes }} of {{ limit_bytes }}{% if machine_after_failure_bytes > after_failure_bytes %}, and all JVMs of its machine to {{ machine_after_failure_bytes }} of {{ machine_memory_bytes }}{% endif %}."
     cure: "{% if instances_needed %}Run {{ instances_needed }} instances instead of {{ instances }}, each on a machine of its own; or give{% else %}Give{% endif %} all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), which doesn't grow with more of them{% if not instances_needed %}; or take larger machines{% endif %}."
     commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members"]
   heap_full:
     status: alarm
     severity: warning
-    reason: "Its heap is full: a collection leaves {{ heap_after_gc_percent }} of {{ heap_max_bytes }} in use."
+    reason: "{{ 'Its heap' if processes == 1 else 'The heap of ' ~ process }} is full: a collection leaves {{ heap_after_gc_percent }} of {{ heap_max_bytes }} in use."
     cure: &larger_heap "See what holds the heap.{% if heap_wanted_bytes > heap_max_bytes %} If it has to, it needs {{ heap_wanted_bytes }}, {% if heap_wanted_bytes <= heap_room_bytes %}for which there is room.{% else %}which doesn't fit with what else is there.{% endif %}{% endif %}"
     commands: &see_the_heap
       - "{% if jmx_port %}jcmd $(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen) GC.class_histogram | head -n 40{% endif %}"
@@ -57,12 +73,13 @@ says:
   collecting:
     status: alarm
     severity: warning
-    reason: "Its work stood still for {{ paused_percent }} of the hour: the garbage collector paused it for {{ gc_seconds }}."
+    reason: "{{ 'Its work' if processes == 1 else 'The work of ' ~ process }} stood still for {{ paused_percent }} of the hour: the garbage collector paused it for {{ gc_seconds }}."
     cure: *larger_heap
     commands: *see_the_heap
-  fits: {status: ok, reason: "It fits: it may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}."}
-  silent: {status: skip, reason: "It did not answer over JMX."}
+  fits: {status: ok, reason: "{% if processes == 1 %}It fits: it{% else %}All {{ processes }} processes fit: the fullest{% endif %} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}."}
+  silent: {status: skip, reason: "{{ 'It' if processes == 1 else process }} did not answer over JMX."}
   limit_unknown: {status: skip, reason: "The memory of its machine is not known."}
+  stores_unseen: {status: skip, reason: "JMX shows none of the memory of its state stores, {% if unseen_stores %}some {{ unseen_stores }} in {{ process }}: by Kafka's defaults it may grow to {{ at_most_bytes }} of {{ limit_bytes }}{% else %}and how many there are is not known{% endif %}. Without them it takes {{ may_grow_to_bytes }}."}
   growth_unknown: {status: skip, reason: "Its heap limit or the memory of its RocksDB stores is not known."}
   rest_unknown: {status: skip, reason: "Its memory outside of heap and RocksDB is not known."}
   cache_unclear: {status: skip, reason: "It may grow to {{ may_grow_to_bytes }} or to {% if at_most_bytes %}{{ at_most_bytes }}{% else %}more{% endif %} of {{ limit_bytes }}: while its caches are so empty nobody can tell whether its stores share one."}
@@ -70,15 +87,19 @@ says:
 rule: |
   What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
   RocksDB: for each store instance its write buffers and its block cache, a shared cache once, or what RocksDB reports
-  where that is more already. All JVMs of a machine are added up, containers up to their limits. Critical: more than
-  heavy_percent of the memory of the container or the machine; or the system itself has so much in use.
+  where that is more already. Once a process has run for measured_days with no fewer stores, and RocksDB has grown no more
+  (still_ratio), the most that it reported counts instead. All JVMs of a machine are added up, containers up to their
+  limits; an application is as badly off as the worst of its processes. Critical: what it is given and what RocksDB holds
+  is more than heavy_percent of the memory of the container or the machine; or the system itself has so much in use.
 
-  Warning: it fits now, but not after the worst single failure. Then a machine is gone, and the other processes of its
+  Warning: it will be too much if RocksDB takes what it may. Or it fits now, but not after the worst single failure: more
+  than failure_percent. Then a machine is gone, and the other processes of its
   applications have taken over its stores, evenly, none twice; write buffers and own caches come with them, a shared
   cache doesn't grow. Also a warning: a collection leaves more than pressure_percent of the heap in use, or pauses take
   more than gc_percent of the hour.
 
-  A missing figure is never healthy: it alarms where the known ones are too much already, it is fine where the most that
+  Of a Streams application whose stores JMX doesn't show the changelogs' partitions tell how many there are: nothing is
+  expected of them at least, and at most what Kafka's defaults give them. A missing figure is never healthy: it alarms where the known ones are too much already, it is fine where the most that
   it can be still fits, and else it isn't judged.
 open_after_hours: 1
 clear_after_hours: 2
@@ -92,7 +113,8 @@ runbook: |
   6. Only a warning, that the heap is full or is collected all the time: see what holds it (jcmd <pid> GC.class_histogram)
      before raising -Xmx.
 blind_spots: |
-  RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
+  Stores without a changelog aren't counted where JMX doesn't show them. What RocksDB holds in a quiet week says nothing of
+  a busy one. RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
   the application sets them. Stacks count 1 MiB a thread. Off-heap memory that neither RocksDB nor direct buffers take
   (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent or node exporter. What is
   live in a heap whose old generation hasn't been collected is an upper bound. Processes that aren't configured aren't
@@ -106,11 +128,35 @@ with live as materialized (
     cluster,
     app,
     endpoint,
+    -- One that is silent is what it was, or what others of its name are.
+    coalesce(
+      (array_agg(application_id order by hour desc) filter (where application_id is not null))[1],
+      max(max(application_id)) over (partition by cluster, app),
+      app
+    ) as known_as,
     max(heap_used_after_gc_bytes) as heap_live_bytes,
     count(heap_used_after_gc_bytes) as heap_live_known_hours
   from metrics.jvm_app_hourly
   where hour > cast(:hour as timestamptz) - make_interval(days => :live_days) and hour <= cast(:hour as timestamptz)
   group by cluster, app, endpoint
+),
+
+-- By how much RocksDB's highest figure rose from half a day to the next, since the process has run.
+pace as materialized (
+  select
+    a.cluster,
+    a.endpoint,
+    (
+      max(b.rocksdb_measured_bytes) filter (where b.hour > a.hour - interval '12 hours')
+      - max(b.rocksdb_measured_bytes) filter (where b.hour <= a.hour - interval '12 hours')
+    ) / 12 as bytes_per_hour
+  from metrics.jvm_app_hourly as a
+  inner join metrics.jvm_app_hourly as b
+    on
+      a.cluster = b.cluster and a.endpoint = b.endpoint and a.process_started_at = b.process_started_at
+      and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
+  where a.hour = cast(:hour as timestamptz)
+  group by a.cluster, a.endpoint
 ),
 
 process as (
@@ -129,19 +175,23 @@ process as (
       :heap_floor_bytes,
       ceil(:heap_headroom_ratio * coalesce(heap_live_bytes, heap_max_bytes) / :heap_step_bytes) * :heap_step_bytes
     ) as heap_wanted_bytes,
+    greatest(100 * taken_bytes / limit_bytes, 100 * machine_taken_bytes / machine_memory_bytes) as taken_percent,
     100 * heap_survived_bytes / heap_max_bytes as heap_after_gc_percent,
     -- Of a whole hour: in the first minutes of a process there is nothing but warming up.
     100 * gc_seconds / greatest(covered_seconds, 3600) as paused_percent
   from (select * from metrics.jvm_app_hourly where hour = cast(:hour as timestamptz)) as a
-  inner join metrics.process_memory(cast(:hour as timestamptz)) using (cluster, endpoint)
-  left join metrics.growth_on_failure(cast(:hour as timestamptz)) using (cluster, endpoint)
+  inner join metrics.process_memory(cast(:hour as timestamptz), :measured_days, :still_ratio) using (cluster, endpoint)
+  left join metrics.growth_on_failure(cast(:hour as timestamptz), :measured_days, :still_ratio) using (cluster, endpoint)
   left join live using (cluster, app, endpoint)
+  left join pace using (cluster, endpoint)
 ),
 
 judged as (
   select
     *,
-    total_bytes is not null and filled_percent > :heavy_percent as outgrows,
+    total_bytes is not null and filled_percent > :heavy_percent as may_outgrow,
+    total_bytes is not null and filled_percent > :heavy_percent
+    and taken_bytes is not null and taken_percent > :heavy_percent as outgrows,
     greatest(100 * after_failure_bytes / limit_bytes, 100 * machine_after_failure_bytes / machine_memory_bytes)
     > :failure_percent as outgrows_after_failure,
     most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or machine_most_bytes is not null)
@@ -153,28 +203,77 @@ judged as (
     floor((limit_bytes * :failure_percent / 100 - total_bytes) / nullif(bytes_per_store, 0) + coalesce(store_instances, 0))
       as stores_that_fit
   from process
+),
+
+told as (
+  select
+    *,
+    case
+      when samples is null then 'silent'
+      when outgrows and heap_max_bytes >= :split_ratio * heap_live_bytes and off_heap_bytes > 0 then 'badly_split'
+      when outgrows then 'outgrows'
+      when system_memory_used_percent > :heavy_percent then 'system_full'
+      when may_outgrow then 'will_outgrow'
+      when outgrows_after_failure then 'outgrows_after_failure'
+      when heap_after_gc_percent > :pressure_percent then 'heap_full'
+      when paused_percent > :gc_percent then 'collecting'
+      when is_sure_to_fit then 'fits'
+      when limit_bytes is null then 'limit_unknown'
+      when heap_max_bytes is not null and coalesce(unseen_stores > 0, true) then 'stores_unseen'
+      when heap_max_bytes is null or off_heap_bytes is null then 'growth_unknown'
+      when non_heap_used_bytes is null then 'rest_unknown'
+      when most_bytes is null or 100 * most_bytes / limit_bytes > :heavy_percent then 'cache_unclear'
+      else 'neighbour_unknown'
+    end as because,
+    -- Beyond some months nobody plans with it.
+    case when hours_left between 0 and 24 * 90
+      then cast(:hour as timestamptz) + interval '1 hour' * (1 + hours_left) end as fills_at
+  from judged
+  cross join lateral (
+    select
+      (
+        memory_bytes * :heavy_percent / 100
+        - case when memory_bytes = machine_memory_bytes then machine_taken_bytes else taken_bytes end
+      ) / nullif(greatest(bytes_per_hour, 0), 0) as hours_left
+  ) as forecast
+),
+
+-- An application is as badly off as the worst of its processes: alarms, then what isn't known.
+ranked as (
+  select
+    *,
+    coalesce(
+      array_position(
+        array[
+          'badly_split', 'outgrows', 'system_full', 'will_outgrow', 'outgrows_after_failure', 'heap_full', 'collecting'
+        ],
+        because
+      ),
+      case because when 'fits' then 9 else 8 end
+    ) as rank
+  from told
+),
+
+verdict as (
+  select
+    *,
+    count(*) over application as processes,
+    count(*) filter (where rank < 8) over application as hit,
+    jsonb_agg(public.thing_key('process', cluster, endpoint)) filter (where rank < 8) over application as affected
+  from ranked
+  window application as (partition by cluster, known_as)
 )
 
-select
-  case
-    when samples is null then 'silent'
-    when outgrows and heap_max_bytes >= :split_ratio * heap_live_bytes and off_heap_bytes > 0 then 'badly_split'
-    when outgrows then 'outgrows'
-    when system_memory_used_percent > :heavy_percent then 'system_full'
-    when outgrows_after_failure then 'outgrows_after_failure'
-    when heap_after_gc_percent > :pressure_percent then 'heap_full'
-    when paused_percent > :gc_percent then 'collecting'
-    when is_sure_to_fit then 'fits'
-    when limit_bytes is null then 'limit_unknown'
-    when heap_max_bytes is null or off_heap_bytes is null then 'growth_unknown'
-    when non_heap_used_bytes is null then 'rest_unknown'
-    when most_bytes is null or 100 * most_bytes / limit_bytes > :heavy_percent then 'cache_unclear'
-    else 'neighbour_unknown'
-  end as because,
+select distinct on (cluster, known_as)
+  because,
   cluster,
+  known_as as application_id,
+  affected,
+  processes,
+  hit,
+  coalesce(instance_id, substring(endpoint from '://([^/]+)'), endpoint) as process,
   endpoint,
   app,
-  application_id,
   instance_id,
   total_bytes as may_grow_to_bytes,
   most_bytes as at_most_bytes,
@@ -191,7 +290,14 @@ select
   rest_bytes,
   beside_bytes as neighbours_bytes,
   limit_bytes,
+  taken_bytes,
+  machine_taken_bytes,
+  system_memory_used_percent * machine_memory_bytes / 100 as machine_used_bytes,
   machine_memory_bytes,
+  fills_at,
+  is_settled as stores_settled,
+  unseen_stores,
+  coalesce(unseen_stores > 0, true) as stores_unseen,
   system_memory_used_percent,
   after_failure_bytes,
   machine_after_failure_bytes,
@@ -210,4 +316,5 @@ select
   store_instances,
   rocksdb_shared_cache as shared_block_cache,
   substring(endpoint from ':([0-9]+)') as jmx_port
-from judged
+from verdict
+order by cluster asc, known_as asc, rank asc, filled_percent desc nulls last, endpoint asc
