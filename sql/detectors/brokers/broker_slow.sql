@@ -1,0 +1,284 @@
+/*
+title: Broker is slower than it was, or than its peers
+about: broker
+owner: platform
+maturity: experimental
+reads: [metrics.broker_hourly, metrics.broker_sample, metrics.node_hourly]
+params:
+  change_ratio: {default: 1.8, unit: ratio, why: "flushes of 20 ms instead of 10 ms are felt downstream already"}
+  change_floor_ms: {default: 10, unit: ms, why: "what is less slow than this nobody feels"}
+  mads: {default: 6, unit: MAD, why: "what lies within six deviations of its usual is its noise"}
+  history_ratio: {default: 3, unit: ratio, why: "of its own 90th percentile of 14 days: no peak of those was near it"}
+  peer_ratio: {default: 3, unit: ratio, why: "brokers with equal work differ by less"}
+  hurt_ratio: {default: 2, unit: ratio, why: "producers that wait twice as long notice"}
+  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "with hardly any traffic the time per byte explodes"}
+  min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
+  least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
+  start_minutes: {default: 60, unit: min, why: "after a start it reads its logs and catches up"}
+convinces: [log_flush_p95_ms_min, usual_log_flush_p95_ms, produce_p99_ms, usual_produce_p99_ms, moved]
+says:
+  hurts:
+    status: alarm
+    severity: critical
+    reason: "Producers wait: 1 % of the requests take longer than {{ produce_p99_ms }}, {{ usual_produce_p99_ms }} is usual. 5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual."
+    cure: &cure "Look at what moved with it. Its volume first: bucket, queue. Move leaders away while it is slow."
+    commands: &commands
+      - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
+  slowed:
+    status: alarm
+    severity: warning
+    reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}; {{ usual_log_flush_p95_ms }} is usual{% if usual_kind == 'hour_of_week' %} at this hour of the week{% endif %}. Producers don't wait longer yet."
+    cure: *cure
+    commands: *commands
+  slow_tail:
+    status: alarm
+    severity: warning
+    reason: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ history_log_flush_p999_ms }} was seldom exceeded in 14 days; flushing takes {{ flush_ratio }} of the time for the bytes that it did then."
+    cure: *cure
+    commands: *commands
+  slower_than_peers:
+    status: alarm
+    severity: warning
+    reason: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ peer_log_flush_p999_ms }} on the median of its {{ peers }} peers, which take far less time for the same bytes."
+    cure: *cure
+    commands: *commands
+  all_slower: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual; but all {{ peers }} peers slowed down as well: it isn't this broker."}
+  usual: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ usual_log_flush_p95_ms }} is usual."}
+  starting: {status: skip, reason: "It was started at {{ process_started_at }}: it catches up."}
+  quiet: {status: skip, nothing_to_judge: true, reason: "Too little is written to judge: {{ written_bytes_per_second }}, {{ flushes }} flushes."}
+  short_history: {status: skip, reason: "What is usual is not known: of the last 4 weeks only {{ known_hours }} are."}
+  controller: {status: skip, nothing_to_judge: true, reason: "It is a controller and holds no logs."}
+  silent: {status: skip, reason: "The broker did not answer over JMX."}
+  untold: {status: skip, reason: "The broker did not tell its flush times, or its traffic."}
+open_after_hours: 1
+clear_after_hours: 2
+rule: |
+  Slowed: the 95th percentile of the log flushes is change_ratio times its usual (same hour of the week), by at least
+  change_floor_ms and mads deviations, in every sample of the hour. A slow tail: the 99.9th percentile and the flush time
+  per byte written both exceed history_ratio times their own 90th percentile of 14 days. Slower than its peers: both
+  exceed peer_ratio times the peers' median. Critical if the 99th percentile of produce requests is hurt_ratio times its
+  usual by now. Where all peers that work slowed down as well (a change of settings, a cluster's peak), it isn't judged
+  slow.
+runbook: |
+  1. What moved with it? Disk: the volume's bucket, queue and throttled minutes; a reassignment or a reader of old data.
+     CPU: requests, compression, TLS. Traffic: a producer that grew.
+  2. Only this broker? Compare its instance and its volume with those of a peer: type, size, IOPS.
+  3. Move leaders away while it is slow; replace the instance if nothing explains it.
+blind_spots: |
+  The histograms decay: they are of some five minutes before the samples. What has been slow for as long as it is known is
+  its usual; only its peers tell. A whole cluster that slows down is log_flush_slow's, by its absolute limits. Kafka leaves
+  flushing to the operating system by default: brokers with few flushes aren't judged.
+*/
+with seen as (
+  select
+    *,
+    bytes_in_per_second + coalesce(replication_bytes_in_per_second, 0) as written_bytes_per_second,
+    log_flushes_per_second * covered_seconds as flushes
+  from metrics.broker_hourly
+  where hour > cast(:hour as timestamptz) - interval '672 hours' and hour <= cast(:hour as timestamptz)
+),
+
+worked as (
+  select
+    *,
+    log_flush_mean_ms * log_flushes_per_second / nullif(written_bytes_per_second, 0) as flush_ms_per_byte
+  from seen
+),
+
+history as materialized (
+  select
+    cluster,
+    endpoint,
+    array_agg(hour) as hours,
+    array_agg(log_flush_p95_ms) as log_flush_p95_ms,
+    array_agg(produce_p99_ms) as produce_p99_ms,
+    array_agg(fetch_follower_p99_ms) as fetch_follower_p99_ms,
+    array_agg(cpu_ratio) as cpu_ratio,
+    array_agg(written_bytes_per_second) as written_bytes_per_second,
+    array_agg(bytes_out_per_second) as bytes_out_per_second,
+    percentile_cont(0.9) within group (order by log_flush_p999_ms)
+      filter (where hour >= cast(:hour as timestamptz) - interval '14 days') as log_flush_p999_ms,
+    percentile_cont(0.9) within group (order by flush_ms_per_byte)
+      filter (
+        where hour >= cast(:hour as timestamptz) - interval '14 days'
+        and written_bytes_per_second >= :floor_bytes_per_second
+      ) as flush_ms_per_byte
+  from worked
+  where hour < cast(:hour as timestamptz)
+  group by cluster, endpoint
+),
+
+sampled as (
+  select
+    cluster,
+    endpoint,
+    min(value) as log_flush_p95_ms_min
+  from metrics.broker_sample
+  where hour = cast(:hour as timestamptz) and metric = 'log_flush_p95_ms'
+  group by cluster, endpoint
+),
+
+broker as materialized (
+  select
+    w.*,
+    s.log_flush_p95_ms_min,
+    h.hours,
+    h.produce_p99_ms as past_produce_p99_ms,
+    h.fetch_follower_p99_ms as past_fetch_follower_p99_ms,
+    h.cpu_ratio as past_cpu_ratio,
+    h.written_bytes_per_second as past_written,
+    h.bytes_out_per_second as past_sent,
+    h.log_flush_p999_ms as history_log_flush_p999_ms,
+    h.flush_ms_per_byte as history_flush_ms_per_byte,
+    u.median as usual_ms,
+    u.mad as usual_mad_ms,
+    coalesce(u.known_hours, 0) as known_hours,
+    u.kind as usual_kind,
+    coalesce(s.log_flush_p95_ms_min >= :change_ratio * u.median, false) as is_slower,
+    w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_quiet
+  from worked as w
+  left join sampled as s on w.cluster = s.cluster and w.endpoint = s.endpoint
+  left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
+  left join lateral public.usual_of(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u on true
+  where w.hour = cast(:hour as timestamptz)
+),
+
+-- Controllers tell nothing of logs. A peer of which something isn't known hasn't slowed down for sure.
+compared as (
+  select
+    b.cluster,
+    b.endpoint,
+    count(*) as peers,
+    bool_and(p.is_slower) as all_slower,
+    percentile_cont(0.5) within group (order by p.log_flush_p999_ms) as peer_log_flush_p999_ms,
+    percentile_cont(0.5) within group (order by p.flush_ms_per_byte) as peer_flush_ms_per_byte
+  from broker as b
+  inner join broker as p on b.cluster = p.cluster and b.endpoint <> p.endpoint
+  where p.is_quiet is distinct from true
+  and coalesce(p.bytes_in_per_second, p.log_flush_p95_ms, p.partitions) is not null
+  group by b.cluster, b.endpoint
+),
+
+judged as (
+  select
+    b.*,
+    c.peers,
+    c.peer_log_flush_p999_ms,
+    coalesce(c.all_slower, false) as all_slower,
+    produce.median as usual_produce_p99_ms,
+    follower.median as usual_fetch_follower_p99_ms,
+    cpu.median as usual_cpu_ratio,
+    written.median as usual_written,
+    sent.median as usual_sent,
+    b.flush_ms_per_byte / nullif(b.history_flush_ms_per_byte, 0) as flush_ratio,
+    b.is_slower
+    and b.log_flush_p95_ms_min >= b.usual_ms + greatest(:change_floor_ms, :mads * b.usual_mad_ms) as has_slowed,
+    b.usual_ms is not null
+    and b.log_flush_p999_ms > :history_ratio * b.history_log_flush_p999_ms
+    and b.log_flush_p999_ms >= b.history_log_flush_p999_ms + :change_floor_ms
+    and b.flush_ms_per_byte > :history_ratio * b.history_flush_ms_per_byte as has_slow_tail,
+    coalesce(
+      c.peers >= 2
+      and b.log_flush_p999_ms > :peer_ratio * c.peer_log_flush_p999_ms
+      and b.log_flush_p999_ms >= c.peer_log_flush_p999_ms + :change_floor_ms
+      and b.flush_ms_per_byte > :peer_ratio * c.peer_flush_ms_per_byte,
+      false
+    ) as is_behind,
+    coalesce(
+      b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms), false
+    ) as hurts
+  from broker as b
+  left join compared as c on b.cluster = c.cluster and b.endpoint = c.endpoint
+  cross join lateral public.usual_of(b.hour, b.hours, b.past_produce_p99_ms, cast(:least_history as integer)) as produce
+  cross join lateral public.usual_of(
+    b.hour, b.hours, b.past_fetch_follower_p99_ms, cast(:least_history as integer)
+  ) as follower
+  cross join lateral public.usual_of(b.hour, b.hours, b.past_cpu_ratio, cast(:least_history as integer)) as cpu
+  cross join lateral public.usual_of(b.hour, b.hours, b.past_written, cast(:least_history as integer)) as written
+  cross join lateral public.usual_of(b.hour, b.hours, b.past_sent, cast(:least_history as integer)) as sent
+),
+
+-- What else isn't as usual: by a quarter of its usual, or a disk that is busy most of the time.
+moved as (
+  select
+    j.cluster,
+    j.endpoint,
+    jsonb_agg(part.entry order by part.place) as moved
+  from judged as j
+  left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
+  cross join lateral (
+    values
+    (
+      1, n.busiest_disk_ratio > 0.6 or n.iowait_ratio > 0.2,
+      jsonb_build_object('what', 'disk', 'busy_ratio', n.busiest_disk_ratio, 'iowait_ratio', n.iowait_ratio)
+    ),
+    (
+      2, j.cpu_ratio > 1.25 * j.usual_cpu_ratio,
+      jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'usual_ratio', j.usual_cpu_ratio)
+    ),
+    (
+      3, j.written_bytes_per_second > 1.25 * j.usual_written,
+      jsonb_build_object(
+        'what', 'written', 'now_bytes_per_second', j.written_bytes_per_second,
+        'usual_bytes_per_second', j.usual_written
+      )
+    ),
+    (
+      4, j.bytes_out_per_second > 1.25 * j.usual_sent,
+      jsonb_build_object(
+        'what', 'sent', 'now_bytes_per_second', j.bytes_out_per_second, 'usual_bytes_per_second', j.usual_sent
+      )
+    ),
+    (
+      5, j.fetch_follower_p99_ms > 2 * j.usual_fetch_follower_p99_ms,
+      jsonb_build_object(
+        'what', 'followers', 'now_ms', j.fetch_follower_p99_ms, 'usual_ms', j.usual_fetch_follower_p99_ms
+      )
+    )
+  ) as part (place, has_moved, entry)
+  where part.has_moved
+  group by j.cluster, j.endpoint
+)
+
+select
+  case
+    when j.samples is null then 'silent'
+    when
+      j.active_controllers is not null
+      and coalesce(j.bytes_in_per_second, j.log_flush_p95_ms, j.partitions) is null then 'controller'
+    when
+      j.log_flush_p95_ms_min is null or j.log_flush_p999_ms is null or j.log_flush_mean_ms is null or j.flushes is null
+      or j.written_bytes_per_second is null then 'untold'
+    when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
+    when j.is_quiet then 'quiet'
+    when ((j.has_slowed or j.has_slow_tail) and not j.all_slower or j.is_behind) and j.hurts then 'hurts'
+    when j.has_slowed and not j.all_slower then 'slowed'
+    when j.has_slow_tail and not j.all_slower then 'slow_tail'
+    when j.is_behind then 'slower_than_peers'
+    when j.usual_ms is null then 'short_history'
+    when j.has_slowed or j.has_slow_tail then 'all_slower'
+    else 'usual'
+  end as because,
+  j.cluster,
+  coalesce(j.broker_id::text, j.endpoint) as broker_id,
+  j.endpoint,
+  j.instance_id,
+  j.log_flush_p95_ms,
+  j.log_flush_p95_ms_min,
+  j.usual_ms as usual_log_flush_p95_ms,
+  j.usual_mad_ms,
+  j.usual_kind,
+  j.known_hours,
+  j.produce_p99_ms,
+  j.usual_produce_p99_ms,
+  j.log_flush_p999_ms,
+  j.history_log_flush_p999_ms,
+  j.peer_log_flush_p999_ms,
+  j.peers,
+  j.flush_ratio,
+  j.written_bytes_per_second,
+  j.flushes,
+  m.moved,
+  j.process_started_at
+from judged as j
+left join moved as m on j.cluster = m.cluster and j.endpoint = m.endpoint
