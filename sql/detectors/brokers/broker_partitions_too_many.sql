@@ -1,0 +1,201 @@
+/*
+title: Brokers hold too many partitions
+about: cluster
+owner: platform
+maturity: experimental
+reads: [metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly]
+params:
+  many: {default: 4000, unit: partitions, why: "what Kafka's authors advise as the most for a broker (Apache Kafka blog, KIP-500 era)"}
+  excessive: {default: 10000, unit: partitions, why: "with KRaft's metadata 10,000 on a calm broker are at ease; beyond that a restart takes long"}
+  least_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page advises at least 30 % idle request handlers"}
+  most_open_files_ratio: {default: 0.5, unit: ratio, why: "a restart or a burst of segments may double the open files"}
+  growth_ratio: {default: 0.2, unit: ratio, why: "a fifth more each month doubles the partitions in four"}
+  growth_days: {default: 30, unit: days, why: "a month evens out releases and their clean-up"}
+rule: |
+  A broker holds many partitions; a warning where it also shows: its request handlers are hardly idle, its open files near
+  their limit, or the cluster's partitions have grown fast. Without a symptom it is an info, beyond `excessive` a warning.
+convinces: [most_partitions, handlers_idle_ratio, open_files_ratio, grown_ratio, quiet_partitions]
+says:
+  hurts:
+    status: alarm
+    severity: warning
+    reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions, and it shows:{% if handlers_idle_ratio < least_idle_ratio %} the request handlers are idle for {{ handlers_idle_ratio }} only;{% endif %}{% if open_files_ratio > most_open_files_ratio %} {{ open_files_ratio }} of the limit of open files are taken;{% endif %}{% if grown_ratio >= growth_ratio %} the cluster has {{ grown_ratio }} more than {{ growth_days }} ago;{% endif %} {{ many }} are many."
+    cure: &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour. Else add a broker and move replicas to it."
+    commands: &list ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe"]
+  excessive:
+    status: alarm
+    severity: warning
+    reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; it is calm so far, but {{ excessive }} are too many to restart in good time."
+    cure: *fewer
+    commands: *list
+  many:
+    status: alarm
+    severity: info
+    reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; {{ many }} are many, but all is calm."
+    cure: *fewer
+    commands: *list
+  few: {status: ok, reason: "No broker holds more than {{ most_partitions }} partitions; {{ many }} are many."}
+  silent: {status: skip, reason: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
+  untold: {status: skip, reason: "No broker told how many partitions it holds."}
+open_after_hours: 2
+clear_after_hours: 24
+runbook: |
+  1. See which kind and which application has them (by kind, by application), and how many got nothing in the hour.
+  2. Remove what nobody reads or writes; a Streams application that is gone leaves changelogs and repartition topics.
+  3. Where each is needed, add a broker and move replicas, or raise num.io.threads and the limit of open files.
+blind_spots: |
+  Followers cost less than leaders; both count as one. Clusters with ZooKeeper bear less than those with KRaft, and aren't
+  told apart. Growth is known where topics were gathered `growth_days` ago. A topic that got nothing in this hour may be
+  one that is written once a day.
+*/
+with broker as (
+  select
+    cluster,
+    coalesce(broker_id::text, endpoint) as broker_id,
+    samples,
+    partitions,
+    leaders,
+    request_handler_idle_min_ratio as handlers_idle_ratio,
+    open_file_descriptors / nullif(max_file_descriptors, 0) as open_files_ratio
+  from metrics.broker_hourly
+  where hour = cast(:hour as timestamptz)
+),
+
+of_brokers as (
+  select
+    cluster,
+    count(*) as brokers,
+    count(*) filter (where samples is null) as silent_brokers,
+    max(partitions) as most_partitions,
+    (array_agg(broker_id order by partitions desc nulls last, broker_id asc))[1] as fullest_broker,
+    min(handlers_idle_ratio) filter (where partitions >= :many) as handlers_idle_ratio,
+    max(open_files_ratio) filter (where partitions >= :many) as open_files_ratio,
+    jsonb_agg(public.thing_key('broker', cluster, broker_id) order by broker_id)
+      filter (where partitions >= :many) as affected,
+    jsonb_agg(
+      jsonb_build_object(
+        'broker_id', broker_id, 'partitions', partitions, 'leaders', leaders,
+        'handlers_idle_ratio', handlers_idle_ratio, 'open_files_ratio', open_files_ratio
+      ) order by partitions desc nulls last, broker_id asc
+    ) as by_broker
+  from broker
+  group by cluster
+),
+
+topic as (
+  select
+    t.cluster,
+    t.kind,
+    t.application_id,
+    t.partitions,
+    case when m.bytes_in = 0 then t.partitions else 0 end as quiet_partitions
+  from inventory.topic_hourly as t
+  left join metrics.topic_hourly as m on t.hour = m.hour and t.cluster = m.cluster and t.topic = m.topic
+  where t.hour = cast(:hour as timestamptz)
+),
+
+of_topics as (
+  select
+    cluster,
+    sum(partitions) as partitions,
+    sum(quiet_partitions) as quiet_partitions
+  from topic
+  group by cluster
+),
+
+by_kind as (
+  select
+    cluster,
+    jsonb_agg(
+      jsonb_build_object('kind', kind, 'partitions', partitions, 'quiet_partitions', quiet_partitions)
+      order by partitions desc, kind asc
+    ) as by_kind
+  from (
+    select
+      cluster,
+      kind,
+      sum(partitions) as partitions,
+      sum(quiet_partitions) as quiet_partitions
+    from topic
+    group by cluster, kind
+  ) as kind
+  group by cluster
+),
+
+by_application as (
+  select
+    cluster,
+    jsonb_agg(
+      jsonb_build_object('application', application_id, 'partitions', partitions)
+      order by partitions desc, application_id asc
+    ) filter (where place <= 20) as by_application
+  from (
+    select
+      cluster,
+      application_id,
+      sum(partitions) as partitions,
+      row_number() over (partition by cluster order by sum(partitions) desc, application_id asc) as place
+    from topic
+    where application_id is not null
+    group by cluster, application_id
+  ) as application
+  group by cluster
+),
+
+earlier as (
+  select distinct on (cluster)
+    cluster,
+    sum(partitions) as partitions
+  from inventory.topic_hourly
+  where
+    hour <= cast(:hour as timestamptz) - make_interval(days => :growth_days::integer)
+    and hour > cast(:hour as timestamptz) - make_interval(days => :growth_days::integer + 1)
+  group by cluster, hour
+  order by cluster asc, hour desc
+),
+
+judged as (
+  select
+    b.*,
+    t.partitions,
+    t.quiet_partitions,
+    e.partitions as partitions_earlier,
+    (t.partitions - e.partitions)::double precision / e.partitions as grown_ratio,
+    k.by_kind,
+    a.by_application
+  from of_brokers as b
+  left join of_topics as t on b.cluster = t.cluster
+  left join earlier as e on b.cluster = e.cluster
+  left join by_kind as k on b.cluster = k.cluster
+  left join by_application as a on b.cluster = a.cluster
+)
+
+select
+  case
+    when most_partitions >= :many and (
+      handlers_idle_ratio < :least_idle_ratio
+      or open_files_ratio > :most_open_files_ratio
+      or grown_ratio >= :growth_ratio
+    ) then 'hurts'
+    when most_partitions >= :excessive then 'excessive'
+    when most_partitions >= :many then 'many'
+    when silent_brokers > 0 then 'silent'
+    when most_partitions is null then 'untold'
+    else 'few'
+  end as because,
+  cluster,
+  most_partitions,
+  fullest_broker,
+  handlers_idle_ratio,
+  open_files_ratio,
+  grown_ratio,
+  partitions,
+  partitions_earlier,
+  quiet_partitions,
+  brokers,
+  silent_brokers,
+  by_broker,
+  by_kind,
+  by_application,
+  affected
+from judged
