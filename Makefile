@@ -6,7 +6,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # An hour starts some forty Python processes, a test run rewrites a hundred files' asserts: each compiles them only once.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format bench evaluate docs lock clean
+.PHONY: help setup demo test test-fast check format bench evaluate mutants docs lock clean
 
 help: ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,12 +23,13 @@ test: setup ## Run every test, two files at a time, fast ones first (ARGS=… fo
 test-fast: setup ## Run the tests that need no JVM, browser or Airflow (1 min; many wait, so four files at a time)
 	@$(PYTHON) -m pytest -m "not slow" -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: setup ## Lint, types, SQL style, stale docs
+check: setup ## Lint, types, imports, SQL style, detectors and their docs, a handful of mutants
 	@ruff check . && ruff format --check .
 	@mypy
 	@lint-imports --no-logo --no-cache >/dev/null || lint-imports --no-logo --no-cache
-	@sqlfluff lint sql --disable-progress-bar --nofail-on-unparsable 2>/dev/null || sqlfluff lint sql
+	@sqlfluff lint sql --disable-progress-bar --processes 2
 	@streamwarden docs --check
+	@$(PYTHON) -m tests.sql.mutants -n 2
 
 format: setup ## Format the Python code
 	@ruff check --fix . ; ruff format .
@@ -38,6 +39,9 @@ bench: setup ## Measure: speed, CPU and memory against a floor in the same run
 
 evaluate: setup ## Simulate fleets with known faults and score the flagship detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
+
+mutants: setup ## Change the detectors' SQL piece by piece and name what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)
+	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
 
 docs: setup ## Generate docs/ anew
 	@streamwarden docs

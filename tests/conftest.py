@@ -23,11 +23,16 @@ TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
 def migrated_template() -> Iterator[str]:
     """URL of a database that has every migration and view and no rows."""
     with a_database() as url:
-        migrate(engine(url))
-        with engine(url).begin() as connection:
-            connection.exec_driver_sql(_ANY_MONTH)
+        migrate_for_any_month(engine(url))
         engine(url).dispose()
         yield url
+
+
+def migrate_for_any_month(warehouse: sa.Engine) -> None:
+    """Migrates it, with room for rows of any month in its facts."""
+    migrate(warehouse)
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql(_ANY_MONTH)
 
 
 @contextmanager

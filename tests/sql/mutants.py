@@ -1,0 +1,331 @@
+"""Do the cases bite? Changes a detector's SQL, and the functions and views it calls, one piece at a time, and runs the
+detector's cases against each change: `make mutants` (N=30 for so many of each detector, ONLY=log_flush_slow).
+
+A change that PostgreSQL refuses doesn't count. What no case notices is printed with file, line and column. A change
+that means the same stands in mutants_alike.yaml, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+import yaml
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import SQL
+from streamwarden.detectors import Detector, findings
+from streamwarden.detectors.select import Token, tokens
+
+from tests.sql.cases import CASES_OF, DETECTORS, Case, hour_of, insert_given, params_of, unmet
+
+MOST_UNNOTICED = 0.05
+ALIKE = Path(__file__).with_name("mutants_alike.yaml")
+_COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "=": "<>", "<>": "="}
+_SIGNS = {"+": "-", "-": "+"}
+_LOGIC = {"and": "or", "or": "and"}
+_FUNCTIONS = {"least": "greatest", "greatest": "least", "min": "max", "max": "min"}
+_NO_CONSTANT_BEHIND = ("limit", "by", "select", "rows")
+_ENDS_ON = ("left", "inner", "join", "cross", "full", "where", "group", "order", "union", "limit", ",", ";")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A piece of SQL that decides: a detector, or a function or view it calls."""
+
+    file: str
+    name: str
+    text: str
+    offset: int
+    """Where it begins in the file."""
+    whole: str
+    """The file."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change."""
+
+    source: Source
+    start: int
+    end: int
+    new: str
+
+    @property
+    def text(self) -> str:
+        return self.source.text[: self.start] + self.new + self.source.text[self.end :]
+
+    @property
+    def place(self) -> str:
+        at = self.source.offset + self.start
+        before = self.source.whole[:at]
+        return f"{self.source.file}:{before.count(chr(10)) + 1}:{at - before.rfind(chr(10))}"
+
+    @property
+    def change(self) -> str:
+        return f"{' '.join(self.source.text[self.start : self.end].split())} → {self.new.strip() or 'nothing'}"
+
+    @property
+    def line(self) -> str:
+        """The line that is changed: what mutants_alike.yaml knows it by, as line numbers move."""
+        begins = self.source.text.rfind("\n", 0, self.start) + 1
+        return " ".join(self.source.text[begins:].partition("\n")[0].split())
+
+
+def sources_of(detector: Detector) -> list[Source]:
+    """The detector, and each function and view that it calls, itself or by another."""
+    whole = detector.sql
+    found = [Source(detector.file, "", whole, 0, whole)]
+    known = {source.name: source for source in _replaceable()}
+    seen: set[str] = set()
+    waiting = [whole.partition("*/")[2]]
+    while waiting:
+        words = {token.text for token in tokens(waiting.pop()) if token.kind == "word"}
+        for name in sorted(words & set(known) - seen):
+            seen.add(name)
+            found.append(known[name])
+            waiting.append(known[name].text)
+    return found
+
+
+def _replaceable() -> Iterator[Source]:
+    for file in sorted([*(SQL / "functions").glob("*.sql"), *(SQL / "views").glob("*.sql")]):
+        whole = file.read_text()
+        starts = [found.start() for found in re.finditer(r"^create (?:or replace )?(?:function|view) ", whole, re.M)]
+        for begins, ends in zip(starts, [*starts[1:], len(whole)], strict=True):
+            text = whole[begins:ends]
+            name = re.match(r"create (?:or replace )?(?:function|view) ([\w.]+)", text)
+            if name and "language plpgsql" not in text and name[1] not in ("public.things", "public.thing_key"):
+                yield Source(f"sql/{file.parent.name}/{file.name}", name[1], text, begins, whole)
+
+
+def mutants(source: Source) -> Iterator[Mutant]:
+    """Every change of a source that may matter."""
+    all_tokens = _tokens(source)
+    nothing = Token("other", "", 0)
+    later = [*all_tokens[1:], nothing, nothing]
+    windows = zip([nothing, *all_tokens], all_tokens, later, later[1:], strict=False)
+    for n, (before, token, after, second) in enumerate(windows):
+        word = token.text.lower() if token.kind == "word" else ""
+        if token.kind == "operator" and token.text in _COMPARISONS:
+            yield _change(source, token, _COMPARISONS[token.text])
+        elif token.text in _SIGNS and (before.kind in ("word", "parameter") or before.text == ")"):
+            yield _change(source, token, _SIGNS[token.text])
+        elif (word in _FUNCTIONS and after.text == "(") or (word in _LOGIC and not _is_between(all_tokens, n)):
+            yield _change(source, token, {**_FUNCTIONS, **_LOGIC}[word])
+        elif word == "is" and after.text.lower() == "null":
+            yield Mutant(source, token.start, after.start + 4, "is not null")
+        elif word == "is" and (after.text.lower(), second.text.lower()) == ("not", "null"):
+            yield Mutant(source, token.start, second.start + 4, "is null")
+        elif re.fullmatch(r"\d+(\.\d+)?", word) and before.text.lower() not in _NO_CONSTANT_BEHIND:
+            yield _change(source, token, {"0": "1", "1": "0"}.get(word, f"({word} + 1)"))
+        elif word == "coalesce" and (default := _last_argument(all_tokens, n + 1)) is not None:
+            yield Mutant(source, *default, "null")
+        elif word == "on":
+            yield from _without_conjuncts(source, all_tokens, n)
+        elif word == "using" and after.text == "(":
+            yield from _without_columns(source, all_tokens, n + 1)
+
+
+def _tokens(source: Source) -> list[Token]:
+    """Of the SQL, without a detector's header or a function's signature; operators of two characters are one."""
+    begins = source.text.find("*/") + 2 if not source.name else _body(source.text)
+    found: list[Token] = []
+    for token in tokens(source.text):
+        if token.start < begins:
+            continue
+        last = found[-1] if found else None
+        if token.kind == "other" and token.text in "<>=!~-+*/|":
+            token = Token("operator", token.text, token.start)
+            if last and last.kind == "operator" and last.start + len(last.text) == token.start:
+                found[-1] = Token("operator", last.text + token.text, last.start)
+                continue
+        found.append(token)
+    return found
+
+
+def _body(text: str) -> int:
+    body = re.search(r"\bas\s+\$\$|\bas\n", text)
+    return body.end() if body else 0
+
+
+def _change(source: Source, token: Token, new: str) -> Mutant:
+    return Mutant(source, token.start, token.start + len(token.text), new)
+
+
+def _is_between(all_tokens: list[Token], n: int) -> bool:
+    return any(token.text.lower() == "between" for token in all_tokens[max(0, n - 8) : n])
+
+
+def _close(all_tokens: list[Token], opened: int) -> int:
+    depth = 0
+    for n in range(opened, len(all_tokens)):
+        depth += (all_tokens[n].text == "(") - (all_tokens[n].text == ")")
+        if depth == 0:
+            return n
+    return len(all_tokens) - 1
+
+
+def _last_argument(all_tokens: list[Token], opened: int) -> tuple[int, int] | None:
+    closed, depth, comma = _close(all_tokens, opened), 0, None
+    for n in range(opened, closed):
+        depth += (all_tokens[n].text == "(") - (all_tokens[n].text == ")")
+        if depth == 1 and all_tokens[n].text == ",":
+            comma = n
+    return None if comma is None else (all_tokens[comma + 1].start, all_tokens[closed].start)
+
+
+def _without_conjuncts(source: Source, all_tokens: list[Token], on: int) -> Iterator[Mutant]:
+    """`on a and b` without a, without b."""
+    depth, ands, end = 0, [on], on + 1
+    for n in range(on + 1, len(all_tokens)):
+        word = all_tokens[n].text.lower()
+        depth += (word == "(") - (word == ")")
+        end = n
+        if depth < 0 or (
+            depth == 0
+            and word
+            in ("left", "inner", "join", "cross", "where", "group", "order", "union", "full", ",", ";", "limit")
+        ):
+            break
+        if depth == 0 and word == "and" and not _is_between(all_tokens, n):
+            ands.append(n)
+    if len(ands) < 2:
+        return
+    for place, begins in enumerate(ands):
+        if place + 1 < len(ands):  # this conjunct and the `and` behind it
+            yield Mutant(source, all_tokens[begins + 1].start, all_tokens[ands[place + 1] + 1].start, "")
+        else:
+            yield Mutant(source, all_tokens[begins].start, all_tokens[end].start, "\n")
+
+
+def _without_columns(source: Source, all_tokens: list[Token], opened: int) -> Iterator[Mutant]:
+    names = [token for token in all_tokens[opened + 1 : _close(all_tokens, opened)] if token.kind == "word"]
+    if len(names) < 2:
+        return
+    for n, name in enumerate(names):
+        end = names[n + 1].start if n + 1 < len(names) else name.start + len(name.text)
+        yield Mutant(source, name.start if n + 1 < len(names) else names[n - 1].start + len(names[n - 1].text), end, "")
+
+
+@dataclass
+class Score:
+    """Of a detector."""
+
+    detector: str
+    tried: int
+    refused: int
+    unnoticed: list[Mutant]
+    seconds: float
+
+    @property
+    def counted(self) -> int:
+        return self.tried - self.refused
+
+
+def score(warehouse: sa.Engine, detector: Detector, only: int | None = None, seed: int = 1) -> Score:
+    """Runs a detector's cases against its mutants, or `only` so many of them, drawn by `seed`."""
+    started = time.monotonic()
+    known = {(entry["line"], entry["change"]) for entry in yaml.safe_load(ALIKE.read_text()) or []}
+    every = [mutant for source in sources_of(detector) for mutant in mutants(source)]
+    alike = [mutant for mutant in every if (mutant.line, mutant.change) in known]
+    alive = [mutant for mutant in every if mutant not in alike]
+    if only is not None:
+        alive = random.Random(seed).sample(alive, min(only, len(alive)))  # noqa: S311  # it draws, it keeps no secret
+    tried, refused = len(alive), 0
+    for case in CASES_OF[detector.id]:
+        still: list[Mutant] = []
+        with warehouse.connect() as connection, connection.begin() as transaction:
+            connection.exec_driver_sql("set local jit = off")
+            insert_given(connection, case)
+            for mutant in alive:
+                outcome = _outcome(connection, detector, case, mutant)
+                refused += outcome == "refused"
+                if outcome == "unnoticed":
+                    still.append(mutant)
+            transaction.rollback()
+        alive = still
+    return Score(detector.id, tried, refused, alive, time.monotonic() - started)
+
+
+def _outcome(connection: sa.Connection, detector: Detector, case: Case, mutant: Mutant) -> str:
+    """unnoticed, noticed, or refused."""
+    changed, own = mutant.source.name == "", detector
+    savepoint = connection.begin_nested()
+    try:
+        connection.exec_driver_sql("set local statement_timeout = '20s'")
+        if changed:
+            own = replace(detector, sql=mutant.text)
+        else:
+            _define(connection, mutant)
+        found = findings(connection, own, hour_of(case), Config(), params_of(detector, case))
+        return "noticed" if next(unmet(found, case), None) else "unnoticed"
+    except StreamwardenError as error:  # refused by PostgreSQL's parser, or a row that isn't what a detector may say
+        return "refused" if error.excerpt else "noticed"
+    except (sa.exc.ProgrammingError, psycopg.ProgrammingError):
+        return "refused"
+    except (sa.exc.DBAPIError, KeyError, TypeError):
+        return "noticed"
+    finally:
+        savepoint.rollback()
+
+
+def _define(connection: sa.Connection, mutant: Mutant) -> None:
+    raw: Any = connection.connection.driver_connection
+    text = mutant.text
+    if not text.startswith("create or replace"):
+        text = text.replace("create ", "create or replace ", 1)
+    psycopg.RawCursor(raw).execute(text.encode())
+
+
+def report(scores: Sequence[Score]) -> str:
+    """What no case notices, and the share."""
+    lines = []
+    for one in scores:
+        lines += [f"  {mutant.place}: {mutant.change}   in `{mutant.line[:90]}`" for mutant in one.unnoticed]
+        share = len(one.unnoticed) / one.counted if one.counted else 0
+        lines.append(
+            f"{one.detector}: {len(one.unnoticed)} of {one.counted} unnoticed ({share:.1%});"
+            f" {one.refused} refused, {one.seconds:.0f} s"
+        )
+    unnoticed, counted = sum(len(one.unnoticed) for one in scores), sum(one.counted for one in scores)
+    lines.append(f"all: {unnoticed} of {counted} unnoticed ({unnoticed / max(1, counted):.1%})")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """The command."""
+    from streamwarden.base.warehouse import engine
+
+    from tests.conftest import a_database, migrate_for_any_month
+
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--only", default="", help="ids of detectors, with commas")
+    arguments.add_argument("-n", type=int, help="so many mutants of each detector, drawn")
+    arguments.add_argument("--seed", type=int, default=1)
+    given = arguments.parse_args()
+    wanted = [id_ for id_ in given.only.split(",") if id_] or list(DETECTORS)
+    if unknown := set(wanted) - set(DETECTORS):
+        sys.exit(f"ONLY={min(unknown)}: no such detector; there are: {', '.join(DETECTORS)}.")
+    scores = []
+    with a_database() as url:
+        migrate_for_any_month(engine(url))
+        for id_ in wanted:
+            scores.append(score(engine(url), DETECTORS[id_], given.n, given.seed))
+            print(report(scores[-1:]).rpartition("\n")[0], flush=True)
+    print(report(scores).rpartition("\n")[2])
+    if sum(len(one.unnoticed) for one in scores) > MOST_UNNOTICED * sum(one.counted for one in scores):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
