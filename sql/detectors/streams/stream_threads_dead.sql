@@ -1,0 +1,175 @@
+/*
+title: Stream threads have died
+about: process
+owner: platform
+maturity: experimental
+reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample, metrics.consumer_group_hourly]
+params:
+  usual_days: {default: 7, unit: d, why: "the most that lived within a week is what the process was meant to have"}
+  settle_minutes: {default: 15, unit: min, why: "a process that has just started is still making its threads"}
+convinces: [alive_threads, usual_threads, failed_threads, lag_seconds, process_started_at]
+says:
+  none_alive:
+    status: alarm
+    severity: critical
+    reason: "None of its {{ usual_threads }} stream threads lives{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the process runs and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    cure: &cure "Look for the exception that ended the first thread, mend what it names, then restart the process: a thread that has died doesn't come back by itself. REPLACE_THREAD in the uncaught exception handler helps only against errors that pass."
+    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members --verbose"]
+  some_dead:
+    status: alarm
+    severity: warning
+    reason: "{{ alive_threads }} of its {{ usual_threads }} stream threads live{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the others carry their tasks{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    cure: *cure
+    commands: *commands
+  gone:
+    status: alarm
+    severity: critical
+    reason: "The application is gone: none of its processes answers, its group has no members, and {{ lag_records }} wait, {{ lag_grown_records }} more than an hour before."
+    cure: "Start the application; then look why it ended: the machine's log, its memory, the last lines of its own log."
+    commands: *commands
+  replaced:
+    status: alarm
+    severity: info
+    reason: "{{ failed_threads }} stream threads have failed since {{ process_started_at }} and were replaced; all {{ alive_threads }} live."
+    cure: "Look in the log for what ended them: what is replaced again and again restores its state each time."
+  all_alive: {status: ok, reason: "{{ alive_threads | counted('stream thread') }} live, none has failed."}
+  fewer_on_purpose: {status: ok, reason: "{{ alive_threads | counted('stream thread') }} live of {{ usual_threads }} in the days before, and failures don't explain it: they were taken away."}
+  just_started: {status: ok, reason: "The process started at {{ process_started_at }}."}
+  never_started: {status: ok, reason: "The process has not run a stream thread within {{ usual_days }}, and none has failed."}
+  silent: {status: skip, reason: "The process did not answer over JMX."}
+  untold: {status: skip, reason: "The process did not tell its stream threads."}
+  short_history: {status: skip, reason: "{{ failed_threads }} threads have failed, {{ alive_threads }} live, and how many there were isn't known."}
+open_after_hours: 1
+clear_after_hours: 1
+rule: |
+  Usual is the most that lived in any hour of the last days. Dead are those missing in every sample of the run, if as many have
+  failed since the process began. Where failures aren't told, those missing since this very process began, unless it has
+  been so for a day and the group has no lag. A process that doesn't answer is never called dead for that alone: its group
+  has to be without members while its lag grows; one process then speaks for all.
+runbook: |
+  1. The log of the process: "stream-thread … State transition from … to PENDING_SHUTDOWN", and the exception before it.
+  2. A record that can't be read or processed: it kills the next thread as well. A schema change of a store does it on restore.
+  3. A broker or coordinator that was away for longer than the time-outs: restart.
+  4. Nothing of that: out of memory, or file handles.
+blind_spots: |
+  Deaths and replacements between two runs are seen only as a count. Several KafkaStreams instances in one JVM count as the
+  weakest of them. Failed threads that were meant to be taken away as well look dead.
+*/
+with known as (
+  select
+    cluster,
+    endpoint,
+    (array_agg(application_id order by hour desc) filter (where application_id is not null))[1] as application_id,
+    max(stream_threads_alive) filter (where hour < cast(:hour as timestamptz)) as usual,
+    min(stream_threads_alive) filter (where hour >= cast(:hour as timestamptz) - interval '24 hours') as least_of_day,
+    max(stream_threads_alive) filter (where hour >= cast(:hour as timestamptz) - interval '24 hours') as most_of_day,
+    count(stream_threads_alive) filter (where hour >= cast(:hour as timestamptz) - interval '24 hours') as hours_of_day
+  from metrics.jvm_app_hourly
+  where hour >= cast(:hour as timestamptz) - make_interval(days => :usual_days) and hour <= cast(:hour as timestamptz)
+  group by cluster, endpoint
+),
+
+process as (
+  select
+    a.cluster,
+    a.app,
+    a.endpoint,
+    a.instance_id,
+    k.application_id,
+    a.samples,
+    a.process_started_at,
+    a.stream_threads_failed as failed,
+    -- What lives in the best sample of the run: a thread that is missing there is missing in all.
+    coalesce(s.most, a.stream_threads_alive) as alive,
+    coalesce(s.at, a.hour + interval '1 hour') as seen_at,
+    k.usual,
+    own.usual as usual_of_process,
+    k.hours_of_day >= 24 and k.least_of_day = k.most_of_day as is_steady
+  from metrics.jvm_app_hourly as a
+  inner join known as k on a.cluster = k.cluster and a.endpoint = k.endpoint
+  left join lateral (
+    select
+      max(value) as most,
+      max(at) as at
+    from metrics.jvm_app_sample
+    where hour = a.hour and cluster = a.cluster and app = a.app and endpoint = a.endpoint
+    and metric = 'stream_threads_alive'
+  ) as s on true
+  left join lateral (
+    select max(h.stream_threads_alive) as usual
+    from metrics.jvm_app_hourly as h
+    where a.stream_threads_failed is null
+    and h.hour >= a.hour - make_interval(days => :usual_days) and h.hour < a.hour
+    and h.cluster = a.cluster and h.app = a.app and h.endpoint = a.endpoint
+    and h.process_started_at = a.process_started_at
+  ) as own on true
+  where a.hour = cast(:hour as timestamptz) and k.application_id is not null
+),
+
+application as (
+  select
+    p.cluster,
+    p.application_id,
+    bool_and(p.samples is null) as is_silent,
+    min(p.endpoint) as speaker,
+    max(g.members) as members,
+    max(g.lag_records) as lag_records,
+    max(g.lag_seconds_max) as lag_seconds,
+    max(g.lag_records) - max(before.lag_records) as lag_grown_records
+  from process as p
+  left join metrics.consumer_group_hourly as g
+    on g.hour = cast(:hour as timestamptz) and p.cluster = g.cluster and p.application_id = g.group_id
+  left join metrics.consumer_group_hourly as before
+    on before.hour = cast(:hour as timestamptz) - interval '1 hour' and p.cluster = before.cluster
+    and p.application_id = before.group_id
+  group by p.cluster, p.application_id
+),
+
+judged as (
+  select
+    p.*,
+    case when p.failed is null then p.usual_of_process else p.usual end as expected,
+    case
+      when p.failed is null
+        then p.alive < p.usual_of_process and not (p.is_steady and coalesce(a.lag_records = 0, false))
+      else p.alive < p.usual and p.failed >= p.usual - p.alive
+    end as has_dead,
+    a.is_silent as is_application_silent,
+    a.speaker,
+    a.members,
+    a.lag_records,
+    a.lag_seconds,
+    a.lag_grown_records
+  from process as p
+  inner join application as a on p.cluster = a.cluster and p.application_id = a.application_id
+)
+
+select
+  case
+    when samples is null and is_application_silent and speaker = endpoint and members = 0 and lag_grown_records > 0
+      then 'gone'
+    when samples is null then 'silent'
+    when process_started_at > seen_at - make_interval(mins => :settle_minutes) then 'just_started'
+    when alive is null then 'untold'
+    when alive = 0 and (usual > 0 or failed > 0) then 'none_alive'
+    when alive = 0 then 'never_started'
+    when usual is null and failed > 0 then 'short_history'
+    when has_dead then 'some_dead'
+    when alive < usual then 'fewer_on_purpose'
+    when failed > 0 then 'replaced'
+    else 'all_alive'
+  end as because,
+  cluster,
+  endpoint,
+  app,
+  application_id,
+  instance_id,
+  alive as alive_threads,
+  greatest(expected, usual) as usual_threads,
+  failed as failed_threads,
+  process_started_at,
+  members,
+  lag_seconds,
+  lag_records,
+  lag_grown_records
+from judged
