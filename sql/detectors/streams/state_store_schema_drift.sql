@@ -155,7 +155,7 @@ readers as (
 judged as (
   select
     s.*,
-    coalesce(b.worst, 4) as worst,
+    b.worst,
     coalesce(b.breaking, 0) as breaking,
     coalesce(b.harmless, 0) as harmless,
     b.restore_breaks,
