@@ -1,0 +1,28 @@
+-- All topics that topic_partitions_wasted found in its newest hour, with its parameters of that hour; most partitions first.
+create or replace view public.topics_low_rate as
+select
+  l.cluster,  -- Kafka cluster
+  l.topic,  -- Topic
+  l.owner,  -- Whose it is, as far as known
+  l.p95_bytes_per_second,  -- Bytes produced per second, 95th percentile of the hours
+  l.partitions,  -- Partitions it has
+  l.needed_partitions,  -- Partitions it needs
+  l.freed_partitions,  -- What it has more than it needs
+  l.freed_replicas,  -- The same times its replicas
+  l.freed_open_files,  -- Open files of brokers that these take, at least
+  l.is_new,  -- Whether it was made within the week before the days that are looked at
+  j.hour  -- The hour (UTC)
+from (
+  select
+    hour,
+    params
+  from detect.judgement
+  where detector = 'topic_partitions_wasted' and status = 'judged'
+  order by hour desc
+  limit 1
+) as j
+cross join lateral public.topics_low_rate(
+  j.hour, (j.params ->> 'days')::integer, (j.params ->> 'partitions_at_least')::integer,
+  (j.params ->> 'bytes_per_partition')::double precision, (j.params ->> 'set_topics')::integer
+) as l
+order by l.freed_replicas desc, l.cluster asc, l.topic asc;
