@@ -8,14 +8,11 @@ create or replace function public.topics_low_rate(
   needed_partitions integer, freed_partitions integer, freed_replicas integer, freed_open_files integer, is_new boolean
 ) language sql stable rows 1000 set enable_nestloop = off as $$
   with rate as materialized (
-    select
-      r.*,
-      r.p95_bytes_per_second < bytes_per_partition * r.partitions as is_low
-    from public.topic_rates(as_of, days) as r
+    select * from public.topic_traffic(as_of, days, bytes_per_partition)
   ),
 
   read as (
-    select distinct p.cluster, p.group_id, p.topic, r.partitions, coalesce(r.is_low, false) as is_low
+    select distinct p.cluster, p.group_id, p.topic, r.partitions, r.is_low
     from metrics.consumer_partition_hourly as p
     inner join rate as r using (cluster, topic)
     where p.hour = as_of
@@ -34,31 +31,42 @@ create or replace function public.topics_low_rate(
   ),
 
   low as materialized (
-    select
-      r.*,
-      public.thing_key('topic', r.cluster, r.topic) as key,
-      greatest(1, ceil(r.p95_bytes_per_second / bytes_per_partition))::integer as needed_partitions
+    select r.*
     from rate as r
     left join held as h using (cluster, topic)
     where r.kind = 'plain' and r.was_there and r.is_low and r.partitions >= least_partitions
     and r.known_hours >= days * 12 and h.topic is null
+  ),
+
+  p95 as (
+    select
+      cluster,
+      topic,
+      percentile_disc(0.95) within group (order by r.bytes_in / r.covered_seconds) as bytes_per_second
+    from metrics.topic_hourly as r
+    inner join low using (cluster, topic)
+    where r.hour > as_of - make_interval(days => days) and r.hour <= as_of
+    and r.bytes_in is not null and r.covered_seconds > 0
+    group by cluster, topic
   )
 
   select
     l.cluster,
     l.topic,
     t.owner,
-    l.p95_bytes_per_second,
+    p.bytes_per_second,
     l.partitions,
-    l.needed_partitions,
-    l.partitions - l.needed_partitions,
-    (l.partitions - l.needed_partitions) * coalesce(l.replication_factor, 1),
+    n.needed,
+    l.partitions - n.needed,
+    (l.partitions - n.needed) * coalesce(l.replication_factor, 1),
     -- Log, index and time index of the one segment that a replica has at least.
-    (l.partitions - l.needed_partitions) * coalesce(l.replication_factor, 1) * 3,
+    (l.partitions - n.needed) * coalesce(l.replication_factor, 1) * 3,
     l.is_new
   from low as l
-  left join public.things(as_of) as t on t.kind = 'topic' and l.key = t.key
-  where l.partitions > l.needed_partitions
+  inner join p95 as p using (cluster, topic)
+  cross join lateral (select greatest(1, ceil(p.bytes_per_second / bytes_per_partition))::integer as needed) as n
+  left join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', l.cluster, l.topic)
+  where l.partitions > n.needed
 $$;
 comment on function public.topics_low_rate is
 'Topics with more partitions than their rate needs, and what shrinking them frees. See the detector topic_partitions_wasted.';

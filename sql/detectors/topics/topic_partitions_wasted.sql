@@ -73,7 +73,7 @@ known as (
     select
       *,
       kind = 'plain' and partitions >= :partitions_at_least and was_there as is_large
-    from public.topic_rates(cast(:hour as timestamptz), :days)
+    from public.topic_traffic(cast(:hour as timestamptz), :days, :bytes_per_partition)
   ) as r
   group by cluster
 )
