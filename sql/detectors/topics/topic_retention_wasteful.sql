@@ -1,0 +1,105 @@
+/*
+title: Topics keep their records much longer than anybody reads them
+about: cluster
+owner: platform
+maturity: experimental
+reads: [inventory.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.replica_sample, metrics.topic_hourly]
+params:
+  min_bytes: {default: 53687091200, unit: bytes, why: "50 GiB of one topic, all replicas: less isn't worth an owner's hour"}
+  kept_over_needed: {default: 5, unit: ratio, why: "below it is headroom, not waste"}
+  days: {default: 30, unit: d, why: "monthly readers are seen once"}
+  least_seconds: {default: 86400, unit: seconds, why: "also a reader that always keeps up must be mended before its records are gone"}
+  keep: {default: "", unit: regex, why: "topics that law or event sourcing keeps; empty: none"}
+  most_shown: {default: 20, unit: topics, why: "the view topics_retention has them all"}
+convinces: [saved_bytes, saved_usd_per_month, overkept_topics, first_kept_seconds, first_needed_seconds]
+says:
+  wasteful:
+    status: alarm
+    severity: info
+    reason: "{{ overkept_topics | counted('topic') }} {{ 'keeps' if overkept_topics == 1 else 'keep' }} records at least {{ kept_over_needed.value }} times as long as any group needed them in {{ days.value }} days: {{ saved_bytes }}{% if saved_usd_per_month %}, {{ saved_usd_per_month }}{% endif %} could go. {{ first_topic }} keeps {{ first_kept_seconds }}; {{ first_needed_seconds }} would do."
+    cure: "Ask each owner what else the records are kept for; if nothing, lower retention.ms to what its readers need to be mended after a long weekend."
+    commands: ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ first_topic }} --add-config retention.ms={{ first_advised_ms }}"]
+  fitting: {status: ok, reason: "No topic of size keeps its records {{ kept_over_needed.value }} times as long as its readers need them."}
+  unknown: {status: skip, reason: "Of {{ unknown_topics }} of {{ large_topics }} large topics the retention, the traffic or the lag of their readers isn't known."}
+  young: {status: skip, reason: "Its groups are known of less than {{ days.value }} days."}
+open_after_hours: 24
+clear_after_hours: 24
+rule: |
+  Plain topics that are deleted by time. Needed is the largest lag in time that any group which reads the topic had in
+  `days`, plus an hour, and least_seconds at least. Wasteful: retention.ms is kept_over_needed times that or more, and
+  what is kept beyond it takes min_bytes.
+runbook: |
+  1. The view topics_retention has all of them, with owner, kept, needed, bytes and price.
+  2. Records are also kept for new readers that begin at the start, and for repairs after a faulty release: ask.
+  3. Name what must stay in `keep`.
+blind_spots: |
+  Readers that come once a quarter, readers without groups, and new groups that read all of a topic within an hour. A
+  group's lag is that of its worst topic, so topics that a group reads beside a late one are spared. Topics without an
+  end (retention.ms -1), compacted ones, those bound by size, and those nobody reads aren't judged here.
+*/
+with over as materialized (
+  select
+    *,
+    row_number() over (partition by cluster order by saved_bytes desc, topic asc) as place
+  from public.topics_overkept(cast(:hour as timestamptz), :days, :least_seconds, :kept_over_needed, :min_bytes, :keep)
+),
+
+found as (
+  select
+    cluster,
+    count(*) as overkept_topics,
+    sum(saved_bytes) as saved_bytes,
+    sum(saved_usd_per_month) as saved_usd_per_month,
+    min(topic) filter (where place = 1) as first_topic,
+    min(kept_seconds) filter (where place = 1) as first_kept_seconds,
+    min(needed_seconds) filter (where place = 1) as first_needed_seconds,
+    json_agg(
+      json_build_object(
+        'topic', topic, 'owner', owner, 'kept_seconds', kept_seconds, 'needed_seconds', needed_seconds,
+        'saved_bytes', saved_bytes, 'saved_usd_per_month', saved_usd_per_month, 'groups', groups
+      ) order by place
+    ) filter (where place <= :most_shown) as worst_topics,
+    jsonb_agg(public.thing_key('topic', cluster, topic) order by place) filter (where place <= :most_shown) as affected
+  from over
+  group by cluster
+),
+
+known as (
+  select
+    cluster,
+    bool_or(cluster_was_there) as was_there,
+    count(*) filter (where is_large) as large_topics,
+    count(*) filter (
+      where is_large and (kept_seconds is null or groups > 0)
+      and (kept_seconds is null or is_unknown or written_bytes_per_second is null or log_bytes is null)
+    ) as unknown_topics
+  from (
+    select
+      *,
+      coalesce(log_bytes >= :min_bytes, true) and (:keep = '' or topic !~ :keep) as is_large
+    from public.topic_retentions(cast(:hour as timestamptz), :days)
+  ) as r
+  group by cluster
+)
+
+select
+  case
+    when not k.was_there then 'young'
+    when f.overkept_topics > 0 then 'wasteful'
+    when k.unknown_topics > 0 then 'unknown'
+    else 'fitting'
+  end as because,
+  cluster,
+  f.saved_bytes,
+  f.saved_usd_per_month,
+  coalesce(f.overkept_topics, 0) as overkept_topics,
+  f.first_topic,
+  f.first_kept_seconds,
+  f.first_needed_seconds,
+  (ceil(f.first_needed_seconds * 2 / 3600) * 3600000)::bigint as first_advised_ms,
+  k.large_topics,
+  k.unknown_topics,
+  f.worst_topics,
+  f.affected
+from known as k
+left join found as f using (cluster)

@@ -1,0 +1,13 @@
+-- What a GiB on the brokers' volumes of each cluster costs a month, by list prices: the mean of their volumes, by size.
+create or replace function inventory.broker_storage_price(as_of timestamptz) returns table (
+  cluster text, usd_per_gib double precision
+) language sql stable rows 10 as $$
+  select b.cluster, sum(v.size_gib * price.usd) / sum(v.size_gib)
+  from (select distinct cluster, instance_id from metrics.broker_hourly where hour = as_of) as b
+  inner join inventory.volume_hourly as v on v.hour = as_of and b.instance_id = v.instance_id
+  cross join lateral (select inventory.ebs_usd_per_month(v.region, v.volume_type, 1, 0, 0) as usd) as price
+  where price.usd is not null
+  group by b.cluster
+$$;
+comment on function inventory.broker_storage_price is
+'What a GiB on the brokers'' volumes of each cluster costs a month, by list prices; no row where no volume or price is known.';

@@ -1,0 +1,84 @@
+-- How long each topic that is deleted by time keeps its records, and how old the oldest was that a group had yet to read.
+-- A group's lag is known by group and hour: its worst one counts for each topic that it reads, so a need is never too
+-- small. Lags are those at the hours' ends, so an hour is added; a group that went back may have read anything.
+create or replace function public.topic_retentions(as_of timestamptz, days integer) returns table (
+  cluster text, topic text, kept_seconds double precision, read_seconds double precision, groups bigint,
+  went_back boolean, is_unknown boolean, log_bytes double precision, written_bytes_per_second double precision,
+  cluster_was_there boolean
+) language sql stable rows 10000 set enable_nestloop = off as $$
+  with group_age as materialized (
+    select
+      cluster,
+      group_id,
+      max(lag_seconds_max) + 3600 as read_seconds,
+      coalesce(bool_or(status = 'rewind'), false) as went_back,
+      count(lag_seconds_max) * 2 < count(*) as is_unknown
+    from metrics.consumer_group_hourly
+    where hour > as_of - make_interval(days => days) and hour <= as_of
+    group by cluster, group_id
+  ),
+
+  -- Commits are kept for a week: who read within the days is seen in one of its weeks.
+  reader as materialized (
+    select distinct p.cluster, p.topic, p.group_id
+    from metrics.consumer_partition_hourly as p
+    where p.hour = any(array(select as_of - make_interval(days => n) from generate_series(0, days, 7) as n))
+  ),
+
+  read as materialized (
+    select
+      r.cluster,
+      r.topic,
+      count(*) as groups,
+      max(g.read_seconds) as read_seconds,
+      bool_or(g.went_back) as went_back,
+      bool_or(coalesce(g.is_unknown, true)) as is_unknown
+    from reader as r
+    left join group_age as g using (cluster, group_id)
+    group by r.cluster, r.topic
+  ),
+
+  there as (
+    select distinct cluster
+    from metrics.consumer_group_hourly
+    where hour > as_of - make_interval(days => days) and hour <= as_of - make_interval(days => days - 1)
+  ),
+
+  held as materialized (
+    select cluster, topic, sum(size_bytes)::double precision as log_bytes
+    from metrics.replica_sample
+    where hour = as_of
+    group by cluster, topic
+  ),
+
+  rate as materialized (
+    select cluster, topic, avg(bytes_in / covered_seconds) as bytes_per_second, max(log_bytes) as log_bytes
+    from metrics.topic_hourly
+    where hour > as_of - interval '7 days' and hour <= as_of and bytes_in is not null and covered_seconds > 0
+    group by cluster, topic
+  )
+
+  select
+    t.cluster,
+    t.topic,
+    case
+      when t.configs -> 'remote.storage.enable' ->> 'value' = 'true'
+        then coalesce(nullif((t.configs -> 'local.retention.ms' ->> 'value')::bigint, -2), t.retention_ms)
+      else t.retention_ms
+    end / 1000.0,
+    r.read_seconds,
+    coalesce(r.groups, 0),
+    r.went_back,
+    r.is_unknown,
+    coalesce(h.log_bytes, w.log_bytes),
+    w.bytes_per_second * t.replication_factor,
+    t.cluster in (select cluster from there)
+  from inventory.topic_hourly as t
+  left join read as r using (cluster, topic)
+  left join held as h using (cluster, topic)
+  left join rate as w using (cluster, topic)
+  where t.hour = as_of and t.kind = 'plain' and coalesce(t.cleanup_policy, 'delete') = 'delete'
+  and coalesce((t.configs -> 'retention.bytes' ->> 'value')::bigint, -1) < 0
+$$;
+comment on function public.topic_retentions is
+'How long each topic that is deleted by time keeps its records, the age of the oldest that a group had yet to read in the days that end with an hour, and its size.';
