@@ -1,0 +1,90 @@
+-- How each state store of an application grows, by the daily medians of its size over all processes (tasks move between
+-- them, so the sum counts). A day counts if it has an hour in which each process of the application that answered told
+-- this store's figures, and with as many tasks as on the newest day: a reset, a new assignment or a restore is no growth.
+create or replace function public.store_growth(as_of timestamptz, days integer) returns table (
+  cluster text, application_id text, store text, kind text, sst_bytes double precision, keys double precision,
+  known_days bigint, bytes_per_day double precision, keys_per_day double precision, most_fallen_ratio double precision,
+  rising_days bigint
+) language sql stable rows 1000 set enable_nestloop = off as $$
+  with process as materialized (
+    select
+      hour,
+      cluster,
+      application_id,
+      app,
+      endpoint,
+      samples
+    from metrics.jvm_app_hourly
+    where hour > as_of - make_interval(days => days) and hour <= as_of and application_id is not null
+  ),
+
+  -- An hour in which a process was silent isn't known.
+  told as (
+    select hour, cluster, application_id
+    from process
+    group by hour, cluster, application_id
+    having count(samples) = count(*)
+  ),
+
+  sized as (
+    select
+      p.hour,
+      p.cluster,
+      p.application_id,
+      m.store,
+      min(m.kind) as kind,
+      sum(m.tasks) as tasks,
+      case when count(m.sst_bytes) = count(*) then sum(m.sst_bytes) end as sst_bytes,
+      case when count(m.keys) = count(*) then sum(m.keys) end as keys
+    from process as p
+    inner join told using (hour, cluster, application_id)
+    inner join metrics.state_store_memory_hourly as m
+      on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
+    where m.hour > as_of - make_interval(days => days) and m.hour <= as_of
+    group by p.hour, p.cluster, p.application_id, m.store
+  ),
+
+  -- Days end with the hour, not at midnight: the newest is whole.
+  day as (
+    select
+      cluster,
+      application_id,
+      store,
+      floor(extract(epoch from as_of - hour) / 86400) as ago,
+      max(hour) as at,
+      min(kind) as kind,
+      max(tasks) as tasks,
+      percentile_cont(0.5) within group (order by sst_bytes) as sst_bytes,
+      percentile_cont(0.5) within group (order by keys) as keys
+    from sized
+    where sst_bytes is not null
+    group by cluster, application_id, store, floor(extract(epoch from as_of - hour) / 86400)
+  ),
+
+  like_now as (
+    select
+      d.*,
+      lag(d.sst_bytes) over (partition by d.cluster, d.application_id, d.store order by d.ago desc) as day_before_bytes
+    from day as d
+    inner join day as newest
+      on d.cluster = newest.cluster and d.application_id = newest.application_id and d.store = newest.store
+      and newest.ago = 0 and d.tasks = newest.tasks
+  )
+
+  select
+    cluster,
+    application_id,
+    store,
+    min(kind),
+    (array_agg(sst_bytes order by ago))[1],
+    (array_agg(keys order by ago))[1],
+    count(*),
+    public.theil_sen(array_agg(at order by at), array_agg(sst_bytes order by at)) * 24,
+    public.theil_sen(array_agg(at order by at), array_agg(keys order by at)) * 24,
+    max(1 - sst_bytes / nullif(day_before_bytes, 0)),
+    count(*) filter (where sst_bytes > day_before_bytes)
+  from like_now
+  group by cluster, application_id, store
+$$;
+comment on function public.store_growth is
+'How each state store of a Kafka Streams application grows: Theil-Sen slopes of its daily sizes over all processes.';

@@ -1,0 +1,17 @@
+/*
+title: Size of the store over two weeks
+unit: bytes
+kind: lines
+why: "Total size of its RocksDB files, all tasks and processes: a line that never falls has no end."
+*/
+select
+  m.hour as at,
+  m.store as series,
+  sum(m.sst_bytes) as value
+from metrics.state_store_memory_hourly as m
+inner join metrics.jvm_app_hourly as p using (hour, cluster, app, endpoint)
+where m.hour > cast(:hour as timestamptz) - interval '14 days' and m.hour <= cast(:hour as timestamptz)
+and m.cluster = :cluster and p.application_id || '-' || m.store || '-changelog' = :topic
+group by m.hour, m.store
+having count(m.sst_bytes) = count(*)
+order by m.hour
