@@ -1,0 +1,250 @@
+/*
+title: New consumer group doesn't keep up
+about: group
+owner: platform
+maturity: experimental
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly]
+params:
+  trial_hours: {default: 24, unit: h, why: "a day of normal traffic has its peak in it"}
+  normal_share: {default: 0.5, unit: share of the usual bytes in, why: "who keeps up with less hasn't been tried"}
+  keep_up_seconds: {default: 300, unit: s, why: "who reads a stream and is later than five minutes doesn't keep up"}
+  keep_up_share: {default: 0.95, unit: share of the hours, why: "one bad hour of a day may be a deploy"}
+  grace_hours: {default: 6, unit: h, why: "to catch up from the start of the log"}
+  new_days: {default: 14, unit: d, why: "who is known for two weeks has shown what it does"}
+  passing: {default: "^console-consumer-|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-", unit: regex, why: "groups of people looking, and names that are generated anew each time"}
+convinces: [kept_up_hours, tried_hours, worst_lag_seconds, worst_hour, consumed_records_per_second]
+says:
+  failed:
+    status: alarm
+    severity: warning
+    reason: "In {{ kept_up_hours }} of its last {{ tried_hours }} with normal traffic the new group was less than {{ keep_up_seconds }} behind; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}."
+    cure: "Don't let it into production yet. Speed its processing up or add members (now {{ members }}) up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
+    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"]
+  never_commits:
+    status: alarm
+    severity: warning
+    reason: "The new group has run for {{ run_hours }} and has committed nothing: whether it keeps up can't be told."
+    cure: "Don't let it into production before it commits its offsets."
+    commands: *commands
+  on_trial:
+    status: alarm
+    severity: info
+    reason: "The group is new: on trial since {{ trial_since }}, {{ kept_up_hours }} of {{ tried_hours }} kept up so far; {{ trial_hours }} with normal traffic are asked for."
+  passed: {status: ok, reason: "The new group kept up in {{ kept_up_hours }} of {{ tried_hours }} with normal traffic."}
+  renamed: {status: ok, reason: "The group reads what {{ former_group }} read that ended when it began: it was renamed."}
+  passing_by: {status: ok, reason: "The group's name says that it doesn't stay."}
+  nobody: {status: ok, reason: "The group is new, and nobody runs in it."}
+  young: {status: ok, reason: "The group has run for {{ run_hours }}; it may not stay."}
+  settled: {status: ok, reason: "The group is not new."}
+  lag_unknown: {status: skip, reason: "The group is new, and its lag isn't known for any hour since its first ones."}
+  traffic_unknown: {status: skip, reason: "The group is new, and the traffic of its topics isn't known."}
+open_after_hours: 1
+clear_after_hours: 2
+rule: |
+  New is a group whose first hour in the last 2 × `new_days` is younger than `new_days` and more than a day younger than
+  its cluster's first hour there. Hours count from the first after `grace_hours` on, if somebody ran in the group and its
+  topics got at least `normal_share` of their usual bytes (median of all hours of `new_days`). Of the last `trial_hours` of these it
+  has to keep up in `keep_up_share`. The verdicts stand in the view consumer_trials.
+runbook: |
+  1. Falls behind all the time: too few members, or too slow for the topic's rate.
+  2. Falls behind at the peak only: the same, with less to add.
+  3. Jumps between zero and hours: it reads in batches, or restarts. If it is meant to, make an exception with other limits.
+blind_spots: |
+  Groups older than the warehouse pass untested. A group that was away for longer than new_days is new again. Without
+  JMX of the brokers the traffic of topics isn't known, and nothing is judged but whether it commits.
+*/
+with life as materialized (
+  select
+    cluster,
+    group_id,
+    min(hour) as first_hour
+  from metrics.consumer_group_hourly
+  where hour > cast(:hour as timestamptz) - make_interval(days => 2 * cast(:new_days as integer))
+  and hour <= cast(:hour as timestamptz)
+  group by cluster, group_id
+),
+
+cluster_life as (
+  select
+    cluster,
+    min(first_hour) as first_hour
+  from life
+  group by cluster
+),
+
+newcomer as materialized (
+  select
+    l.cluster,
+    l.group_id,
+    l.first_hour
+  from life as l
+  inner join cluster_life as c on l.cluster = c.cluster
+  where l.first_hour > cast(:hour as timestamptz) - make_interval(days => :new_days)
+  and l.first_hour > c.first_hour + interval '24 hours'
+),
+
+place as materialized (
+  select
+    cluster,
+    group_id,
+    topic,
+    max(committed_at) as committed_at
+  from metrics.consumer_partition_hourly
+  where hour = cast(:hour as timestamptz)
+  group by cluster, group_id, topic
+),
+
+topics as materialized (
+  select
+    cluster,
+    group_id,
+    array_agg(topic order by topic) as names,
+    max(committed_at) as committed_at
+  from place
+  group by cluster, group_id
+),
+
+former as (
+  select
+    n.cluster,
+    n.group_id,
+    min(o.group_id) as former_group
+  from newcomer as n
+  inner join topics as t on n.cluster = t.cluster and n.group_id = t.group_id
+  inner join topics as o on t.cluster = o.cluster and t.group_id <> o.group_id and t.names = o.names
+  inner join metrics.consumer_group_hourly as g
+    on g.hour = cast(:hour as timestamptz) and o.cluster = g.cluster and o.group_id = g.group_id
+  where g.members = 0
+  and o.committed_at between n.first_hour - interval '24 hours' and n.first_hour + interval '24 hours'
+  group by n.cluster, n.group_id
+),
+
+-- What came in by the hour on all topics that the group reads.
+traffic as materialized (
+  select
+    n.cluster,
+    n.group_id,
+    j.hour,
+    sum(j.bytes_in / nullif(j.covered_seconds, 0)) as bytes_in
+  from newcomer as n
+  inner join place as p on n.cluster = p.cluster and n.group_id = p.group_id
+  inner join metrics.topic_hourly as j on p.cluster = j.cluster and p.topic = j.topic
+  where j.hour > cast(:hour as timestamptz) - make_interval(days => :new_days) and j.hour <= cast(:hour as timestamptz)
+  group by n.cluster, n.group_id, j.hour
+),
+
+usual as (
+  select
+    cluster,
+    group_id,
+    percentile_cont(0.5) within group (order by bytes_in) as bytes_in
+  from traffic
+  group by cluster, group_id
+),
+
+lived as (
+  select
+    n.cluster,
+    n.group_id,
+    n.first_hour,
+    g.hour,
+    g.lag_seconds_max,
+    g.records_consumed,
+    coalesce(g.commits, 0) > 0 or coalesce(g.partitions, 0) > 0 as has_committed,
+    g.hour >= n.first_hour + make_interval(hours => :grace_hours) and g.lag_seconds_max is not null as is_known,
+    t.bytes_in >= :normal_share * u.bytes_in as is_normal
+  from newcomer as n
+  inner join metrics.consumer_group_hourly as g on n.cluster = g.cluster and n.group_id = g.group_id
+  left join traffic as t on g.cluster = t.cluster and g.group_id = t.group_id and g.hour = t.hour
+  left join usual as u on g.cluster = u.cluster and g.group_id = u.group_id
+  where g.hour > cast(:hour as timestamptz) - make_interval(days => :new_days) and g.hour <= cast(:hour as timestamptz)
+  and (g.members > 0 or g.commits > 0)
+),
+
+counted as (
+  select
+    *,
+    row_number() over (partition by cluster, group_id order by hour desc) as number
+  from lived
+  where is_known and is_normal
+),
+
+trial as (
+  select
+    cluster,
+    group_id,
+    count(*) as tried,
+    count(*) filter (where lag_seconds_max < :keep_up_seconds) as kept_up,
+    max(lag_seconds_max) as worst_lag_seconds,
+    (array_agg(hour order by lag_seconds_max desc, hour asc))[1] as worst_hour,
+    avg(records_consumed) / 3600 as consumed_per_second
+  from counted
+  where number <= :trial_hours
+  group by cluster, group_id
+),
+
+run as (
+  select
+    cluster,
+    group_id,
+    min(first_hour) as first_hour,
+    count(*) as hours,
+    bool_or(has_committed) as has_committed,
+    bool_or(is_known) as is_known,
+    bool_or(is_normal is not null) as has_traffic
+  from lived
+  group by cluster, group_id
+),
+
+verdict as (
+  select
+    g.cluster,
+    g.group_id,
+    g.members,
+    n.cluster is not null as is_new,
+    f.former_group,
+    coalesce(r.hours, 0) as run_hours,
+    n.first_hour,
+    r.has_committed,
+    r.is_known,
+    r.has_traffic,
+    coalesce(t.tried, 0) as tried,
+    coalesce(t.kept_up, 0) as kept_up,
+    t.worst_lag_seconds,
+    t.worst_hour,
+    t.consumed_per_second
+  from metrics.consumer_group_hourly as g
+  left join newcomer as n on g.cluster = n.cluster and g.group_id = n.group_id
+  left join run as r on g.cluster = r.cluster and g.group_id = r.group_id
+  left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
+  left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
+  where g.hour = cast(:hour as timestamptz)
+)
+
+select
+  case
+    when not is_new then 'settled'
+    when :passing <> '' and group_id ~ :passing then 'passing_by'
+    when former_group is not null then 'renamed'
+    when members = 0 then 'nobody'
+    when run_hours < 3 then 'young'
+    when not has_committed and run_hours >= :trial_hours then 'never_commits'
+    when tried >= :trial_hours and kept_up < :keep_up_share * tried then 'failed'
+    when tried >= :trial_hours then 'passed'
+    when run_hours <= :grace_hours or not has_committed then 'on_trial'
+    when not is_known then 'lag_unknown'
+    when not has_traffic then 'traffic_unknown'
+    else 'on_trial'
+  end as because,
+  cluster,
+  group_id,
+  first_hour as trial_since,
+  run_hours,
+  tried as tried_hours,
+  kept_up as kept_up_hours,
+  worst_lag_seconds,
+  worst_hour,
+  consumed_per_second as consumed_records_per_second,
+  members,
+  former_group
+from verdict

@@ -1,0 +1,33 @@
+/*
+title: Lag of the new group by the hour
+unit: seconds
+kind: lines
+below: {title: "What came in on its topics", unit: bytes/s}
+why: "A group that keeps up stays near zero whatever comes in; one whose lag follows the traffic has nothing to spare."
+*/
+with topic as (
+  select distinct topic
+  from metrics.consumer_partition_hourly
+  where hour = cast(:hour as timestamptz) and cluster = :cluster and group_id = :group_id
+)
+
+select
+  hour as at,
+  'lag, latest partition' as series,
+  lag_seconds_max as value,
+  false as is_below
+from metrics.consumer_group_hourly
+where cluster = :cluster and group_id = :group_id
+and hour > cast(:hour as timestamptz) - interval '14 days' and hour <= cast(:hour as timestamptz)
+union all
+select
+  j.hour as at,
+  'bytes in' as series,
+  sum(j.bytes_in / nullif(j.covered_seconds, 0)) as value,
+  true as is_below
+from topic
+inner join metrics.topic_hourly as j on topic.topic = j.topic
+where j.cluster = :cluster
+and j.hour > cast(:hour as timestamptz) - interval '14 days' and j.hour <= cast(:hour as timestamptz)
+group by j.hour
+order by at, series

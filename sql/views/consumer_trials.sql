@@ -1,0 +1,20 @@
+-- New consumer groups and how their trial went, by the last verdict on each; it stays after the trial.
+create or replace view public.consumer_trials as
+select
+  e.identity ->> 'cluster' as cluster,  -- Kafka cluster
+  e.identity ->> 'group_id' as group_id,  -- Group
+  e.owner,  -- Who owns it; null: nobody is named
+  cast(e.figures ->> 'trial_since' as timestamptz) as trial_since,  -- Its first hour (UTC)
+  cast(e.figures ->> 'tried_hours' as integer) as tried_hours,  -- Hours with normal traffic that count
+  cast(e.figures ->> 'kept_up_hours' as integer) as kept_up_hours,  -- Of these, hours in which it kept up
+  case when e.because in ('young', 'on_trial', 'lag_unknown', 'traffic_unknown') then 'on trial' else e.because end
+    as verdict,  -- on trial, passed, failed, never_commits, or why there is no trial: renamed, passing_by, nobody
+  e.reason,  -- The verdict in words
+  e.hour  -- Hour of the verdict (UTC)
+from (
+  select distinct on (fingerprint) *
+  from detect.evaluation
+  where detector = 'consumer_on_trial' and because not in ('settled', 'excepted')
+  order by fingerprint asc, hour desc
+) as e
+order by e.hour desc, e.identity ->> 'cluster' asc, e.identity ->> 'group_id' asc;
