@@ -207,7 +207,15 @@ def _of_metric(name: str) -> Column:
 
 
 def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
-    """Sums over the brokers. A broker that counts all topics but not this one has seen no byte of it: 0, not null."""
+    """Sums over the brokers. A broker that counts all topics but not this one has seen no byte of it: 0, not null.
+
+    Brokers may have counted for different times, as after a restart: each one's are brought to the longest.
+    """
+    seconds, longest = f.nullif(f.col("covered_seconds"), f.lit(0)), f.max("covered_seconds")
+
+    def none_of_all(name: str) -> Column:
+        return f.when(f.col(f"all_{name}").isNotNull(), 0.0)
+
     whole = (
         gained.where(labels_are())
         .groupBy(*BROKER)
@@ -223,11 +231,11 @@ def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
         .groupBy("cluster", "topic")
         .agg(
             f.count("*").cast("int").alias("brokers"),
-            f.min("covered_seconds").alias("covered_seconds"),
+            longest.alias("covered_seconds"),
             f.min("counted_from").alias("counted_from"),
             f.max("counted_to").alias("counted_to"),
             *(
-                f.sum(f.coalesce(f.col(name), f.when(f.col(f"all_{name}").isNotNull(), 0.0))).alias(name)
+                (longest * f.sum(f.coalesce(f.col(name) / seconds, none_of_all(name)))).alias(name)
                 for name in _TOPIC_COUNTS
             ),
             f.sum("log_bytes").alias("log_bytes"),

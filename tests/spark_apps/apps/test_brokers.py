@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from demo.broker import Broker
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 
+from spark_apps.apps import brokers
 from spark_apps.submit import run_app
 from tests.clock import present_hour
 
@@ -157,3 +158,27 @@ def test_an_hour_that_is_over_is_missing_not_empty(
     assert rows == none | {"metrics.broker_hourly": 2}
     told = row(warehouse, "select count(*) as n, min(status) as status, min(reason) as reason from detect.coverage")
     assert (told["n"], told["status"]) == (2, "missing") and told["reason"].startswith("a JVM only knows the present")
+
+
+def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any) -> None:
+    """One broker restarted a minute before it was read: it neither shrinks the time of the others nor their bytes."""
+    began, read = datetime(2026, 1, 5, 10, tzinfo=UTC), datetime(2026, 1, 5, 11, tzinfo=UTC)
+    restarted = read - timedelta(seconds=60)
+    columns = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+    topic = '{"topic": "orders"}'
+    now, before = [], []
+    for endpoint, started, labels, value in (
+        ("a", began - timedelta(days=9), "{}", 4_600_000.0),
+        ("a", began - timedelta(days=9), topic, 4_600_000.0),
+        ("b", restarted, "{}", 30_000.0),
+        ("b", restarted, topic, 30_000.0),
+    ):
+        now.append(("c", endpoint, "bytes_out_total", labels, read, value, "counter", started))
+        before.append(("c", endpoint, "bytes_out_total", labels, began, 1_000_000.0))
+    sources = {
+        "jmx": spark.createDataFrame(now, f"{columns}, kind string, process_started_at timestamp"),
+        "earlier_counters": spark.createDataFrame(before, columns),
+        "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
+    }
+    [topic_row] = brokers.transform(sources, began, Config())["metrics.topic_hourly"].collect()
+    assert (topic_row.covered_seconds, topic_row.bytes_out) == (3600, 3_600_000 + 60 * 30_000)
