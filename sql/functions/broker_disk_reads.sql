@@ -1,9 +1,9 @@
 -- How much each volume of the brokers read in an hour, and for how long far more than usual.
 -- A minute is loud if one volume, or all of the cluster together, read above their usual by spike_mads deviations and by
--- the floor; a cluster is loud if it had sustained_minutes of them. Above are a volume's loud minutes in which it did so itself.
+-- the floor; a cluster is loud if it had sustained_minutes of them, or fewer that read heavy_bytes beyond the usual. Above are a volume's loud minutes in which it did so itself.
 create or replace function public.broker_disk_reads(
   as_of timestamptz, spike_mads double precision, floor_bytes_per_second double precision,
-  sustained_minutes double precision
+  sustained_minutes double precision, heavy_bytes double precision default 'infinity'
 ) returns table (
   cluster text, broker_id integer, volume_id text, baseline_bytes_per_second double precision, baseline_hours integer,
   baseline_kind text, minutes_known bigint, minutes_above double precision, since timestamptz,
@@ -20,7 +20,7 @@ create or replace function public.broker_disk_reads(
   ),
 
   loud_minute as (
-    select cluster, at, max(period_seconds) as period_seconds
+    select cluster, at, max(period_seconds) as period_seconds, sum(excess * period_seconds) as excess_bytes
     from minute
     where at is not null
     group by cluster, at
@@ -37,7 +37,7 @@ create or replace function public.broker_disk_reads(
       sum(period_seconds) / 60.0 as minutes
     from loud_minute
     group by cluster
-    having sum(period_seconds) / 60.0 >= sustained_minutes
+    having sum(period_seconds) / 60.0 >= sustained_minutes or sum(excess_bytes) >= heavy_bytes
   ),
 
   volume as (
@@ -79,4 +79,4 @@ create or replace function public.broker_disk_reads(
   left join loud using (cluster)
 $$;
 comment on function public.broker_disk_reads is
-'How much each volume of the brokers read in an hour, for how long far more than usual (above), how much while JMX counted the topics'' bytes (counted), and when its cluster was loud: null unless it was so for sustained_minutes.';
+'How much each volume of the brokers read in an hour, for how long far more than usual (above), how much while JMX counted the topics'' bytes (counted), and when its cluster was loud: null unless it was so for sustained_minutes or read heavy_bytes beyond the usual.';

@@ -1,4 +1,5 @@
--- How much each client of a cluster fetches just now, where quotas make the brokers count by client.
+-- How much each client of a cluster fetched, at the most that was read in the hour, where quotas make the brokers count by
+-- client. Brokers forget a client an hour after its last request: one that has stopped is there with a lower figure, or 0.
 create or replace function public.client_fetches(of_cluster text, as_of timestamptz) returns table (
   client_id text, user_name text, bytes_per_second double precision, group_ids jsonb
 ) language sql stable as $$
@@ -8,9 +9,16 @@ create or replace function public.client_fetches(of_cluster text, as_of timestam
       labels::jsonb ->> 'client' as client_id,
       nullif(labels::jsonb ->> 'user', '') as user_name,
       sum(value) as bytes_per_second
-    from metrics.broker_sample
-    where hour = as_of and cluster = of_cluster and metric = 'client_fetch_bytes_per_second' and value > 0
+    from (
+      -- The run of the hour before reads within this one.
+      select labels, max(value) as value
+      from metrics.broker_sample
+      where hour >= as_of - interval '1 hour' and hour <= as_of and at >= as_of
+      and cluster = of_cluster and metric = 'client_fetch_bytes_per_second'
+      group by endpoint, labels
+    ) as b
     group by labels
+    having sum(value) is not null
   ) as f
   left join (
     select h.client_id, jsonb_agg(distinct h.group_id) as group_ids
@@ -24,4 +32,4 @@ create or replace function public.client_fetches(of_cluster text, as_of timestam
   ) as m using (client_id)
 $$;
 comment on function public.client_fetches is
-'How much each client of a cluster fetches from all brokers when JMX is asked, where quotas make them count by client, and the groups that commit of which it is a member; null: none.';
+'How much each client of a cluster fetched from all brokers at the most that JMX said in the hour, where quotas make them count by client (0: it has stopped), and the groups that commit of which it is a member; null: none.';

@@ -20,7 +20,8 @@ reads:
 params:
   spike_mads: {default: 6, unit: MAD, why: "six deviations above the median of the same hour of the week isn't noise"}
   floor_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of a cluster's disks; less slows nobody"}
-  sustained_minutes: {default: 2, unit: minutes, why: "one minute alone is a restart or a segment roll"}
+  sustained_minutes: {default: 5, unit: minutes, why: "of the hour, together; three or four are a restart, a segment roll, somebody's look"}
+  heavy_bytes: {default: 107374182400, unit: bytes, why: "100 GiB in fewer minutes empty the page cache of most brokers all the same"}
   rogue_share: {default: 0.2, unit: share, why: "of the excess; less may be read-ahead, or bytes counted a minute apart"}
   page_cache_share: {default: 0.5, unit: share, why: "of a broker's memory; a lag beyond it is read from the disk"}
   usual_days: {default: 7, unit: days, why: "what a topic is usually sent shows over a week, as readers that never commit"}
@@ -102,7 +103,7 @@ rule: |
   Consumers at the end of a log are served from the page cache; a disk is read when somebody wants what isn't there any
   more. First: do the brokers' volumes, one or all of a cluster together, read more than usual in the same hour of the
   week (median and deviations of four weeks; of all hours while there are fewer than three), by spike_mads deviations and
-  by floor_bytes_per_second, for sustained_minutes?
+  by floor_bytes_per_second, for sustained_minutes, or by heavy_bytes in all?
 
   Then two amounts, over the time that JMX counted. Unexplained: what the disks read beyond the usual or the known, which
   is groups that lag beyond the page cache or work off an older backlog, restores of state stores, and replicas that
@@ -128,7 +129,7 @@ runbook: |
   4. Serve replays and backfills from another cluster, or from tiered storage.
 blind_spots: |
   Kafka doesn't say who is connected without committing: topics and amounts are known, the client only where quotas make
-  brokers count by client, and while it still reads when JMX is asked. A reader of data that is still in the page cache
+  brokers count by client, for an hour after its last request, and with how much only if JMX was asked while it read. A reader of data that is still in the page cache
   isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies;
   nor, in a cluster's first weeks, one that reads less than groups which always lag.
   A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
@@ -158,8 +159,16 @@ with disk as (
         'baseline_bytes_per_second', baseline_bytes_per_second
       )
       order by above_bytes_per_second desc, volume_id asc
-    ) filter (where minutes_above > 0) as volumes
-  from public.broker_disk_reads(:hour, :spike_mads, :floor_bytes_per_second, :sustained_minutes)
+    ) filter (where is_named) as volumes
+  from (
+    -- One that read some bytes more beside another that was read in full has nothing to do with it.
+    select
+      *,
+      minutes_above > 0 and above_bytes_per_second - baseline_bytes_per_second >= :rogue_share * max(
+        above_bytes_per_second - baseline_bytes_per_second
+      ) filter (where minutes_above > 0) over (partition by cluster) as is_named
+    from public.broker_disk_reads(:hour, :spike_mads, :floor_bytes_per_second, :sustained_minutes, :heavy_bytes)
+  ) as v
   group by cluster
 ),
 
@@ -339,9 +348,13 @@ left join judged as w using (cluster)
 left join public.page_cache(:hour, :page_cache_share) as c using (cluster)
 left join lateral (
   select
-    (array_agg(t.client_id) filter (
-      where t.group_ids is null and t.bytes_per_second >= :rogue_share * w.rogue_bytes / w.seconds
-    ))[1] as top_client,
+    coalesce(
+      (array_agg(t.client_id) filter (
+        where t.group_ids is null and t.bytes_per_second >= :rogue_share * w.rogue_bytes / w.seconds
+      ))[1],
+      -- It has stopped since: the only one that may have been it.
+      case when count(*) filter (where t.group_ids is null) = 1 then min(t.client_id) filter (where t.group_ids is null) end
+    ) as top_client,
     json_agg(
       json_build_object(
         'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
