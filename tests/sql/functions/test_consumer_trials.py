@@ -1,0 +1,36 @@
+"""View consumer_trials: the last verdict on each group that was ever on trial."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from tests.sql.rows import HOUR, insert_row
+
+SAID = [
+    ("consumer_on_trial", "c", 3, "on_trial", 4),
+    ("consumer_on_trial", "c", 2, "passed", 24),
+    ("consumer_on_trial", "c", 1, "settled", None),
+    ("consumer_on_trial", "d", 2, "on_trial", 7),
+    ("consumer_untracked", "e", 1, "silent", None),
+]
+
+
+def test_the_last_verdict_of_a_trial_stays_when_the_group_has_settled(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        for detector, cluster, ago, because, tried in SAID:
+            row = {
+                "hour": HOUR - timedelta(hours=ago),
+                "detector": detector,
+                "because": because,
+                "status": "ok",
+                "fingerprint": cluster,
+                "identity": json.dumps({"cluster": cluster, "group_id": "search"}),
+                "figures": json.dumps({"trial_since": "2026-01-01T00:00:00+00:00", "tried_hours": tried}),
+            }
+            insert_row(connection, "detect.evaluation", row)
+        trials = connection.exec_driver_sql("select cluster, group_id, verdict, tried_hours from consumer_trials").all()
+    assert sorted(map(tuple, trials)) == [("c", "search", "passed", 24), ("d", "search", "on trial", 7)]
