@@ -1,0 +1,212 @@
+/*
+title: Internal topics of an application that is gone
+about: application
+owner: application
+maturity: experimental
+reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.jvm_app_hourly, metrics.replica_sample]
+params:
+  quiet_days: {default: 7, unit: d, why: "no application that runs is silent for a week, but for batches"}
+  gap_factor: {default: 2, unit: ratio, why: "of the longest pause that it ever made: batches have a rhythm"}
+  month_days: {default: 35, unit: d, why: "an application that wasn't watched for a month before may be a monthly job"}
+  history_days: {default: 92, unit: d, why: "as far back as pauses are looked for"}
+  large_bytes: {default: 53687091200, unit: bytes, why: "50 GiB, all replicas, are worth a ticket"}
+  large_partitions: {default: 1000, unit: partitions, why: "they cost brokers files and memory"}
+  most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
+convinces: [rest_days, log_bytes, partition_count, topic_count, usd_per_month]
+says:
+  large:
+    status: alarm
+    severity: warning
+    reason: &reason "Nobody has used the {{ topic_count | counted('internal topic') }} of {{ application_id }} for {{ rest_days }}: {{ partition_count | counted('partition') }}, {{ log_bytes }}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}."
+    cure: &cure "Ask its owner. If it is gone, let the records expire, wait until the files are gone, then delete the topics."
+    commands: &commands
+      - "{% for one in internal_topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config cleanup.policy=delete,retention.ms=60000; {% endfor %}"
+      - "{% for one in internal_topics %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --delete --topic {{ one.topic }}; {% endfor %}"
+  abandoned: {status: alarm, severity: info, reason: *reason, cure: *cure, commands: *commands}
+  in_use: {status: ok, reason: "Its internal topics are in use: {{ sign_of_use }}."}
+  resting: {status: ok, reason: "Its internal topics have rested for {{ rest_days }}; {{ needed_rest_days }} are needed to call them abandoned."}
+  unknown: {status: skip, reason: "Whether its internal topics are in use isn't known: {{ gap }}."}
+  young: {status: skip, reason: "Its internal topics are known of only {{ known_days }}, and nothing was written meanwhile."}
+open_after_hours: 24
+clear_after_hours: 1
+rule: |
+  For quiet_days, gap_factor times its longest pause, or month_days where it wasn't watched for a month before its last
+  record, whichever is longest: no new offset, no bytes sent, no group of its name with members or commits, no process
+  with its id, and no commit or member on its topics now. Any sign of use vetoes.
+runbook: |
+  1. Is it a job that comes seldom, or stopped for maintenance? Then leave it.
+  2. Was it replaced by an application with another id? Then what it holds is of no use to that one.
+  3. Where topics can't be deleted, let a reassignment put them with one replica on a parked broker.
+blind_spots: |
+  Jobs that come more rarely than twice in the history. A GlobalKTable that nobody restarts fetches nothing: it is seen by
+  its bytes when it starts. Readers of whom JMX tells no bytes veto for ever. Which application replaced it isn't told.
+*/
+with rest as materialized (
+  select
+    r.*,
+    greatest(
+      :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days else 0 end
+    ) as needed_days
+  from public.application_rest(cast(:hour as timestamptz), :quiet_days, :history_days) as r
+),
+
+topic as materialized (
+  select
+    t.*,
+    (ceil(r.needed_days) * 24)::integer as hours,
+    coalesce(r.rest_days >= r.needed_days, false) as is_resting
+  from inventory.topic_hourly as t
+  inner join rest as r using (cluster, application_id)
+  where t.hour = cast(:hour as timestamptz) and t.kind in ('changelog', 'repartition')
+),
+
+-- Hour by hour, by the primary key: of what rests there is little, and of all topics' weeks too much.
+sent as (
+  select
+    t.cluster,
+    t.application_id,
+    sum(s.bytes_out) as bytes_out,
+    bool_or(s.known_hours * 2 < t.hours) as is_unknown
+  from topic as t
+  cross join lateral (
+    select
+      sum(h.bytes_out) as bytes_out,
+      count(h.bytes_out) as known_hours
+    from generate_series(0, t.hours - 1) as n (ago)
+    cross join lateral (
+      select bytes_out
+      from metrics.topic_hourly
+      where hour = cast(:hour as timestamptz) - make_interval(hours => n.ago)
+      and cluster = t.cluster and topic = t.topic
+    ) as h
+  ) as s
+  where t.is_resting
+  group by t.cluster, t.application_id
+),
+
+read_now as (
+  select distinct
+    t.cluster,
+    t.application_id
+  from topic as t
+  inner join metrics.consumer_partition_hourly as p using (hour, cluster, topic)
+  where t.is_resting and (p.commits > 0 or p.client_id is not null)
+),
+
+grouped as (
+  select
+    r.cluster,
+    r.application_id,
+    bool_or(g.members > 0 or g.commits > 0) as is_used,
+    count(*) filter (where g.members is null or g.commits is null) * 2 > count(*) as is_unknown
+  from rest as r
+  inner join metrics.consumer_group_hourly as g
+    on r.cluster = g.cluster and r.application_id = g.group_id
+    and g.hour > cast(:hour as timestamptz) - r.needed_days * interval '1 day'
+  where g.hour <= cast(:hour as timestamptz) and g.hour > cast(:hour as timestamptz) - make_interval(days => :history_days)
+  group by r.cluster, r.application_id
+),
+
+process as (
+  select distinct
+    r.cluster,
+    r.application_id
+  from rest as r
+  inner join metrics.jvm_app_hourly as a
+    on r.cluster = a.cluster and r.application_id = a.application_id
+    and a.hour > cast(:hour as timestamptz) - r.needed_days * interval '1 day'
+  where a.hour <= cast(:hour as timestamptz) and a.hour > cast(:hour as timestamptz) - make_interval(days => :history_days)
+),
+
+held as (
+  select
+    cluster,
+    topic,
+    sum(size_bytes) as log_bytes
+  from metrics.replica_sample
+  where hour = cast(:hour as timestamptz)
+  group by cluster, topic
+),
+
+sized as (
+  select
+    t.cluster,
+    t.application_id,
+    count(*) as topic_count,
+    sum(t.partitions) as partition_count,
+    sum(t.partitions * t.replication_factor) as replica_count,
+    sum(t.log_bytes) as log_bytes,
+    json_agg(json_build_object('topic', t.topic, 'partitions', t.partitions, 'bytes', t.log_bytes) order by t.place)
+      filter (where t.place <= :most_shown) as internal_topics,
+    jsonb_agg(public.thing_key('topic', t.cluster, t.topic) order by t.place) filter (where t.place <= :most_shown)
+      as affected
+  from (
+    select
+      topic.*,
+      held.log_bytes,
+      row_number() over (
+        partition by topic.cluster, topic.application_id order by held.log_bytes desc nulls last, topic.topic
+      ) as place
+    from topic
+    left join held using (cluster, topic)
+  ) as t
+  group by t.cluster, t.application_id
+),
+
+judged as (
+  select
+    r.*,
+    s.topic_count,
+    s.partition_count,
+    s.replica_count,
+    s.log_bytes,
+    s.log_bytes / power(1024, 3) * price.usd_per_gib as usd_per_month,
+    s.internal_topics,
+    s.affected,
+    case
+      when r.known_days is not null and r.rest_days = 0 then 'records'
+      when sent.bytes_out > 0 then 'bytes sent'
+      when g.is_used then 'its group'
+      when p.application_id is not null then 'a process'
+      when n.application_id is not null then 'another group'
+    end as sign_of_use,
+    case
+      when r.known_days is null or (r.rest_days < r.needed_days and r.unknown_days > 0) then 'offsets'
+      when coalesce(sent.is_unknown, true) then 'bytes sent'
+      when g.is_unknown then 'its group'
+    end as gap
+  from rest as r
+  inner join sized as s using (cluster, application_id)
+  left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price using (cluster)
+  left join sent using (cluster, application_id)
+  left join grouped as g using (cluster, application_id)
+  left join process as p using (cluster, application_id)
+  left join read_now as n using (cluster, application_id)
+)
+
+select
+  case
+    when sign_of_use is not null then 'in_use'
+    when gap = 'offsets' then 'unknown'
+    when rest_days < needed_days and observed_days = 0 then 'young'
+    when rest_days < needed_days then 'resting'
+    when gap is not null then 'unknown'
+    when log_bytes >= :large_bytes or partition_count >= :large_partitions then 'large'
+    else 'abandoned'
+  end as because,
+  cluster,
+  application_id,
+  rest_days,
+  needed_days as needed_rest_days,
+  known_days,
+  longest_pause_days,
+  sign_of_use,
+  gap,
+  topic_count,
+  partition_count,
+  replica_count * 3 as open_files,
+  log_bytes,
+  usd_per_month,
+  internal_topics,
+  affected
+from judged
