@@ -76,7 +76,7 @@ weighed as (
     p.parked_bytes,
     row_number() over (
       partition by t.cluster, coalesce(not p.is_parked and p.parked_replicas > 0, false)
-      order by p.parked_bytes desc nulls last, t.topic
+      order by p.parked_bytes desc nulls last, t.topic asc
     ) as place
   from inventory.topic_hourly as t
   left join placed as p using (cluster, topic)

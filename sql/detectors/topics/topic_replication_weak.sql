@@ -147,7 +147,7 @@ judged as (
 owned as (
   select
     j.*,
-    row_number() over (partition by j.cluster, j.weakness order by j.log_bytes desc nulls last, j.topic) as place,
+    row_number() over (partition by j.cluster, j.weakness order by j.log_bytes desc nulls last, j.topic asc) as place,
     thing.owner
   from judged as j
   left join public.things(cast(:hour as timestamptz)) as thing
