@@ -19,22 +19,66 @@ STANDSTILL_SECONDS = 300
 STATUS_WORST_FIRST = ("stop", "stall", "rewind", "warn", "ok")
 
 
+def lag_records() -> Column:
+    """Records that a reader can still have, as of the hour's end.
+
+    What retention took before it was read is lost, not behind. Beyond the last stable offset transactions are open;
+    who has committed there reads uncommitted records too. Unknown: a commit beyond the log's end (the topic was made
+    anew, or an offset was set by hand), a log whose start has passed that hour's end since, and, where clocks were
+    refuted, a place at the very end of what is proven, as more may have come.
+    """
+    committed, stable = f.col("committed_offset"), f.col("last_stable_offset")
+    end = f.when(stable >= committed, f.least("log_end_offset", stable)).otherwise(f.col("log_end_offset"))
+    is_unknown = (
+        committed.isNull()
+        | end.isNull()
+        | (committed > f.col("end_now"))
+        | ((committed < f.col("log_end_offset")) & (f.col("log_start_offset") > f.col("log_end_offset")))
+        | (f.col("is_refuted") & (committed >= f.col("log_end_offset")) & (committed < f.col("end_now")))
+    )
+    return f.when(~is_unknown, f.greatest(end - f.greatest(committed, "log_start_offset"), f.lit(0)))
+
+
 def lag_seconds() -> Column:
     """Age of the first uncommitted record as of the hour's end.
 
-    Of `committed_offset`, `log_end_offset`, `recent_offset` (the log's end RECENT_SECONDS earlier), `record_at` and
-    `as_of`. A lag within the last minute is interpolated between the log's two ends; an older one is the record's own.
+    Of `lag_records`, `log_end_offset`, `recent_offset` (the log's end RECENT_SECONDS earlier), `record_at` and `as_of`.
+    A lag within the last minute is interpolated between the log's two ends; an older one is the record's own. Where its
+    time is later than the hour's end, a clock was ahead: then what was seen an hour ago says how old it is at least.
     """
     lag = f.col("log_end_offset") - f.col("committed_offset")
-    within = lag / (f.col("log_end_offset") - f.col("recent_offset")) * RECENT_SECONDS
-    age = f.col("as_of").cast("double") - f.col("record_at").cast("double")
+    within = lag / f.nullif(f.col("log_end_offset") - f.col("recent_offset"), f.lit(0)) * RECENT_SECONDS
+    return _by_age(within, _age("record_at")).cast("bigint")
+
+
+def lag_low() -> Column:
+    """The lag is at least so old."""
+    return _by_age(f.lit(0.0), _age(f.coalesce("latest_at", "record_at")))
+
+
+def lag_high() -> Column:
+    """The lag is at most so old; null where nothing bounds it."""
+    within = f.lit(float(RECENT_SECONDS))
+    is_trusted = f.col("record_at") <= f.col("as_of")
+    return _by_age(within, f.when(is_trusted, _age(f.coalesce("earliest_at", "record_at"))))
+
+
+def _by_age(within_a_minute: Column, older: Column) -> Column:
+    lag = f.col("lag_records")
     return (
         f.when(lag.isNull(), None)
-        .when(lag <= 0, 0)
-        .when(f.col("committed_offset") >= f.col("recent_offset"), within)
-        .otherwise(f.greatest(age, f.lit(0)))
-        .cast("bigint")
+        .when(lag <= 0, 0.0)
+        .when(f.col("committed_offset") >= f.col("recent_offset"), within_a_minute)
+        .otherwise(older)
     )
+
+
+def _age(record_at: str | Column) -> Column:
+    at = f.col(record_at) if isinstance(record_at, str) else record_at
+    age = f.col("as_of").cast("double") - at.cast("double")
+    was_there = f.col("committed_offset") < f.col("known_end")
+    since_known = f.when(was_there, f.col("as_of").cast("double") - f.col("known_at").cast("double"))
+    return f.when(age >= 0, age).otherwise(since_known)
 
 
 def silent_seconds(known_from: datetime) -> Column:

@@ -1,9 +1,9 @@
 """When records were written: the timestamp of the record at an offset, found by asking for offsets by time.
 
 `record_times(wanted)` adds `record_at` to rows of (cluster, topic, partition, offset). It halves the span of time until
-the answer is that very record, or the span is a second wide; what is left is interpolated between its two ends, and a
-place that can't be bracketed stays null. Asks only Describe on the topic, reads no data, and takes some 20 requests per
-1,000 places, within BUDGET_SECONDS.
+the answer is that very record, or the span is a second wide; what is left is interpolated between its two ends,
+`earliest_at` and `latest_at`, and a place that can't be bracketed stays null. Asks only Describe on the topic, reads no
+data, and takes some 20 requests per 1,000 places, within BUDGET_SECONDS.
 
 Can't see: true ages where producers set their own clocks or write old timestamps.
 """
@@ -25,7 +25,10 @@ from spark_apps.sources.kafka_client import Answer, Connection, cluster_named, l
 
 BUDGET_SECONDS = 10
 _CLOSE_ENOUGH_MS = 1000
-_SCHEMA = "cluster string, topic string, partition int, offset bigint, record_at timestamp, resource string, gap string"
+_SCHEMA = (
+    "cluster string, topic string, partition int, offset bigint, record_at timestamp, earliest_at timestamp,"
+    " latest_at timestamp, resource string, gap string"
+)
 _ARROW = pa.schema(
     [
         ("cluster", pa.string()),
@@ -33,6 +36,8 @@ _ARROW = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("record_at", pa.timestamp("us", "UTC")),
+        ("earliest_at", pa.timestamp("us", "UTC")),
+        ("latest_at", pa.timestamp("us", "UTC")),
         ("resource", pa.string()),
         ("gap", pa.string()),
     ]
@@ -60,13 +65,26 @@ def _answer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
                     "topic": place[0],
                     "partition": place[1],
                     "offset": place[2],
-                    "record_at": int(found[place] * 1000) if place in found else None,
+                    **(found[place].columns() if place in found else {}),
                     "resource": cluster,
                     "gap": gap,
                 }
                 for place in places
             ]
             yield from pa.Table.from_pylist(rows, schema=_ARROW).to_batches()
+
+
+@dataclass(frozen=True)
+class _Time:
+    """Milliseconds of a record: where it is put, and between which it lies."""
+
+    at: float
+    earliest: float
+    latest: float
+
+    def columns(self) -> dict[str, int]:
+        named = {"record_at": self.at, "earliest_at": self.earliest, "latest_at": self.latest}
+        return {column: int(ms * 1000) for column, ms in named.items()}
 
 
 @dataclass
@@ -91,14 +109,17 @@ class _Bracket:
         else:
             self.high = Answer(answer.offset if answer.offset >= 0 else self.high.offset, self.middle_ms)
 
-    def record_ms(self, offset: int) -> float:
+    def time_of(self, offset: int) -> _Time:
         """Exact where the record was met, else by its place between the two ends."""
+        if offset == self.low.offset:
+            return _Time(self.low.timestamp_ms, self.low.timestamp_ms, self.low.timestamp_ms)
         share = (offset - self.low.offset) / max(self.high.offset - self.low.offset, 1)
-        return self.low.timestamp_ms + share * max(self.high.timestamp_ms - self.low.timestamp_ms, 0)
+        latest = max(self.high.timestamp_ms, self.low.timestamp_ms)
+        return _Time(self.low.timestamp_ms + share * (latest - self.low.timestamp_ms), self.low.timestamp_ms, latest)
 
 
-def _times(cluster: str, places: list[Place]) -> tuple[dict[Place, float], str | None]:
-    """Milliseconds by place, and the gap where the cluster didn't answer."""
+def _times(cluster: str, places: list[Place]) -> tuple[dict[Place, _Time], str | None]:
+    """Times by place, and the gap where the cluster didn't answer."""
     try:
         connection = Connection(cluster_named(cluster))
     except StreamwardenError as error:
@@ -109,20 +130,20 @@ def _times(cluster: str, places: list[Place]) -> tuple[dict[Place, float], str |
         return {}, connection.gap(error)
 
 
-def _search(connection: Connection, places: list[Place]) -> dict[Place, float]:
+def _search(connection: Connection, places: list[Place]) -> dict[Place, _Time]:
     deadline = time.monotonic() + BUDGET_SECONDS
     now_ms = int(time.time() * 1000)
     keys = {place[:2] for place in places}
     oldest = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.for_timestamp(0)))
     ends = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.latest()))
-    found: dict[Place, float] = {}
+    found: dict[Place, _Time] = {}
     searched: dict[Place, _Bracket] = {}
     for place in places:
         first, end = oldest.get(place[:2]), ends.get(place[:2])
         if not isinstance(first, Answer) or not isinstance(end, Answer) or not 0 <= first.offset <= end.offset:
             continue
         if place[2] <= first.offset:  # retention has taken what was uncommitted before it
-            found[place] = first.timestamp_ms
+            found[place] = _Time(first.timestamp_ms, first.timestamp_ms, first.timestamp_ms)
         elif place[2] < end.offset:
             searched[place] = _Bracket(first, Answer(end.offset, now_ms))
     while searched and time.monotonic() < deadline:
@@ -132,12 +153,12 @@ def _search(connection: Connection, places: list[Place]) -> dict[Place, float]:
             for place in turn:
                 answer = answers.get(place[:2])
                 if not isinstance(answer, Answer):  # its leader went away: what is known so far must do
-                    found[place] = searched.pop(place).record_ms(place[2])
+                    found[place] = searched.pop(place).time_of(place[2])
                     continue
                 searched[place].narrow(place[2], answer)
                 if answer.offset == place[2] or searched[place].is_close:
-                    found[place] = searched.pop(place).record_ms(place[2])
-    return found | {place: bracket.record_ms(place[2]) for place, bracket in searched.items()}
+                    found[place] = searched.pop(place).time_of(place[2])
+    return found | {place: bracket.time_of(place[2]) for place, bracket in searched.items()}
 
 
 def _turns(places: Iterable[Place]) -> list[list[Place]]:

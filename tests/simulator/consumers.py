@@ -34,7 +34,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
-from tests.simulator.frames import NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.frames import NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import ACCOUNT, REGION
@@ -516,6 +516,7 @@ class _Sources:
         create = self.bench.spark.createDataFrame
         read = create([(case.name, "read", 0) for case in self.chosen], READ)
         told = self._frame("commits", commits, generation="int", resource="string")
+        exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at")}
         sources = {
             "kafka_topics": rows_frame(self.bench.spark, topics, KafkaTopics({}).schema()),
             "kafka_groups": rows_frame(self.bench.spark, groups, KafkaGroups({}).schema()),
@@ -523,7 +524,8 @@ class _Sources:
             "unlisted_groups": rows_frame(self.bench.spark, [], NO_GROUPS_UNLISTED),
             "kafka_offsets": self._frame("offsets", offsets, resource="string"),
             "kafka_commits": told.unionByName(read, allowMissingColumns=True),
-            "kafka_record_times": self._frame("times", times, resource="string"),
+            "kafka_record_times": self._frame("times", times, resource="string").withColumns(exact),
+            "known_ends": rows_frame(self.bench.spark, [], NO_KNOWN_ENDS),
         }
         sources["positions"] = positions(sources, JUDGED)
         return consumer_groups.transform(sources, JUDGED, Config())

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 READ = "cluster string, kind string, log_partition int"
+NO_KNOWN_ENDS = "cluster string, topic string, partition int, log_end_offset bigint, known_at timestamp"
 NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 
 

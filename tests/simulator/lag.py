@@ -369,7 +369,7 @@ def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
 
 
 def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
-    topics, groups, offsets, commits, times = [], [], [], [], []
+    topics, groups, offsets, commits, times, ends = [], [], [], [], [], []
     for case in chosen:
         timeline = fleet.timelines[case.resource]
         topics += _topics(case)
@@ -379,6 +379,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             history, written = _commits(case, timeline, partition)
             commits += history
             times += written
+            ends.append(_known_end(case, timeline.logs[partition], partition))
     create = bench.spark.createDataFrame
     read = create([(case.name, "read", 0) for case in chosen], READ)
     told = null_filled(bench.spark, folder / "commits", commits, generation="int", resource="string")
@@ -391,6 +392,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
         "kafka_commits": told.unionByName(read, allowMissingColumns=True),
         "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource="string"),
     }
+    sources["known_ends"] = null_filled(bench.spark, folder / "ends", ends)
     sources["positions"] = app.positions(sources, JUDGED)
     return sources
 
@@ -434,6 +436,13 @@ def _offsets(case: Case, timeline: Timeline, partition: int) -> list[dict[str, A
     ]
 
 
+def _known_end(case: Case, log: Log, partition: int) -> dict[str, Any]:
+    """Where the log ended when the hour before was gathered."""
+    seen = case.hour + READ_AFTER
+    at = {"cluster": case.name, "topic": "events", "partition": partition}
+    return at | {"log_end_offset": log.end(seen), "known_at": seen + case.shift}
+
+
 def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The commits that the offsets topic holds of the hour, and the time of the first uncommitted record."""
     end, first = case.hour + HOUR, case.hour - app.LOOK_BACK
@@ -454,7 +463,7 @@ def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[
     if offset >= log.end(end + READ_AFTER):
         return history, []
     written = START + timedelta(seconds=log.time_of(offset)) + case.shift
-    return history, [place | {"offset": offset, "record_at": written}]
+    return history, [place | dict.fromkeys(("record_at", "earliest_at", "latest_at"), written) | {"offset": offset}]
 
 
 def _seconds(moment: datetime) -> float:

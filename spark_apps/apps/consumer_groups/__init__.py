@@ -16,6 +16,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.inventory import (
     groups_of,
+    known_ends,
     known_groups,
     log_dirs,
     log_partitions,
@@ -59,6 +60,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
     sources["known_groups"] = known_groups(spark, hour)
     sources["unlisted_groups"] = unlisted_groups(sources, hour)
+    sources["known_ends"] = known_ends(spark, hour)
     sources["positions"] = positions(sources, hour)
     behind = sources["positions"].filter("committed_offset < recent_offset")
     sources["kafka_record_times"] = record_times(behind.withColumn("offset", f.col("committed_offset")))

@@ -74,6 +74,17 @@ def known_groups(spark: SparkSession, hour: datetime) -> DataFrame:
     return read_query(spark, query, "cluster string, group_id string, observed_at timestamp")
 
 
+def known_ends(spark: SparkSession, hour: datetime) -> DataFrame:
+    """Ends of logs as they were seen when the hour before was gathered, if that was before this one's end."""
+    query = f"""
+        select cluster, topic, partition, log_end_offset, offsets_at as known_at from metrics.partition_hourly
+        where hour = '{(hour - HOUR).isoformat()}' and log_end_offset is not null
+        and offsets_at < least('{(hour + HOUR).isoformat()}', now())"""  # noqa: S608
+    return read_query(
+        spark, query, "cluster string, topic string, partition int, log_end_offset bigint, known_at timestamp"
+    )
+
+
 def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     """Groups that must be there and that no coordinator lists: known an hour ago or written since, and not removed.
 

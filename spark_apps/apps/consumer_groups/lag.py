@@ -11,6 +11,9 @@ from spark_apps.apps.consumer_groups.inventory import groups_of
 from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, clock, readable, unread_clusters
 from spark_apps.models.consumer_lag import (
     STATUS_WORST_FIRST,
+    lag_high,
+    lag_low,
+    lag_records,
     lag_seconds,
     partition_status,
     silent_seconds,
@@ -23,23 +26,24 @@ LOOK_BACK = timedelta(minutes=15)
 
 
 def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    times = sources["kafka_record_times"].select(*PARTITION, f.col("offset").alias("committed_offset"), "record_at")
+    times = sources["kafka_record_times"].select(
+        *PARTITION, f.col("offset").alias("committed_offset"), "record_at", "earliest_at", "latest_at"
+    )
     places = (
         sources["positions"]
         .join(times, [*PARTITION, "committed_offset"], "left")
         .join(_owners(sources), PLACE, "left")
         .join(_assigned_groups(sources), GROUP, "left")
-        .withColumn("lag_records", f.greatest(f.col("log_end_offset") - f.col("committed_offset"), f.lit(0)))
-        .withColumn("lag_seconds", lag_seconds())
+        .withColumn("lag_records", lag_records())
+        .withColumns({"lag_seconds": lag_seconds(), "lag_seconds_low": lag_low(), "lag_seconds_high": lag_high()})
+        .withColumn("lag_slope_per_second", f.col("arriving_per_second") - f.col("reading"))
     )
     return places.select(
         *PLACE,
         "committed_offset",
         "committed_at",
         "log_end_offset",
-        f.when(f.col("committed_offset").isNotNull() & f.col("log_end_offset").isNotNull(), f.col("lag_records")).alias(
-            "lag_records"
-        ),
+        "lag_records",
         "lag_seconds",
         "commits",
         "records_consumed",
@@ -54,6 +58,12 @@ def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFr
         silent_seconds(hour - LOOK_BACK).alias("silent_seconds"),
         "commit_gap_p95_seconds",
         f.when(f.col("has_assignments"), f.coalesce("is_owned", f.lit(False))).alias("is_assigned"),
+        "lag_seconds_low",
+        "lag_seconds_high",
+        "arriving_per_second",
+        "reading_per_second_low",
+        "reading_per_second_high",
+        "reading_seconds",
     )
 
 

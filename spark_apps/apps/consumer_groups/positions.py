@@ -11,10 +11,16 @@ from spark_apps.apps.consumer_groups.rows import PARTITION, PLACE, READ_TO_NOW, 
 
 
 def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """Commits and their removals up to `as_of`, each with its step from the one before."""
+    """Commits and their removals up to `as_of`, each with its step from the one before.
+
+    `run` counts a place's rewinds; `run_middle` is the middle of the time between two of them.
+    """
     commits = sources["kafka_commits"]
     in_order = Window.partitionBy(*PLACE).orderBy("log_partition", "log_offset")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = f.lag("committed_offset").over(in_order)
+    of_run = Window.partitionBy(*PLACE, "run")
+    seconds = f.col("at").cast("double")
     return (
         readable(commits)
         .filter("kind in ('commit', 'tombstone')")
@@ -22,23 +28,65 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .join(clock(sources), "cluster")
         .filter("at < as_of")
         .withColumn("step", f.col("committed_offset") - before)
-        .withColumn("step_seconds", f.col("at").cast("double") - f.lag("at").over(in_order).cast("double"))
+        .withColumn("step_seconds", seconds - f.lag("at").over(in_order).cast("double"))
         .withColumn(
             "highest_before", f.max("committed_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
         )
         .withColumn("in_hour", f.col("at") >= f.lit(hour))
-        .join(logs(sources).select(*PARTITION, "offset_at_from", "offset_at_to"), PARTITION, "left")
+        .withColumn("run", f.count_if(f.col("step") < 0).over(so_far))
+        .withColumn("run_middle", (f.min(seconds).over(of_run) + f.max(seconds).over(of_run)) / 2)
+        .withColumn("is_last_run", f.col("run") == f.max("run").over(Window.partitionBy(*PLACE)))
+    )
+
+
+def ends(sources: dict[str, DataFrame]) -> DataFrame:
+    """Where each log could be read up to as of the hour's end, and a minute before; what is known only now beside it.
+
+    By time an offset is found by producers' clocks: one record dated ahead hides all that came behind it. Commits and
+    the end that was seen an hour ago prove how far the log had come; where they refute a clock, only they are believed.
+    """
+    proven = (
+        readable(sources["kafka_commits"])
+        .filter("kind = 'commit'")
+        .join(clock(sources), "cluster")
+        .filter("committed_at < as_of")
+        .select(*PARTITION, f.col("committed_offset").alias("proven"))
+        .unionByName(sources["known_ends"].select(*PARTITION, f.col("log_end_offset").alias("proven")))
+        .join(logs(sources).select(*PARTITION, "log_end_offset"), PARTITION)
+        .filter("proven <= log_end_offset")  # else somebody set it by hand, or the topic was made anew
+        .groupBy(*PARTITION)
+        .agg(f.max("proven").alias("proven"))
+    )
+    is_refuted = f.coalesce(f.col("offset_at_to") < f.col("proven"), f.lit(False))
+    end = f.when(is_refuted, f.col("proven")).otherwise(f.col("offset_at_to"))
+    return (
+        logs(sources)
+        .join(proven, PARTITION, "left")
+        .join(
+            sources["known_ends"].select(*PARTITION, f.col("log_end_offset").alias("known_end"), "known_at"),
+            PARTITION,
+            "left",
+        )
+        .select(
+            *PARTITION,
+            "log_start_offset",
+            "last_stable_offset",
+            "known_end",
+            "known_at",
+            is_refuted.alias("is_refuted"),
+            f.when(is_refuted, f.col("proven")).otherwise(f.col("recent_offset")).alias("recent_offset"),
+            end.alias("log_end_offset"),
+            f.col("log_end_offset").alias("end_now"),
+            f.when(~is_refuted, f.col("offset_at_to") - f.col("offset_at_from")).alias("arrived"),
+        )
     )
 
 
 def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     """One row per place with commits: the offset as of the hour's end, its history in the hour, the log's end."""
     counted = f.col("in_hour") & (f.col("kind") == "commit")
-    elapsed = f.col("at").cast("double") - f.lit(hour.timestamp())
-    whole = f.col("as_of").cast("double") - f.lit(hour.timestamp())
-    # The log's end between those of the hour's start and end, as if it had grown evenly.
-    grown = (f.col("offset_at_to") - f.col("offset_at_from")) * elapsed / f.nullif(whole, f.lit(0))
-    lag_then = f.col("offset_at_from") + grown - f.col("committed_offset")
+    seconds = f.col("at").cast("double")
+    last_run = f.col("is_last_run") & (f.col("kind") == "commit")
     history = (
         _history(sources, hour)
         .groupBy(*PLACE)
@@ -54,7 +102,11 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
             f.count_if(counted & (f.col("step") < 0)).alias("seen_rewinds"),
             f.max(f.when(f.col("step") != 0, f.col("at"))).alias("moved_at"),
             f.percentile("step_seconds", f.lit(0.95)).alias("commit_gap_p95_seconds"),
-            f.regr_slope(f.when(counted, lag_then), elapsed).alias("lag_slope_per_second"),
+            f.regr_slope(f.when(last_run, f.col("committed_offset")), seconds).alias("reading"),
+            f.regr_slope(f.when(last_run & (seconds >= f.col("run_middle")), f.col("committed_offset")), seconds).alias(
+                "reading_lately"
+            ),
+            (f.max(f.when(last_run, seconds)) - f.min(f.when(last_run, seconds))).alias("reading_seconds"),
         )
     )
     later = (
@@ -84,10 +136,10 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     )
     is_known = f.col("unread").isNull() | f.col("last_kind").isNotNull()
     is_there = "last_kind is null or last_kind = 'commit' or current_offset is not null"
-    ends = logs(sources).select(*PARTITION, "recent_offset", f.col("offset_at_to").alias("log_end_offset"))
+    so_long = f.col("as_of").cast("double") - f.lit(hour.timestamp())
     return (
         joined.filter(is_there)
-        .join(ends, PARTITION, "left")
+        .join(ends(sources), PARTITION, "left")
         .select(
             *PLACE,
             "as_of",
@@ -101,8 +153,18 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
             "first_at",
             "commit_gap_p95_seconds",
             "highest_before",
-            "lag_slope_per_second",
+            "reading",
+            "reading_seconds",
+            f.least("reading", "reading_lately").alias("reading_per_second_low"),
+            f.greatest("reading", "reading_lately").alias("reading_per_second_high"),
+            (f.col("arrived") / f.nullif(so_long, f.lit(0))).alias("arriving_per_second"),
+            "log_start_offset",
+            "last_stable_offset",
+            "known_end",
+            "known_at",
+            "is_refuted",
             "recent_offset",
             "log_end_offset",
+            "end_now",
         )
     )

@@ -10,6 +10,7 @@ params:
   still_seconds: {default: 300, unit: seconds, why: "max.poll.interval.ms by default: what takes longer than that is given to another member"}
   still_gaps: {default: 3, unit: commit gaps, why: "who commits every 20 minutes stands still after an hour; a gap of twice the usual is a slow batch"}
   tail_records: {default: 1, unit: records, why: "clients that commit the last offset instead of the next, and the marker at the end of a transaction, leave one"}
+  speed_seconds: {default: 120, unit: seconds, why: "a speed of fewer seconds is of one poll or two"}
 convinces: [lag_seconds, worst_lag_records, late_partitions, partitions, members]
 says:
   nobody:
@@ -39,8 +40,19 @@ says:
   catches_up_slowly:
     status: alarm
     severity: warning
-    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }} more to catch up."
+    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }}{% if catches_up_in_at_most_seconds.value and catches_up_in_at_most_seconds.value > 1.2 * catches_up_in_seconds.value %} to {{ catches_up_in_at_most_seconds }}{% endif %} more to catch up."
     cure: *faster
+  may_catch_up:
+    status: skip
+    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}; whether that is gone within {{ recover_seconds }} can't be said yet{% if catches_up_in_seconds %}: in {{ catches_up_in_seconds }} at best{% endif %}."
+  guessed:
+    status: skip
+    reason: "{{ worst_place }} is at least {{ lag_at_least_seconds }} behind; whether it is late can't be said, as the time of its first unread record is only guessed."
+  beyond_the_end:
+    status: skip
+    reason: "{{ beyond_partitions | counted('partition') }} with commits beyond the log's end, as of {{ beyond_place }}: the topic was made anew, or offsets were set by hand."
+    cure: "A consumer there starts by auto.offset.reset, or waits for offsets that may never come: set the group's offsets anew while it is stopped."
+    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run"]
   keeps_up: {status: ok, reason: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
   left_offsets:
     status: ok
@@ -61,7 +73,9 @@ runbook: |
   3. All partitions fall behind: compare what arrives with what is consumed; add members up to the number of
      partitions, or make the processing faster. One partition is never processed by more than one member.
 blind_spots: |
-  Lag is the age of the first uncommitted record by the record's own timestamp: wrong clocks of producers show. Groups
+  Lag is the age of the first uncommitted record by its producer's clock: one that is ahead hides a lag until its time has
+  passed, unless commits or the log's end of an hour ago refute it. Records of aborted transactions at the end of a log
+  count until others come behind them. Groups
   that keep their offsets elsewhere aren't seen. A topic that was deleted doesn't count. A single record that is left at
   the end of a log isn't judged until a second one comes.
 */
@@ -71,8 +85,12 @@ with place as (
     g.members,
     p.lag_records is null or (p.lag_records > 0 and p.lag_seconds is null) as is_unknown,
     p.lag_records > :tail_records and p.lag_seconds > 0 as has_lag,
-    case when p.lag_slope_per_second < 0 then p.lag_records / -p.lag_slope_per_second end as recover_seconds,
-    case when p.consumed_seconds > 0 then p.records_consumed / p.consumed_seconds end as consumed_per_second
+    p.lag_records is null and p.committed_offset > p.log_end_offset as is_beyond,
+    coalesce(p.lag_seconds_low, p.lag_seconds) as lag_low,
+    case when p.lag_seconds_low is null then p.lag_seconds else coalesce(p.lag_seconds_high, 'infinity') end as lag_high,
+    coalesce(p.reading_seconds >= :speed_seconds, false) as has_speed,
+    p.lag_records / nullif(greatest(p.reading_per_second_high - p.arriving_per_second, 0), 0) as soonest,
+    p.lag_records / nullif(greatest(p.reading_per_second_low - p.arriving_per_second, 0), 0) as latest
   from metrics.consumer_partition_hourly as p
   left join metrics.consumer_group_hourly as g using (hour, cluster, group_id)
   where p.hour = cast(:hour as timestamptz)
@@ -113,36 +131,54 @@ paced as (
   left join rhythm as r using (cluster, group_id, topic, partition)
 ),
 
+-- A place that commits seldom is behind by what came since its commit without being late.
+paused as (
+  select
+    *,
+    case when commits = 0 then gap_seconds else least(coalesce(silent_seconds, 0), gap_seconds) end as pause_seconds,
+    case when has_speed then soonest end as recover_seconds,
+    case when has_speed then latest end as recover_latest
+  from paced
+),
+
 observed as (
   select
     *,
-    has_lag and still_seconds >= still_limit and lag_seconds >= still_limit as is_still,
+    has_lag and still_seconds >= still_limit and lag_low >= still_limit as is_still,
+    has_lag and still_seconds >= still_limit and lag_high >= still_limit as is_perhaps_still,
+    has_lag and lag_low - pause_seconds >= :late_seconds as is_late,
+    has_lag and lag_high - pause_seconds >= :late_seconds as is_perhaps_late,
     silent_seconds >= still_limit as is_silent,
-    -- A place that commits seldom is behind by its gap without being late.
-    has_lag and lag_seconds - case
-      when commits = 0 then gap_seconds else least(coalesce(silent_seconds, 0), gap_seconds)
-    end >= :late_seconds as is_late
-  from paced
+    coalesce(recover_seconds <= :recover_seconds, rewinds > 0 and not has_speed, false) as may_recover,
+    coalesce(recover_latest <= :recover_seconds, false) as recovers
+  from paused
+),
+
+stated as (
+  select
+    *,
+    coalesce(is_still and not is_assigned and members > 0, false) as is_left,
+    is_still and coalesce(is_assigned or members = 0, true) as stands_still
+  from observed
 ),
 
 judged as (
   select
     *,
-    is_left is not true and (stands_still or (is_late and coalesce(recover_seconds > :recover_seconds, true))) as is_bad
-  from (
-    select
-      *,
-      is_still and not is_assigned and members > 0 as is_left,
-      is_still and coalesce(is_assigned or members = 0, true) as stands_still
-    from observed
-  ) as o
+    not is_left and (stands_still or (is_late and not may_recover)) as is_bad,
+    not is_left and is_late and may_recover and not recovers as is_open,
+    not is_left and not recovers and (
+      (is_perhaps_still and not is_still) or (is_perhaps_late and not is_late and not may_recover)
+    ) as is_guess
+  from stated
 ),
 
 worst as (
   select distinct on (cluster, group_id) *
   from judged
-  where lag_records is not null and is_left is not true
-  order by cluster asc, group_id asc, is_bad desc nulls last, lag_seconds desc nulls last, lag_records desc, partition asc
+  where lag_records is not null and not is_left
+  order by
+    cluster asc, group_id asc, is_bad desc nulls last, is_open desc nulls last, is_guess desc nulls last, lag_seconds desc nulls last, lag_records desc, partition asc
 ),
 
 summary as (
@@ -154,10 +190,15 @@ summary as (
     count(*) filter (where is_bad) as bad_places,
     count(*) filter (where stands_still) as still_places,
     count(*) filter (where records_consumed > 0 and stands_still is not true) as moving_places,
+    count(*) filter (where is_open) as open_places,
+    count(*) filter (where is_guess) as guessed_places,
+    count(*) filter (where is_beyond) as beyond_places,
+    min(topic) filter (where is_beyond) as beyond_topic,
+    min(topic || '-' || partition) filter (where is_beyond) as beyond_place,
     count(*) filter (where is_left) as left_places,
     to_jsonb(array_agg(distinct topic) filter (where is_left)) as left_topics,
     bool_and(is_silent) filter (where stands_still) as is_silent,
-    sum(lag_records) filter (where is_left is not true) as lag_records
+    sum(lag_records) filter (where not is_left) as lag_records
   from judged
   group by cluster, group_id
 ),
@@ -175,6 +216,11 @@ verdict as (
     s.bad_places,
     s.still_places,
     s.moving_places,
+    s.open_places,
+    s.guessed_places,
+    s.beyond_places,
+    s.beyond_topic,
+    s.beyond_place,
     s.left_places,
     s.left_topics,
     s.is_silent,
@@ -187,9 +233,11 @@ verdict as (
     w.committed_offset,
     w.committed_at,
     w.moved_at,
+    w.lag_low,
     w.recover_seconds,
-    w.consumed_per_second,
-    w.consumed_per_second + w.lag_slope_per_second as arriving_per_second,
+    w.recover_latest,
+    w.reading_per_second_high,
+    w.arriving_per_second,
     w.client_id,
     w.host
   from metrics.consumer_group_hourly as g
@@ -205,6 +253,9 @@ select
     when bad_places > 0 and still_places > 0 then 'stands'
     when bad_places > 0 and recover_seconds is null then 'falls_behind'
     when bad_places > 0 then 'catches_up_slowly'
+    when open_places > 0 then 'may_catch_up'
+    when guessed_places > 0 then 'guessed'
+    when beyond_places > 0 then 'beyond_the_end'
     when unknown_places > 0 then 'lag_unknown'
     when places is null and (state is null or known_partitions is null) then 'commits_unknown'
     when places is null then 'no_commits'
@@ -215,6 +266,7 @@ select
   cluster,
   group_id,
   lag_seconds,
+  lag_low as lag_at_least_seconds,
   worst_lag_records,
   lag_records as total_lag_records,
   coalesce(bad_places, 0) as late_partitions,
@@ -223,6 +275,9 @@ select
   coalesce(unknown_places, 0) as unknown_partitions,
   coalesce(left_places, 0) as left_partitions,
   left_topics,
+  coalesce(beyond_places, 0) as beyond_partitions,
+  beyond_topic,
+  beyond_place,
   coalesce(places, 0) as partitions,
   members,
   state,
@@ -235,8 +290,9 @@ select
   committed_at,
   moved_at,
   recover_seconds as catches_up_in_seconds,
+  recover_latest as catches_up_in_at_most_seconds,
   arriving_per_second as arriving_records_per_second,
-  consumed_per_second as consumed_records_per_second,
+  reading_per_second_high as consumed_records_per_second,
   client_id,
   host
 from verdict

@@ -131,6 +131,10 @@ def test_a_past_hour_comes_from_the_commit_history(
     assert stuck["lag_seconds"] == pytest.approx(1790, abs=2)
     assert abs(stuck["moved_at"] - half) < timedelta(minutes=1, seconds=2)
     assert sibling["status"] == "ok"
+    # It stands and still commits, once a minute.
+    assert stuck["still_seconds"] == pytest.approx(1799, abs=61)
+    assert stuck["silent_seconds"] == pytest.approx(59, abs=2)
+    assert (stuck["commit_gap_p95_seconds"], stuck["is_assigned"]) == (pytest.approx(60), None)
     assert (groups[stops]["status"], groups[stops]["worst_partition"]) == ("stall", 0)
 
     back = places[rewinds, name, 0]
@@ -153,6 +157,33 @@ def test_a_past_hour_comes_from_the_commit_history(
     assert found[f"shop/{stops}"]["status"] == "alarm"
     assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
     assert found["shop/warm-up"]["status"] == "skip"
+
+
+def test_a_clock_ahead_hides_no_standstill(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """One record is dated 50 minutes ahead: by time the log seems to end before what was committed since."""
+    name, hour = topic(servers, 1), PAST + 2 * HOUR  # behind what the test before has written
+    commit(servers, "warm-up", TopicPartition(name, 0, 0))
+    moments = [hour + timedelta(seconds=10 * i) for i in range(360)]
+    moments[120] += timedelta(minutes=50)
+    produce(servers, name, moments)
+    taken = {log_partition("warm-up", 8)}
+    leads, stands, beyond = (_named(stem, taken) for stem in ("leads", "stands", "beyond"))
+    minutes = [hour + timedelta(minutes=m, seconds=1) for m in range(60)]
+    offsets = {leads: 358, stands: 181, beyond: 1000}
+    history = [Commit(group, name, 0, offset, at) for at in minutes for group, offset in offsets.items()]
+    write_commits(servers, sorted(history, key=lambda c: c.at))
+
+    config = judged(hour)
+    places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id")
+    # As far as the first has come the log had come too: so much is certain, but not since when.
+    behind = places[stands]
+    assert (behind["log_end_offset"], behind["lag_records"], behind["lag_seconds"]) == (358, 177, None)
+    assert (places[leads]["lag_records"], places[beyond]["lag_records"]) == (None, None)
+    evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
+    found = rows(warehouse, "detect.evaluation", "resource")
+    assert (found[f"shop/{stands}"]["because"], found[f"shop/{beyond}"]["because"]) == ("lag_unknown", "beyond_the_end")
 
 
 def _named(stem: str, taken: set[int]) -> str:
@@ -198,7 +229,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert (partial["committed_offset"], partial["lag_records"], partial["commits"]) == (70, 30, 2)
     assert partial["records_consumed"] == 10
     assert 0 < partial["lag_seconds"] < 120
-    assert (first["beyond", name, 0]["lag_records"], first["beyond", name, 0]["lag_seconds"]) == (0, 0)
+    assert (first["beyond", name, 0]["lag_records"], first["beyond", name, 0]["log_end_offset"]) == (None, 100)
     topics = rows(warehouse, "inventory.topic_hourly", "topic")
     assert (topics[store]["kind"], topics[store]["application_id"]) == ("changelog", "orders-app")
     assert (topics["__consumer_offsets"]["kind"], topics[name]["kind"]) == ("internal", "plain")

@@ -28,6 +28,7 @@ from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.runtime.class_archive import java
+from spark_apps.sources import kafka_record_times
 from spark_apps.sources.kafka_client import ClusterSource, Connection, cluster_named, led_partitions, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
@@ -319,6 +320,21 @@ def test_record_times_are_found_by_offset(read: Read, spark: SparkSession) -> No
         assert abs(found["orders", offset].replace(tzinfo=UTC) - expected) < timedelta(seconds=1), offset
     assert found["orders", 100] is None  # not written yet
     assert found["gone", 3] is None
+
+
+def test_record_times_that_there_was_no_time_for_say_between_which_they_lie(
+    read: Read, broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = Connection(cluster_named("watched"))
+    place = ("orders", 0, 50)
+    exact = kafka_record_times._search(connection, [place])[place]
+    monkeypatch.setattr(kafka_record_times, "BUDGET_SECONDS", 0)
+    guessed = kafka_record_times._search(connection, [place])[place]
+    true = (BEFORE + timedelta(seconds=36 * 50)).timestamp() * 1000
+    assert exact.latest - exact.earliest <= 1000
+    assert exact.at == pytest.approx(true, abs=1000)
+    assert guessed.earliest <= true <= guessed.latest
+    assert guessed.latest - guessed.earliest > 500_000
 
 
 def test_no_clusters_are_no_rows(read: Read) -> None:
