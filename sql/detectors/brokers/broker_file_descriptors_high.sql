@@ -67,13 +67,11 @@ grown as (
     b.cluster,
     b.endpoint,
     count(h.open_file_descriptors) as known_hours,
-    least(
-      public.theil_sen(array_agg(h.hour), array_agg(h.open_file_descriptors)),
-      public.theil_sen(
-        array_agg(h.hour) filter (where h.hour > b.hour - interval '24 hours'),
-        array_agg(h.open_file_descriptors) filter (where h.hour > b.hour - interval '24 hours')
-      )
-    ) as growth_per_hour
+    public.theil_sen(array_agg(h.hour), array_agg(h.open_file_descriptors)) as week_growth,
+    public.theil_sen(
+      array_agg(h.hour) filter (where h.hour > b.hour - interval '24 hours'),
+      array_agg(h.open_file_descriptors) filter (where h.hour > b.hour - interval '24 hours')
+    ) as day_growth
   from broker as b
   inner join metrics.broker_hourly as h
     on b.cluster = h.cluster and b.endpoint = h.endpoint
@@ -85,12 +83,17 @@ grown as (
 judged as (
   select
     b.*,
-    g.growth_per_hour,
-    case when g.known_hours >= :least_history and g.growth_per_hour > 0
-      then greatest(b.max_file_descriptors - b.open_file_descriptors, 0) / g.growth_per_hour
+    s.growth_per_hour,
+    case when g.known_hours >= :least_history and s.growth_per_hour > 0
+      then greatest(b.max_file_descriptors - b.open_file_descriptors, 0) / s.growth_per_hour
     end as hours_to_full
   from broker as b
   left join grown as g on b.cluster = g.cluster and b.endpoint = g.endpoint
+  -- Null if either isn't known: least() alone would take the other.
+  cross join lateral (
+    select case when g.week_growth + g.day_growth is not null then least(g.week_growth, g.day_growth) end
+      as growth_per_hour
+  ) as s
 ),
 
 topics as (

@@ -42,7 +42,7 @@ says:
     cure: *cure
     commands: *commands
   room: {status: ok, reason: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
-  short_history: {status: skip, reason: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: it is known of only {{ known_hours }}."}
+  short_history: {status: skip, reason: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
   untold: {status: skip, reason: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
 open_after_hours: 1
 clear_after_hours: 3
@@ -76,14 +76,12 @@ grown as (
     d.broker_id,
     d.log_dir,
     count(h.usable_bytes) as known_hours,
-    least(
-      public.theil_sen(array_agg(h.hour), array_agg((h.total_bytes - h.usable_bytes)::double precision)),
-      public.theil_sen(
-        array_agg(h.hour) filter (where h.hour > d.hour - interval '24 hours'),
-        array_agg((h.total_bytes - h.usable_bytes)::double precision)
-          filter (where h.hour > d.hour - interval '24 hours')
-      )
-    ) as growth_per_hour
+    public.theil_sen(array_agg(h.hour), array_agg((h.total_bytes - h.usable_bytes)::double precision)) as week_growth,
+    public.theil_sen(
+      array_agg(h.hour) filter (where h.hour > d.hour - interval '24 hours'),
+      array_agg((h.total_bytes - h.usable_bytes)::double precision)
+        filter (where h.hour > d.hour - interval '24 hours')
+    ) as day_growth
   from directory as d
   inner join metrics.log_dir_hourly as h
     on d.cluster = h.cluster and d.broker_id = h.broker_id and d.log_dir = h.log_dir
@@ -95,12 +93,17 @@ judged as (
   select
     d.*,
     g.known_hours,
-    g.growth_per_hour,
-    case when g.known_hours >= :least_history and g.growth_per_hour > 0
-      then d.usable_bytes / g.growth_per_hour
+    s.growth_per_hour,
+    case when g.known_hours >= :least_history and s.growth_per_hour > 0
+      then d.usable_bytes / s.growth_per_hour
     end as hours_to_full
   from directory as d
   left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
+  -- Null if either isn't known: least() alone would take the other.
+  cross join lateral (
+    select case when g.week_growth + g.day_growth is not null then least(g.week_growth, g.day_growth) end
+      as growth_per_hour
+  ) as s
 ),
 
 verdict as (
