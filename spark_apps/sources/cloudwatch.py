@@ -2,8 +2,9 @@
 
 Series are numbered by account and region and asked in calls of 500, the most that the API takes, whole batches to each
 task; so a fleet costs ⌈series / 500⌉ calls for each page of 100,800 points, however many tasks there are. All tasks
-together keep below the API's rate. An answer is long: one row per series and point, one without a time for a series
-without points (it was answered: that is not a gap), and one per task and place that says what it cost.
+together keep below the API's rates of calls and points (CloudWatch User Guide, "CloudWatch service quotas"). An answer
+is long: one row per series and point, one without a time for a series without points (it was answered: that is not a
+gap), and one per task and place that says what it cost.
 
 A metric's InternalError and PartialData are asked again; what stays incomplete keeps the points that came, and a gap.
 Permissions: cloudwatch:GetMetricData, cloudwatch:ListMetrics. Cost: $0.01 per 1,000 metrics asked.
@@ -41,6 +42,10 @@ from spark_apps.sources.aws_client import (
 SERIES_PER_CALL = 500
 POINTS_PER_PAGE = 100_800
 CALLS_PER_SECOND = 40  # of the 50 that an account has in a region: others ask too
+# What AWS estimates of a call, (end - start) / period of each series, be there points or not: of the 180,000 a second
+# that an account may ask of the last three hours in a region, and of the 90,000 of what is older.
+POINTS_PER_SECOND, OLD_POINTS_PER_SECOND = 144_000, 72_000
+RECENT = timedelta(hours=3)
 CALLS_AT_ONCE = 4  # of one task: an answer takes some 100 ms, most of it waiting
 FAILED_BATCHES = 4  # so many in a row, each after all its attempts, aren't the fault of one batch
 ROUNDS = 4
@@ -91,6 +96,11 @@ class Span:
         period = max(finest, period_seconds or finest)
         return cls(_floor(start, period), _floor(end, period), period)
 
+    @property
+    def points(self) -> int:
+        """Of a series, at most."""
+        return int((self.end - self.start).total_seconds()) // self.period_seconds
+
 
 def _floor(moment: datetime, period_seconds: int) -> datetime:
     return datetime.fromtimestamp(moment.timestamp() // period_seconds * period_seconds, UTC)
@@ -105,7 +115,7 @@ def read_metrics(series: DataFrame, span: Span) -> DataFrame:
         series.select(*SERIES_COLUMNS, batch.cast("int").alias("batch"))
         .repartitionById(slices, f.pmod(f.hash("account", "region") + f.col("batch"), f.lit(slices)))
         .sortWithinPartitions("account", "region", "batch")
-        .mapInArrow(_Reader(span, CALLS_PER_SECOND / slices).read, from_arrow_schema(SCHEMA))
+        .mapInArrow(_Reader(span, 1 / slices).read, from_arrow_schema(SCHEMA))
     )
 
 
@@ -146,26 +156,27 @@ class _Answer:
 
 
 class _Pace:
-    """Lets a caller through every 1 / rate seconds."""
+    """Lets calls through no faster than a share of what the API takes, of calls and of points."""
 
-    def __init__(self, calls_per_second: float) -> None:
-        self._gap_seconds = 1 / calls_per_second
+    def __init__(self, share: float, is_recent: bool) -> None:
+        self._seconds_per_call = 1 / CALLS_PER_SECOND / share
+        self._seconds_per_point = 1 / (POINTS_PER_SECOND if is_recent else OLD_POINTS_PER_SECOND) / share
         self._next = 0.0
         self._lock = threading.Lock()
 
-    def wait(self) -> None:
+    def wait(self, points: int) -> None:
         with self._lock:
             at = max(time.monotonic(), self._next)
-            self._next = at + self._gap_seconds
+            self._next = at + max(self._seconds_per_call, points * self._seconds_per_point)
         time.sleep(max(0.0, at - time.monotonic()))
 
 
 class _Desk:
     """One task's dealings with one place: its client, its pace, what it cost, and whether asking has any use."""
 
-    def __init__(self, place: Place, calls_per_second: float) -> None:
+    def __init__(self, place: Place, pace: _Pace) -> None:
         self.connection = Connection(place)
-        self.pace = _Pace(calls_per_second)
+        self.pace = pace
         self.calls = 0
         self.metrics_asked = 0
         self.closed: str | None = None
@@ -174,12 +185,13 @@ class _Desk:
         self._client: Any = None
         self._lock = threading.Lock()
 
-    def call(self, request: dict[str, Any]) -> dict[str, Any]:
+    def call(self, request: dict[str, Any], points: int) -> dict[str, Any]:
+        """Asks for a page of at most so many points."""
         with self._lock:
             if self._client is None:
                 # Half of the CPU of an answer would go into making datetimes of its timestamps.
                 self._client = self.connection.client("cloudwatch", timestamp_parser=_epoch_seconds)
-        self.pace.wait()
+        self.pace.wait(points)
         answer = self._client.get_metric_data(**request)
         with self._lock:
             self.failed = 0
@@ -201,17 +213,18 @@ class _Desk:
 class _Reader:
     """The body of every task. It is pickled, so it holds figures only."""
 
-    def __init__(self, span: Span, calls_per_second: float) -> None:
+    def __init__(self, span: Span, share: float) -> None:
         self.span = span
-        self.calls_per_second = calls_per_second
+        self.share = share
 
     def read(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Asks for the batches of one task, some at a time, so that memory stays bounded."""
         desks: dict[Place, _Desk] = {}
+        is_recent = datetime.now(UTC) - self.span.start <= RECENT - _MARGIN
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
             for (account, region), batches in groupby(_batches(rows), lambda b: (b[0].account, b[0].region)):
                 place = Place(account, region)
-                desk = desks.setdefault(place, _Desk(place, self.calls_per_second))
+                desk = desks.setdefault(place, _Desk(place, _Pace(self.share, is_recent)))
                 while some := list(islice(batches, CALLS_AT_ONCE)):
                     yield from pool.map(lambda batch, desk=desk: self._get_metric_data(desk, batch), some)
         for place, desk in desks.items():
@@ -246,8 +259,9 @@ class _Reader:
             "MaxDatapoints": POINTS_PER_PAGE,
         }
         by_id = {f"q{i}": answers[i] for i in pending}
+        points = min(len(pending) * self.span.points, POINTS_PER_PAGE)
         while True:
-            page = desk.call(request)
+            page = desk.call(request, points)
             for result in listed(page, "MetricDataResults"):
                 if answer := by_id.get(result.get("Id", "")):
                     answer.learn(result)

@@ -77,3 +77,26 @@ create or replace function inventory.ebs_credits_per_second(
 ) returns double precision language sql immutable as $$
   select case when of_type in ('st1', 'sc1') then bytes_per_second else greatest(iops, bytes_per_second / 262144) end
 $$;
+
+-- Whether what a volume wanted in an hour is known only as "at least so much": a limit held it back, and the load behind
+-- demand_… is that limit itself (give or take 5 %), so that load was cut off as well. A load seen above a baseline while
+-- credits lasted, or above today's limit before that was lowered, is known. Held back and no load known: open as well.
+create or replace function metrics.demand_is_open(h metrics.volume_hourly) returns boolean language sql immutable as $$
+  select
+    greatest(h.minutes_at_iops_limit, h.minutes_at_throughput_limit) > 0
+    and (
+      coalesce(h.demand_iops_p99 between 0.95 * h.burst_iops and 1.05 * h.burst_iops, h.demand_iops_p99 is null)
+      or (
+        coalesce(h.bucket_credits, 0) <= 5400000  -- not of HDD: their pieces are of 1 MiB
+        and coalesce(h.demand_bytes_per_second_p99 / 262144 between 0.95 * h.burst_iops and 1.05 * h.burst_iops, false)
+      )
+      or coalesce(
+        h.demand_bytes_per_second_p99 between 0.95 * h.burst_bytes_per_second and 1.05 * h.burst_bytes_per_second, false
+      )
+      or (
+        h.hours_to_exhaustion = 0
+        and h.demand_iops_p99 <= 1.05 * h.baseline_iops
+        and h.demand_bytes_per_second_p99 <= 1.05 * h.baseline_bytes_per_second
+      )
+    )
+$$;

@@ -1,7 +1,9 @@
 -- What each instance sustains of EBS in an hour, what its volumes want together, and how long its burst lasts.
 -- AWS doesn't tell the size of its two buckets: how long they last is the slope of their balances over 25 minutes.
--- Wanted is never less than the baseline: of an instance that binds, the baseline was too little.
-create or replace function metrics.instance_ebs(of_hour timestamptz) returns table (
+-- Wanted is never less than the baseline: of an instance that binds, the baseline was too little. What its volumes do
+-- while it binds is its own limit and not what they want, so it is step_ratio times that, and never less than what they
+-- wanted together in an hour of the day before: advice doesn't shrink while it is held back.
+create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio double precision) returns table (
   account text, region text, instance_id text, instance_type text,
   instance_baseline_iops double precision, instance_baseline_bytes_per_second double precision,
   instance_wanted_iops double precision, instance_wanted_bytes_per_second double precision,
@@ -13,7 +15,8 @@ create or replace function metrics.instance_ebs(of_hour timestamptz) returns tab
       v.region,
       v.instance_id,
       sum(m.demand_iops_p95) as iops,
-      sum(m.demand_bytes_per_second_p95) as bytes_per_second
+      sum(m.demand_bytes_per_second_p95) as bytes_per_second,
+      coalesce(max(m.minutes_at_instance_limit), 0) > 0 as binds
     from inventory.volume_hourly as v
     left join metrics.volume_hourly as m using (hour, account, region, volume_id)
     where v.hour = of_hour and v.instance_id is not null
@@ -55,12 +58,39 @@ create or replace function metrics.instance_ebs(of_hour timestamptz) returns tab
     i.instance_type,
     i.ebs_baseline_iops,
     i.ebs_baseline_bytes_per_second,
-    greatest(w.iops, i.ebs_baseline_iops),
-    greatest(w.bytes_per_second, i.ebs_baseline_bytes_per_second),
+    greatest(
+      w.iops, i.ebs_baseline_iops, earlier.iops,
+      case when w.binds then step_ratio * w.iops * least(1, i.ebs_baseline_iops / nullif(w.iops, 0)) end
+    ),
+    greatest(
+      w.bytes_per_second, i.ebs_baseline_bytes_per_second, earlier.bytes_per_second,
+      case
+        when w.binds
+          then step_ratio * w.bytes_per_second
+            * least(1, i.ebs_baseline_bytes_per_second / nullif(w.bytes_per_second, 0))
+      end
+    ),
     b.percent,
     b.hours
   from wanted as w
   left join inventory.instance_hourly as i
     on i.hour = of_hour and w.account = i.account and w.region = i.region and w.instance_id = i.instance_id
+  left join lateral (
+    select
+      max(together.iops) as iops,
+      max(together.bytes_per_second) as bytes_per_second
+    from (
+      select
+        sum(m.demand_iops_p95) as iops,
+        sum(m.demand_bytes_per_second_p95) as bytes_per_second
+      from inventory.volume_hourly as v
+      inner join metrics.volume_hourly as m
+        on m.hour >= of_hour - interval '24 hours' and m.hour < of_hour
+        and v.account = m.account and v.region = m.region and v.volume_id = m.volume_id
+      where v.hour = of_hour and v.account = w.account and v.region = w.region and v.instance_id = w.instance_id
+        and w.binds
+      group by m.hour
+    ) as together
+  ) as earlier on true
   left join burst as b on w.account = b.account and w.region = b.region and w.instance_id = b.instance_id
 $$;

@@ -1,15 +1,16 @@
 -- What to change a volume to that its own limits hold back, its price, other options, and the replay of 14 days with it.
 -- Sized by the 99th percentile of its demand with headroom; what it has was too little, so never less than that with
--- headroom. gp3, io1 and io2 keep their type where more of it helps (by_throughput: throughput binds, not IOPS), all
+-- headroom. Where demand is known only as "at least so much" (wants_at_least), by step_ratio times that: operations that
+-- are held back hold back their bytes too. In 14 days it may have wanted more where that was known. Micro-bursts count by what they ask while they last. gp3, io1 and io2 keep their type where more of it helps (by_throughput: throughput binds, not IOPS), all
 -- else becomes gp3, which has no bucket. suffices: false where one volume can't give it; is_at_its_end: nor more than now.
 create or replace function metrics.volume_advice(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text,
-  by_throughput boolean, headroom_ratio double precision
+  by_throughput boolean, headroom_ratio double precision, step_ratio double precision
 ) returns table (
   volume_type text, size_gib double precision, iops double precision, throughput_mib_s double precision,
   suffices boolean, is_at_its_end boolean, now_usd_per_month double precision, usd_per_month double precision,
   prices_as_of date, options json, known_hours double precision, throttled_minutes double precision,
-  then_throttled_minutes double precision
+  then_throttled_minutes double precision, unknown_minutes double precision, wants_at_least boolean
 ) language sql stable as $$
   select
     wanted.volume_type,
@@ -24,17 +25,41 @@ create or replace function metrics.volume_advice(
     other.options,
     replay.known_hours,
     replay.throttled_minutes,
-    replay.then_throttled_minutes
+    replay.then_throttled_minutes,
+    replay.unknown_minutes,
+    known.at_least
   from inventory.volume_hourly as v
   inner join metrics.volume_hourly as m using (hour, account, region, volume_id)
   left join inventory.ebs_price as price on v.region = price.region
   cross join lateral (
     select round(m.baseline_iops) as iops, round(m.baseline_bytes_per_second / 1048576) as mib_s
   ) as has
+  cross join lateral (select coalesce(metrics.demand_is_open(m), false) as at_least) as known
+  left join lateral (
+    select
+      max(h.demand_iops_p99) as iops,
+      max(h.demand_bytes_per_second_p99) / 1048576 as mib_s
+    from generate_series(of_hour - interval '335 hours', of_hour - interval '1 hour', interval '1 hour') as of (hour)
+    inner join metrics.volume_hourly as h
+      on of.hour = h.hour and h.account = of_account and h.region = of_region and h.volume_id = of_volume_id
+    where known.at_least and not metrics.demand_is_open(h)
+  ) as earlier on true
   cross join lateral (
     select
-      coalesce(ceil(headroom_ratio * m.demand_iops_p99 / 100) * 100, 0) as iops,
-      coalesce(ceil(headroom_ratio * m.demand_bytes_per_second_p99 / 1048576 / 5) * 5, 0) as mib_s
+      headroom_ratio * case when known.at_least then step_ratio else 1 end as ratio,
+      case
+        when m.bucket_credits is null and m.minutes_at_iops_limit > 0 and m.busy_iops_p95 > m.burst_iops
+          then m.busy_iops_p95
+      end as burst_iops
+  ) as asked
+  cross join lateral (
+    select
+      coalesce(ceil(
+        greatest(asked.ratio * greatest(m.demand_iops_p99, asked.burst_iops), headroom_ratio * earlier.iops) / 100
+      ) * 100, 0) as iops,
+      coalesce(ceil(
+        greatest(asked.ratio * m.demand_bytes_per_second_p99 / 1048576, headroom_ratio * earlier.mib_s) / 5
+      ) * 5, 0) as mib_s
   ) as demand
   cross join lateral (
     select v.volume_type = 'gp3' or (v.volume_type in ('io1', 'io2') and not by_throughput) as type
@@ -43,14 +68,14 @@ create or replace function metrics.volume_advice(
     select
       case when keeps.type then v.volume_type else 'gp3' end as volume_type,
       case
-        when v.volume_type = 'gp3' and by_throughput then has.iops
+        when v.volume_type = 'gp3' and by_throughput then greatest(demand.iops, has.iops)
         when keeps.type then greatest(demand.iops, ceil(headroom_ratio * has.iops / 100) * 100)
         else demand.iops
       end as iops,
       case
         when v.volume_type = 'gp3' and by_throughput
           then greatest(demand.mib_s, ceil(headroom_ratio * has.mib_s / 5) * 5)
-        when v.volume_type = 'gp3' then has.mib_s
+        when v.volume_type = 'gp3' then greatest(demand.mib_s, has.mib_s)
         else demand.mib_s
       end as mib_s
   ) as wanted
@@ -80,8 +105,8 @@ create or replace function metrics.volume_advice(
     cross join (values ('gp3'), (case when v.volume_type in ('gp2', 'st1', 'sc1') then v.volume_type end))
       as kind (volume_type)
     cross join lateral inventory.ebs_volume_with(
-      kind.volume_type, ceil(headroom_ratio * need.iops / 100) * 100,
-      ceil(headroom_ratio * need.bytes_per_second / 1048576 / 5) * 5, v.size_gib
+      kind.volume_type, ceil(asked.ratio * need.iops / 100) * 100,
+      ceil(asked.ratio * need.bytes_per_second / 1048576 / 5) * 5, v.size_gib
     ) as o
     where wanted.volume_type = 'gp3' and o.suffices
   ) as other on true

@@ -1,27 +1,29 @@
 -- A volume's last 14 days: hours known, minutes its limits held it back, and minutes that other limits would have.
--- Of hours in which the volume held it back, what it wanted is taken from the day before them (volume_hourly.demand_…);
--- in others it wanted what it did, minute by minute.
+-- Of hours in which the volume held it back, what it wanted is taken from the day before them (volume_hourly.demand_…),
+-- and not known where that was held back as well: of unknown_minutes nothing tells. In others it wanted what it did,
+-- minute by minute.
 create or replace function metrics.volume_replay(
   of_account text, of_region text, of_volume_id text, until_hour timestamptz, iops double precision, mib_s double precision
 ) returns table (
-  known_hours double precision, throttled_minutes double precision, then_throttled_minutes double precision
+  known_hours double precision, throttled_minutes double precision, then_throttled_minutes double precision,
+  unknown_minutes double precision
 ) language sql stable strict as $$
   select
     sum(h.minutes_present) / 60.0,
     sum(held_back.minutes),
     sum(greatest(
-      beyond.minutes,
-      case
-        when h.demand_iops_p99 > iops or h.demand_bytes_per_second_p99 > mib_s * 1048576 then held_back.minutes
-        else 0
-      end
-    ))
+      beyond.minutes, case when wanted.exceeds then held_back.minutes else 0 end
+    )),
+    coalesce(sum(held_back.minutes) filter (where metrics.demand_is_open(h) and wanted.exceeds is not true), 0)
   from generate_series(until_hour - interval '335 hours', until_hour, interval '1 hour') as of (hour)
   inner join metrics.volume_hourly as h
     on of.hour = h.hour and h.account = of_account and h.region = of_region and h.volume_id = of_volume_id
   cross join lateral (
     select greatest(h.minutes_at_iops_limit, h.minutes_at_throughput_limit) as minutes
   ) as held_back
+  cross join lateral (
+    select h.demand_iops_p99 > iops or h.demand_bytes_per_second_p99 > mib_s * 1048576 as exceeds
+  ) as wanted
   left join lateral (
     select sum(s.period_seconds) / 60.0 as minutes
     from metrics.volume_sample as s

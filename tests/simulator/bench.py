@@ -43,11 +43,14 @@ class Bench:
         """Gives each case its past: rows of other judged hours of the same resource, as long before as they were."""
         schema, relation = table.split(".")
         inspector = sa.inspect(self.warehouse)
-        columns = [c["name"] for c in inspector.get_columns(relation, schema=schema)]
+        kinds = {c["name"]: c["type"] for c in inspector.get_columns(relation, schema=schema)}
+        columns = list(kinds)
         keys = inspector.get_pk_constraint(relation, schema=schema)["constrained_columns"]
         same = ", ".join(["id", *(key for key in keys if key not in ("hour", id_column))])
-        values = {c: f'earlier."{c}"' for c in columns}
-        values |= {"hour": "now.hour - make_interval(hours => now.n - earlier.n)", id_column: f"now.{id_column}"}
+        # All cases' times were moved to one hour: here they go back to when they were.
+        moved = " - make_interval(hours => now.n - earlier.n)"
+        values = {c: f'earlier."{c}"{moved if isinstance(kinds[c], sa.DateTime) else ""}' for c in columns}
+        values[id_column] = f"now.{id_column}"
         cases = (
             f"select *, split_part({id_column}, '@', 1) as id, split_part({id_column}, '@', 2)::int as n from {table}"
         )

@@ -198,7 +198,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
                 result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.figures))
             hurt = min(verdict.hour + HOUR, fault.ends) - (fault.hurts_from or fault.begins)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
-                told = verdict.figures["throttled_minutes"] or 0
+                told = max(verdict.figures[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
                 wrong = f"{told:.0f} min told of {hurt / MINUTE:.0f}" if told < least else None
                 result.claim(SINCE, fault, verdict, wrong)

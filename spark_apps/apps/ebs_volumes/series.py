@@ -51,14 +51,15 @@ VOLUME_METRICS = (
     Metric("write_seconds", "VolumeTotalWriteTime", "Sum"),
     Metric("idle_seconds", "VolumeIdleTime", "Sum"),
     Metric("queue_length", "VolumeQueueLength", "Average"),
-    Metric("burst_balance_percent", "BurstBalance", "Average", _HAS_BUCKET),
+    # The lowest, as an average over a longer period hides when it was empty; over a minute there is one value.
+    Metric("burst_balance_percent", "BurstBalance", "Minimum", _HAS_BUCKET),
     Metric("iops_exceeded", "VolumeIOPSExceededCheck", "Average", _CHECKED),
     Metric("throughput_exceeded", "VolumeThroughputExceededCheck", "Average", _CHECKED),
     Metric("stalled", "VolumeStalledIOCheck", "Average", _CHECKED),
 )
 _LOOKED_BACK = {
     *("read_ops", "write_ops", "read_bytes", "write_bytes"),
-    *("burst_balance_percent", "iops_exceeded", "throughput_exceeded"),
+    *("queue_length", "burst_balance_percent", "iops_exceeded", "throughput_exceeded", "stalled"),
 }
 LOOK_BACK_METRICS = tuple(metric for metric in VOLUME_METRICS if metric.column in _LOOKED_BACK)
 INSTANCE_METRICS = (
@@ -131,7 +132,7 @@ def broker_volumes(volumes: DataFrame, config: Config) -> DataFrame:
 def held_back(volumes: DataFrame, metrics: DataFrame) -> DataFrame:
     """Volumes whose last day explains the hour; few, so that asking for it costs little."""
     held = metrics.filter(
-        (f.col("metric").isin("iops_exceeded", "throughput_exceeded") & (f.col("value") > 0))
+        (f.col("metric").isin("iops_exceeded", "throughput_exceeded", "stalled") & (f.col("value") > 0))
         | ((f.col("metric") == "burst_balance_percent") & (f.col("value") <= LOW_PERCENT))
     ).select("account", "region", f.col("resource_id").alias("volume_id"))
     return volumes.join(held, VOLUME, "left_semi")

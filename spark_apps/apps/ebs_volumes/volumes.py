@@ -27,7 +27,10 @@ LATEST = timedelta(minutes=5)
 """A load that these minutes no longer show has ended: it empties nothing any more."""
 PAUSE = timedelta(minutes=10)
 """A pause as long as this ends a throttling."""
-NEAR_BASELINE = 0.9
+NEAR_BASELINE, ABOVE_BASELINE = 0.9, 1.05
+"""Times its baseline: what does more isn't held to it yet, as a BurstBalance of 1 % may still be 80,000 credits."""
+BUSY_SECONDS, TELLING_OPS = 1.0, 60
+"""Of a minute: below that idle time and latency tell CloudWatch's rounding, and not what the volume did."""
 POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"
 
 
@@ -64,19 +67,29 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     is_empty = f.coalesce(f.col("burst_balance_percent") <= EMPTY_PERCENT, f.lit(False))
     spent = ebs.spent_per_second()
     # An empty bucket binds at the baseline: of operations (large ones count as several), or of bytes on HDD.
-    starves = is_empty & (spent >= NEAR_BASELINE * f.col("earned_per_second"))
+    of_baseline = spent / f.col("earned_per_second")
+    starves = is_empty & of_baseline.between(NEAR_BASELINE, ABOVE_BASELINE)
     iops_starve, bytes_starve = starves & ~ebs.is_hdd(), starves & ebs.is_hdd()
-    # AWS's own check where there is one, else a rate at the limit.
+    # AWS's own check where there is one, else a rate at the limit: of the minute, or of the seconds in which it had
+    # anything to do (micro-bursts).
+    idle_seconds = (
+        f.col("idle_seconds") if "idle_seconds" in samples.columns else f.lit(None)
+    )  # of a day it isn't asked
+    busy_seconds = f.col("period_seconds") - f.coalesce(idle_seconds, f.lit(0.0))
+    times = f.when(busy_seconds >= BUSY_SECONDS, f.col("period_seconds") / busy_seconds).otherwise(1.0)
     pieces = f.when(ebs.is_hdd(), iops).otherwise(spent)
-    iops_bound = f.coalesce("iops_exceeded", (pieces >= NEAR_LIMIT * f.col("burst_iops")).cast("double"))
+    iops_bound = f.coalesce("iops_exceeded", (pieces * times >= NEAR_LIMIT * f.col("burst_iops")).cast("double"))
     bytes_bound = f.coalesce(
-        "throughput_exceeded", (rate >= NEAR_LIMIT * f.col("burst_bytes_per_second")).cast("double")
+        "throughput_exceeded", (rate * times >= NEAR_LIMIT * f.col("burst_bytes_per_second")).cast("double")
     )
+    # Requests that wait while none is answered: what VolumeStalledIOCheck says where it is sent.
+    stands = (f.col("read_ops") + f.col("write_ops") == 0) & (f.col("queue_length") >= 1)
     return rates.withColumns(
         {
             "spent_per_second": spent,
             "at_iops_limit": f.greatest(iops_bound, iops_starve.cast("double")),
             "at_throughput_limit": f.greatest(bytes_bound, bytes_starve.cast("double")),
+            "stalled": f.coalesce("stalled", stands.cast("double")),
         }
     )
 
@@ -113,6 +126,8 @@ def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
 
     known_seconds = f.sum(of_hour(f.when(ops.isNotNull(), seconds)))
     balance_at = of_hour(f.when(balance.isNotNull(), f.col("at")))
+    took_ms = (f.col("read_seconds") + f.col("write_seconds")) * 1000 / ops
+    free = (ops >= TELLING_OPS) & (f.coalesce(throttled, f.lit(0.0)) == 0)
     return loads.groupBy(*VOLUME).agg(
         (known_seconds / 60).cast("int").alias("minutes_present"),
         (f.sum(of_hour(f.when(balance.isNotNull(), seconds))) / 60).cast("int").alias("minutes_balance"),
@@ -139,6 +154,7 @@ def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
             ).alias(f"{kind}_latency_ms")
             for kind in ("read", "write")
         ),
+        f.percentile(of_hour(f.when(free, took_ms)), [0.05, 0.25, 0.5, 0.75]).alias("took_ms"),
         f.min(of_hour(balance)).alias("burst_balance_min_percent"),
         f.max_by(balance, balance_at).alias("burst_balance_last_percent"),
         f.avg(f.when(is_present, spent)).alias("spent_now"),
@@ -168,7 +184,7 @@ def _last_day(loads: DataFrame) -> DataFrame:
         f.percentile("ops_per_second", [0.95, 0.99]).alias("day_iops"),
         f.percentile("bytes_per_second", [0.95, 0.99]).alias("day_rates"),
         (known_seconds / 3600.0).alias("day_hours"),
-        _points(f.greatest("at_iops_limit", "at_throughput_limit")).alias("day_points"),
+        _points(f.greatest("at_iops_limit", "at_throughput_limit", "stalled")).alias("day_points"),
     )
 
 
@@ -249,6 +265,7 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
         f.get("rates", f.lit(0)).alias("bytes_per_second_p95"),
         f.get("rates", f.lit(1)).alias("bytes_per_second_p99"),
         *("queue_length_mean", "queue_length_max", "read_latency_ms", "write_latency_ms"),
+        *(f.get("took_ms", f.lit(n)).alias(f"latency_p{p}_ms") for n, p in enumerate(("05", "25", "50", "75"))),
         *ebs.LIMITS,
         *("burst_balance_min_percent", "burst_balance_last_percent"),
         ebs.modelled_balance_percent(f.col("points"), earned, credits).alias("modelled_balance_last_percent"),

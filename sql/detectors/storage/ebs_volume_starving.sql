@@ -7,8 +7,13 @@ reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price,
 params:
   warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the bucket is empty"}
   soon_hours: {default: 4, unit: hours, why: "what lasts longer the next hour sees as well, and still 2 h ahead"}
-  draining_minutes: {default: 8, unit: minutes, why: "most of the last 15; what is shorter is a deploy or a spike"}
+  draining_minutes: {default: 7, unit: minutes, why: "half of the last 15; what is shorter is a deploy or a spike"}
   lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling; a spike is no shortage"}
+  short_minutes: {default: 4, unit: minutes, why: "enough where it goes on: the bucket is empty, or the hour before was bad"}
+  stalled_minutes: {default: 2, unit: minutes, why: "no application is asked to wait so long for a disk; one may be a failover"}
+  slow_ms: {default: 20, unit: ms, why: "SSD volumes answer in single-digit milliseconds (EBS User Guide); twice of that"}
+  slow_ratio: {default: 5, unit: ratio, why: "times what is usual of this volume"}
+  usual_hours: {default: 12, unit: hours, why: "of the last 7 days; with fewer nothing is usual"}
   low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
   part_percent: {default: 10, unit: "%", why: "a volume that does less of what its instance sustains isn't what drains it"}
@@ -16,6 +21,7 @@ params:
   habit_percent: {default: 3, unit: "%", why: "a bucket that was this near to where it is now was as low; one that overran is lower"}
   habit_burn_ratio: {default: 0.75, unit: ratio, why: "of what it burns now; a load that was lighter is no habit"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
+  step_ratio: {default: 2, unit: ratio, why: "what is asked for beyond a limit isn't seen: buy twice as much, and look again"}
 convinces: [throttled_minutes, hours_to_exhaustion, hours_to_instance_burst_end, demand_over_baseline_ratio, burst_balance_last_percent]
 says:
   bucket_empty:
@@ -27,7 +33,9 @@ says:
       {%- if demand_over_baseline_ratio > 1.1 %}; it asks for {{ demand_over_baseline_ratio }} of that{% endif %}.
     cure: &change >-
       {% if is_at_its_end %}It has all that {{ volume_type }} gives: spread its load over several volumes.
-      {% else %}Change it to {{ advised_volume_type }} of {{ advised_size_gib }} with {{ advised_iops }}
+      {% else %}{% if wants_at_least %}It asks for at least {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }};
+      how much more nothing tells while it is held back, so this is a step: look again a day after it. {% endif -%}
+      Change it to {{ advised_volume_type }} of {{ advised_size_gib }} with {{ advised_iops }}
       {%- if advised_throughput_mib_s %} and {{ advised_throughput_mib_s }}{% endif %}; it is {{ volume_type }} of
       {{ size_gib }} with {{ baseline_iops }} and {{ baseline_bytes_per_second }}.
       {% if not suffices %}That is all that one volume gives and less than it asks for: spread its load over several.
@@ -36,7 +44,12 @@ says:
       {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).
       {% else %}Its price in {{ region }} is not known.{% endif %}
       {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}In the last 14 days it was
-      held back for {{ minutes_throttled_in_14_days }}; with this for {{ minutes_throttled_in_14_days_if_changed }}.
+      held back for {{ minutes_throttled_in_14_days }}; with this
+      {%- if not minutes_unknown_in_14_days %} for {{ minutes_throttled_in_14_days_if_changed }}.
+      {% elif minutes_throttled_in_14_days_if_changed %} for at least {{ minutes_throttled_in_14_days_if_changed }}, and for
+      {{ minutes_unknown_in_14_days }} more it is not known.
+      {% else %} it is not known for {{ minutes_unknown_in_14_days }} of that.
+      {% endif %}
       {% endif %}{% endif %}
     commands: &modify
       - >-
@@ -66,9 +79,10 @@ says:
       Its instance ({{ instance_type or instance_id }}) has been at its own EBS limit for {{ throttled_minutes }}
       {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}. It sustains
       {{ instance_baseline_iops }}, {{ instance_baseline_bytes_per_second }} for all its volumes.
-    cure: &larger_instance >-
+    cure: >-
       Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
-      or move a volume to another instance. A larger volume will not help.
+      or move a volume to another instance. How much more its volumes ask for than it gives nothing tells while it holds them
+      back, so this is a step: look again a day after it. A larger volume will not help.
     commands: &instance_types
       - >-
         {% if instance_wanted_iops and instance_wanted_bytes_per_second %}aws ec2 describe-instance-types --region {{ region }}
@@ -79,15 +93,33 @@ says:
     status: alarm
     severity: critical
     reason: >-
-      Its I/O has stalled: {{ throttled_minutes }} without progress
+      Its I/O has stalled: {{ minutes_without_progress }} without progress
       {%- if queue_length_mean %}, {{ queue_length_mean }} requests waiting on average{% endif %}.
     cure: "Open a case with AWS and move its data to a new volume. A larger one will not help."
     commands: ["aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}"]
+  slow:
+    status: alarm
+    severity: warning
+    reason: >-
+      A request takes {{ latency_p75_ms }} or more, for {{ slow_minutes }} at least
+      {%- if usual_latency_ms %}; {{ usual_latency_ms }} is usual{% endif %}. Nothing holds it back: it does
+      {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of {{ baseline_bytes_per_second }}.
+    cure: >-
+      Was it made from a snapshot? What is read for the first time then comes from S3: read it through once, or make it
+      again with an initialization rate. Else it is impaired: open a case with AWS and move its data to a new volume. A
+      larger one will not help.
+    commands:
+      - aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}
+      - >-
+        aws ec2 describe-volumes --region {{ region }} --volume-ids {{ volume_id }}
+        --query 'Volumes[].[SnapshotId,CreateTime]' --output text
   bucket_draining:
     status: alarm
     severity: warning
     reason: >-
-      Its bucket ({{ burst_balance_last_percent }}) will be empty in {{ hours_to_exhaustion }}
+      Its bucket ({{ burst_balance_last_percent }})
+      {%- if hours_to_exhaustion.value == 0 %} is as good as empty and still drains
+      {%- else %} will be empty in {{ hours_to_exhaustion }}{% endif %}
       {%- if hours_to_exhaustion_low < hours_to_exhaustion %} ({{ hours_to_exhaustion_low }} at the earliest){% endif %}: it does
       {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
     cure: *change
@@ -99,7 +131,9 @@ says:
       Its instance ({{ instance_type or instance_id }}) spends its EBS burst: {{ instance_burst_percent }} left, gone in
       {{ hours_to_instance_burst_end }}. Then its volumes share {{ instance_baseline_iops }},
       {{ instance_baseline_bytes_per_second }}.
-    cure: *larger_instance
+    cure: >-
+      Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
+      or move a volume to another instance. A larger volume will not help.
     commands: *instance_types
   habit:
     status: ok
@@ -119,8 +153,8 @@ says:
   just_empty:
     status: ok
     reason: >-
-      Its bucket is empty ({{ burst_balance_last_percent }}), but has held it back for only {{ throttled_minutes }};
-      {{ lasting_minutes }} is the limit.
+      Its bucket is empty ({{ burst_balance_last_percent }}) and was, but it no longer asks for more than that earns: held
+      back for {{ throttled_minutes }}; {{ lasting_minutes }} is the limit.
   bucket_refills:
     status: ok
     reason: >-
@@ -148,15 +182,24 @@ rule: |
   A volume lives within three limits: its IOPS and its throughput, which for gp2, st1 and sc1 are those of the burst while
   there are credits in its bucket and those of the baseline after that, and what its instance can do with all its volumes.
 
-  Critical: in the minutes of the hour one of them held it back, or its I/O stalled, for longer than lasting_minutes. Of
-  the limits the one that bound for most minutes is named.
+  An hour belongs to an episode: emptying, empty, held back, stalled, slow, recovering.
+
+  Critical: in the minutes of the hour one of them held it back for longer than lasting_minutes. Of the limits the one
+  that bound for most minutes is named. short_minutes are enough where the bucket is empty or the hour before was held
+  back for long, and stalled_minutes where its I/O makes no progress. How long is counted over all hours without a pause.
 
   Warning: nothing holds it back yet, but at the load of the last 15 minutes its bucket will be empty within warn_hours,
   or its instance's own burst will. The bucket is simulated from the operations of each minute (what is spent above what
   is earned), starts from BurstBalance, and pays what BurstBalance says where that falls faster. The hour as a whole must
   have drained it; a load that is newer counts when it was there in draining_minutes of the last 15 and soon_hours are
   left. A batch that drained it as fast and as far on habit_days of the last week, within an hour of this time, and
-  never emptied it, is a habit and no warning.
+  never emptied it, is a habit and no warning. What was told so an hour ago, and falls on, is told again.
+
+  Slow: nothing holds it back, and in a quarter of the hour's minutes a request takes slow_ms and slow_ratio times what
+  is usual of it (median of 7 days, and of this time of day); of a new SSD volume slow_ms counts alone.
+
+  What a limit cuts off isn't seen: where only the cut-off load is known, it is "at least so much", the advice is
+  step_ratio times that, and what would have been is not known.
 
   A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
 open_after_hours: 1
@@ -169,11 +212,11 @@ runbook: |
   4. Instance: its volumes share the limit; take a larger type, or move a volume away.
   5. Stalled I/O with a small load is a fault on AWS's side: open a case, and fail over to a replica.
 blind_spots: |
-  A throttled volume shows what it got, not what was asked for: demand is what it did over the last day before it was held
-  back, and may be higher. Bursts within a minute show only through idle time (busy_iops_p95). Volumes that aren't on
-  Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells. A bucket that empties
-  within the hour after a sudden load is seen when it is empty, and a load that is new in the last minutes of an hour an
-  hour later. The forecast takes the last 15 minutes as the load to come; a batch that is new alarms until it has become
+  A throttled volume shows what it got, not what was asked for: where no load from before is known, advice is a step.
+  Volumes that aren't on Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells,
+  in the seconds of the minute that weren't idle. A bucket that empties within the hour after a sudden load is seen when it
+  is empty, and a load that is new in the last minutes of an hour an hour later. A new volume is slow or not by slow_ms
+  alone; what was slow for half of a week is usual. The forecast takes the last 15 minutes as the load to come; a batch that is new alarms until it has become
   a habit, and a habit that overruns is told once it leaves its hours.
   Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse; how
   they would have been is known of what has no bucket (gp3, io1, io2). A volume that was changed isn't judged for that hour.
@@ -182,7 +225,7 @@ with volume as (
   select *
   from inventory.volume_hourly
   left join metrics.volume_hourly using (hour, account, region, volume_id)
-  left join metrics.instance_ebs(:hour) using (account, region, instance_id)
+  left join metrics.instance_ebs(:hour, :step_ratio) using (account, region, instance_id)
   left join (
     select
       account,
@@ -195,6 +238,18 @@ with volume as (
     from inventory.volume_hourly
     where hour = cast(:hour as timestamptz) - interval '1 hour'
   ) as an_hour_before using (account, region, volume_id)
+  left join (
+    select
+      account,
+      region,
+      volume_id,
+      minutes_throttled as was_minutes_throttled,
+      minutes_stalled as was_minutes_stalled,
+      hours_to_exhaustion as was_hours_to_exhaustion,
+      burst_balance_last_percent as was_balance_percent
+    from metrics.volume_hourly
+    where hour = cast(:hour as timestamptz) - interval '1 hour'
+  ) as before using (account, region, volume_id)
   where hour = cast(:hour as timestamptz)
 ),
 
@@ -205,7 +260,11 @@ measured as (
     bucket_credits is not null
     and (baseline_iops < burst_iops or baseline_bytes_per_second < burst_bytes_per_second) as has_bucket,
     -- The throttling that is still on may have begun before the hour.
-    greatest(minutes_throttled, extract(epoch from known_until - throttled_since) / 60) as throttled_minutes,
+    case when throttled_since is not null then metrics.held_back_since(hour, account, region, volume_id) end as held_since,
+    -- What began in the last minutes of the hour before goes on in this one.
+    coalesce(minutes_stalled, 0)
+    + case when minutes_stalled > 0 and throttled_since < hour then coalesce(was_minutes_stalled, 0) else 0 end
+      as stalled_minutes,
     greatest(minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled)
       as most_minutes,
     greatest(demand_iops_p95 / baseline_iops, demand_bytes_per_second_p95 / baseline_bytes_per_second)
@@ -220,7 +279,7 @@ measured as (
     ) as instance_drains,
     -- The hour as a whole took more than comes back; or its last minutes do, and it won't last until the next one looks.
     coalesce(
-      hours_to_exhaustion > 0
+      (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
       and (
         (
           hours_to_exhaustion <= :warn_hours
@@ -228,15 +287,26 @@ measured as (
           > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
         )
         or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
+        or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
       ),
       false
     ) as will_be_empty
   from volume
 ),
 
+timed as (
+  select
+    *,
+    greatest(minutes_throttled, extract(epoch from known_until - held_since) / 60) as throttled_minutes
+  from measured
+),
+
 judged as (
   select
     m.*,
+    slowness.usual_latency_ms,
+    slowness.slow_latency_ms,
+    slowness.slow_minutes,
     habit.days_alike,
     habit.lowest_percent,
     case
@@ -251,7 +321,9 @@ judged as (
         then 'changed'
       when m.minutes_present < m.minutes_expected * :known_percent / 100.0 then 'minutes_missing'
       when m.has_bucket and coalesce(m.minutes_balance, 0) = 0 then 'no_balance'
-      when m.throttled_minutes >= :lasting_minutes
+      when
+        m.throttled_minutes >= :lasting_minutes
+        or (m.throttled_minutes >= :short_minutes and m.was_minutes_throttled >= :lasting_minutes)
         then case
           when m.most_minutes > 0 and m.most_minutes = m.minutes_stalled then 'stalled'
           when m.most_minutes > 0 and m.most_minutes = m.minutes_at_instance_limit then 'instance_limit'
@@ -259,6 +331,13 @@ judged as (
           when m.minutes_at_throughput_limit > m.minutes_at_iops_limit then 'at_throughput_limit'
           else 'at_iops_limit'
         end
+      when m.stalled_minutes >= :stalled_minutes then 'stalled'
+      when
+        m.throttled_minutes >= :short_minutes
+        and m.throttled_since is not null
+        and m.burst_balance_last_percent <= :low_percent
+        then 'bucket_empty'
+      when m.latency_p75_ms >= slowness.slow_latency_ms then 'slow'
       when
         m.will_be_empty
         and not coalesce(habit.days_alike >= :habit_days and habit.lowest_percent > :low_percent, false)
@@ -272,13 +351,19 @@ judged as (
       when m.burst_balance_last_percent < 100 then 'bucket_refills'
       else 'bucket_full'
     end as because
-  from measured as m
+  from timed as m
   left join lateral (
     select * from metrics.bucket_habit(
       :hour, m.account, m.region, m.volume_id, :habit_percent, :habit_burn_ratio
     )
     where m.will_be_empty
   ) as habit on true
+  left join lateral (
+    select * from metrics.volume_slowness(
+      :hour, m.account, m.region, m.volume_id, :slow_ms, :slow_ratio, :usual_hours
+    )
+    where m.latency_p75_ms >= :slow_ms
+  ) as slowness on true
 )
 
 select
@@ -292,7 +377,7 @@ select
   j.instance_type,
   j.throttled_minutes,
   -- Where it was held back on and off, the minutes of the hour count, and not those since the last pause.
-  case when j.known_until - j.throttled_since >= make_interval(mins => j.minutes_throttled) then j.throttled_since end
+  case when j.known_until - j.held_since >= make_interval(mins => j.minutes_throttled) then j.held_since end
     as throttled_since,
   j.burst_balance_last_percent,
   j.burst_balance_min_percent,
@@ -328,6 +413,10 @@ select
   j.queue_length_mean,
   j.read_latency_ms,
   j.write_latency_ms,
+  j.latency_p75_ms,
+  j.usual_latency_ms,
+  j.slow_latency_ms,
+  j.slow_minutes,
   j.minutes_expected,
   j.minutes_present,
   j.minutes_empty,
@@ -335,6 +424,8 @@ select
   j.minutes_at_throughput_limit,
   j.minutes_at_instance_limit,
   j.minutes_stalled,
+  case when j.minutes_stalled >= j.minutes_throttled then j.throttled_minutes else j.stalled_minutes end
+    as minutes_without_progress,
   j.was_volume_type,
   j.was_size_gib,
   j.was_provisioned_iops,
@@ -345,17 +436,19 @@ select
   advice.throughput_mib_s as advised_throughput_mib_s,
   advice.suffices,
   advice.is_at_its_end,
+  advice.wants_at_least,
   advice.now_usd_per_month as price_usd_per_month,
   advice.usd_per_month as advised_price_usd_per_month,
   advice.prices_as_of,
   advice.options,
   advice.known_hours as hours_known_in_14_days,
   advice.throttled_minutes as minutes_throttled_in_14_days,
-  advice.then_throttled_minutes as minutes_throttled_in_14_days_if_changed
+  advice.then_throttled_minutes as minutes_throttled_in_14_days_if_changed,
+  advice.unknown_minutes as minutes_unknown_in_14_days
 from judged as j
 left join lateral (
   select * from metrics.volume_advice(
-    :hour, j.account, j.region, j.volume_id, j.because = 'at_throughput_limit', :headroom_ratio
+    :hour, j.account, j.region, j.volume_id, j.because = 'at_throughput_limit', :headroom_ratio, :step_ratio
   )
   where j.because in ('bucket_empty', 'bucket_draining', 'at_iops_limit', 'at_throughput_limit')
 ) as advice on true

@@ -122,6 +122,26 @@ def test_one_metric_that_is_refused_spoils_no_other(kind: str, sentence: str, en
     assert points(answer, volume_id(1)) == {} and all(len(points(answer, volume_id(n))) == 60 for n in (0, 2, 3))
 
 
+@pytest.mark.parametrize(
+    ("is_recent", "points", "calls", "seconds"),
+    [
+        (True, 100, 41, 1.0),  # few points: 40 calls a second
+        (True, 37_500, 49, 48 * 37_500 / 144_000),  # 500 series of 75 minutes: of 180,000 points a second four fifths
+        (False, 37_500, 49, 48 * 37_500 / 72_000),
+    ],
+)
+def test_the_pace_keeps_below_the_quota_of_calls_and_that_of_points(
+    is_recent: bool, points: int, calls: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(cloudwatch.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(cloudwatch.time, "sleep", lambda waited: clock.__setitem__(0, clock[0] + waited))
+    pace = cloudwatch._Pace(1.0, is_recent)
+    for _ in range(calls):
+        pace.wait(points)
+    assert clock[0] - 100 == pytest.approx(seconds)
+
+
 def test_throttling_drops_no_batch(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     six = ClientConfig(retries={"mode": "standard", "total_max_attempts": 6})
     monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(six))

@@ -70,7 +70,7 @@ class TestInstance:
         put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
         put(connection, "metrics.volume_hourly", VOLUME | {"known_until": HOUR + timedelta(hours=1)})
         self.samples(connection, balances, column)
-        return ask(connection, "metrics.instance_ebs(:hour)")[0]
+        return ask(connection, "metrics.instance_ebs(:hour, 2)")[0]
 
     def samples(self, connection: sa.Connection, balances: dict[str, float | None], column: str) -> None:
         for at, percent in balances.items():
@@ -102,7 +102,7 @@ class TestInstance:
     def test_of_two_balances_the_one_that_ends_first(self, connection: sa.Connection) -> None:
         self.burst(connection, {"10:41": 70, "10:46": 68, "10:51": 66})
         self.samples(connection, {"10:42": 30, "10:47": 29, "10:52": 28}, "byte")
-        found = ask(connection, "metrics.instance_ebs(:hour)")[0]
+        found = ask(connection, "metrics.instance_ebs(:hour, 2)")[0]
         assert found["instance_burst_percent"] == 28
         assert found["hours_to_instance_burst_end"] == pytest.approx(28 / 12)
 
@@ -115,12 +115,34 @@ class TestInstance:
             demand = {"demand_iops_p95": 2500, "demand_bytes_per_second_p95": MIB}
             put(connection, "metrics.volume_hourly", of | demand)
         put(connection, "inventory.volume_hourly", PLACE | {"volume_id": "vol-free", "instance_id": None})
-        found = {row["account"]: row for row in ask(connection, "metrics.instance_ebs(:hour)")}
+        found = {row["account"]: row for row in ask(connection, "metrics.instance_ebs(:hour, 2)")}
         assert len(found) == 2
         assert found["1"]["instance_wanted_iops"] == 5000
         assert found["1"]["instance_wanted_bytes_per_second"] == 80 * MIB
         assert (found["1"]["instance_type"], found["2"]["instance_type"]) == ("m5.large", None)
         assert found["2"]["instance_wanted_iops"] == 2500
+
+    def test_what_it_holds_back_is_a_step_and_never_less_than_it_did_before(self, connection: sa.Connection) -> None:
+        base = {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB}
+        demand = {"demand_iops_p95": 3700, "demand_bytes_per_second_p95": 60 * MIB}
+        before = {"demand_iops_p95": 9000, "demand_bytes_per_second_p95": MIB}
+        for account in ("1", "2"):
+            of = {"account": account, "region": "r"}
+            put(connection, "inventory.instance_hourly", of | {"instance_id": "i-1"} | base)
+            put(connection, "inventory.volume_hourly", of | {"volume_id": "vol-1", "instance_id": "i-1"})
+        put(connection, "metrics.volume_hourly",
+            VOLUME | demand | {"minutes_at_instance_limit": 30},
+            VOLUME | {"account": "2"} | demand,
+            VOLUME | {"account": "2"} | before | {"hour": HOUR - timedelta(hours=1)})  # fmt: skip
+        wanted = [row["instance_wanted_iops"] for row in self.ordered(connection)]
+        assert wanted == [7200, 3700]  # what isn't held back says itself what it wants
+        assert self.ordered(connection)[0]["instance_wanted_bytes_per_second"] == 120 * MIB
+        put(connection, "metrics.volume_hourly", VOLUME | before | {"hour": HOUR - timedelta(hours=24)},
+            VOLUME | {"demand_iops_p95": 20000, "hour": HOUR - timedelta(hours=25)})  # fmt: skip
+        assert self.ordered(connection)[0]["instance_wanted_iops"] == 9000
+
+    def ordered(self, connection: sa.Connection) -> list[Row]:
+        return sorted(ask(connection, "metrics.instance_ebs(:hour, 2)"), key=lambda row: str(row["account"]))
 
 
 class TestHabit:
@@ -184,7 +206,7 @@ class TestAdvice:
             VOLUME | {"minutes_present": 60, "minutes_at_iops_limit": 20} | measured,
         )
         put(connection, "inventory.ebs_price", prices or PRICES)
-        call = "metrics.volume_advice(:hour, '1', 'r', 'vol-1', :by_throughput, 1.2)"
+        call = "metrics.volume_advice(:hour, '1', 'r', 'vol-1', :by_throughput, 1.2, 2)"
         return ask(connection, call, by_throughput=by_throughput)[0]
 
     @pytest.mark.parametrize(
@@ -242,6 +264,45 @@ class TestAdvice:
             ("p99 of demand", "gp2", 1267, pytest.approx(126.7)),
         ]
         assert (found["known_hours"], found["throttled_minutes"], found["then_throttled_minutes"]) == (1, 20, 0)
+        assert (found["unknown_minutes"], found["wants_at_least"]) == (0, False)
+
+    @pytest.mark.parametrize(
+        ("measured", "expected", "replayed"),
+        [
+            # At 3,000 IOPS of 3,000: twice as much and headroom, and nothing is said of how it would have been.
+            ({"demand_iops_p99": 2999}, (7200, 125), (0, 20)),
+            # Its operations are held back by its bytes, and the other way round.
+            ({"demand_iops_p99": 2000, "demand_bytes_per_second_p99": 120 * MIB}, (4800, 290), (0, 20)),
+            # Seen above the limit that it has now: known. What isn't near it wasn't cut off.
+            ({"demand_iops_p99": 4000}, (4800, 125), (0, 0)),
+            ({"demand_iops_p99": 2500}, (3600, 125), (0, 0)),
+            # Micro-bursts: what it asks in the seconds that aren't idle.
+            ({"demand_iops_p99": 1000, "busy_iops_p95": 5000}, (6000, 125), (0, 0)),
+        ],
+    )
+    def test_what_a_limit_cut_off_is_known_as_at_least_so_much(
+        self, connection: sa.Connection, measured: Row, expected: tuple[int, int], replayed: tuple[int, int]
+    ) -> None:
+        limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB}
+        found = self.advice(connection, {"volume_type": "gp3", "size_gib": 50}, GP3 | limits | measured)
+        assert (found["iops"], found["throughput_mib_s"]) == expected
+        assert (found["then_throttled_minutes"], found["unknown_minutes"]) == replayed
+        assert found["wants_at_least"] == (replayed[1] > 0)
+
+    def test_a_dry_bucket_that_was_never_seen_above_its_baseline_wants_at_least_that(
+        self, connection: sa.Connection
+    ) -> None:
+        dry = {"bucket_credits": 5_400_000, "burst_iops": 3000, "burst_bytes_per_second": 128 * MIB,
+               "hours_to_exhaustion": 0, "baseline_iops": 1500, "demand_iops_p99": 1500}  # fmt: skip
+        found = self.advice(connection, {"volume_type": "gp2", "size_gib": 500}, GP2 | dry)
+        assert (found["wants_at_least"], found["iops"], found["unknown_minutes"]) == (True, 3600, 20)
+
+    def test_what_it_wanted_before_it_was_cut_off_is_remembered(self, connection: sa.Connection) -> None:
+        limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB, "demand_iops_p99": 3000}
+        before = VOLUME | {"demand_iops_p99": 7000, "minutes_at_iops_limit": 0}
+        put(connection, "metrics.volume_hourly", before | {"hour": HOUR - timedelta(days=2)})
+        found = self.advice(connection, {"volume_type": "gp3", "size_gib": 50}, GP3 | limits)
+        assert (found["wants_at_least"], found["iops"]) == (True, 8400)
 
     def test_a_region_without_prices(self, connection: sa.Connection) -> None:
         found = self.advice(connection, {"volume_type": "gp2", "size_gib": 10}, GP2, prices=PRICES | {"region": "s"})

@@ -1,0 +1,102 @@
+-- Since when a volume that is held back at the hour's end has been, without a pause: over the hours of the last 7 days in
+-- which that goes on from the hour before. An hour knows some minutes of its past only (volume_hourly.throttled_since).
+create or replace function metrics.held_back_since(
+  of_hour timestamptz, of_account text, of_region text, of_volume_id text
+) returns timestamptz language sql stable as $$
+  select episode.throttled_since
+  from (
+    select
+      h.hour,
+      h.throttled_since,
+      h.throttled_since <= h.hour + interval '10 minutes'
+      and lag(h.throttled_since) over (order by h.hour) is not null
+      and lag(h.hour) over (order by h.hour) = h.hour - interval '1 hour' as goes_on
+    from generate_series(of_hour - interval '167 hours', of_hour, interval '1 hour') as of (hour)
+    inner join metrics.volume_hourly as h
+      on of.hour = h.hour and h.account = of_account and h.region = of_region and h.volume_id = of_volume_id
+  ) as episode
+  where episode.throttled_since is not null and episode.goes_on is not true
+  order by episode.hour desc
+  limit 1
+$$;
+
+-- How slow a volume is that nothing holds back, against its own last 7 days: its usual latency (the median of all hours,
+-- or of this time of day where that is more), what is slow for it, and for how many minutes at least it has been so,
+-- over the hours without a pause. Slow is slow_ms, times ratio of what is usual, and 5 median absolute deviations more.
+-- With fewer than known_hours of its past, slow_ms alone counts, and of an HDD nothing is said.
+create or replace function metrics.volume_slowness(
+  of_hour timestamptz, of_account text, of_region text, of_volume_id text,
+  slow_ms double precision, ratio double precision, known_hours integer
+) returns table (
+  usual_latency_ms double precision, slow_latency_ms double precision, usual_hours bigint, slow_minutes double precision
+) language sql stable as $$
+  with past as (
+    select
+      h.*,
+      abs(extract(epoch from of_hour - h.hour) % 86400 - 43200) >= 43200 - 3600 as is_this_time_of_day
+    from generate_series(of_hour - interval '168 hours', of_hour, interval '1 hour') as of (hour)
+    inner join metrics.volume_hourly as h
+      on of.hour = h.hour and h.account = of_account and h.region = of_region and h.volume_id = of_volume_id
+  ),
+
+  median as (
+    select
+      count(latency_p75_ms) as hours,
+      greatest(
+        percentile_cont(0.5) within group (order by latency_p75_ms),
+        case
+          when count(latency_p75_ms) filter (where is_this_time_of_day) >= 3
+            then percentile_cont(0.5) within group (order by latency_p75_ms) filter (where is_this_time_of_day)
+        end
+      ) as usual_ms
+    from past
+    where hour < of_hour
+  ),
+
+  own as (
+    select
+      median.hours,
+      case when median.hours >= known_hours then median.usual_ms end as usual_ms,
+      (
+        select percentile_cont(0.5) within group (order by abs(past.latency_p75_ms - median.usual_ms))
+        from past
+        where past.hour < of_hour
+      ) as mad_ms
+    from median
+  ),
+
+  slow as (
+    select
+      own.hours,
+      own.usual_ms,
+      case
+        when own.usual_ms is not null then greatest(slow_ms, ratio * own.usual_ms, own.usual_ms + 5 * own.mad_ms)
+        when v.volume_type not in ('st1', 'sc1') then slow_ms
+      end as limit_ms
+    from own
+    inner join inventory.volume_hourly as v
+      on v.hour = of_hour and v.account = of_account and v.region = of_region and v.volume_id = of_volume_id
+  )
+
+  select
+    slow.usual_ms,
+    slow.limit_ms,
+    slow.hours,
+    coalesce((
+      select
+        sum(
+          past.minutes_present * case
+            when past.latency_p05_ms >= slow.limit_ms then 0.95
+            when past.latency_p25_ms >= slow.limit_ms then 0.75
+            when past.latency_p50_ms >= slow.limit_ms then 0.5
+            else 0.25
+          end
+        )
+      from past
+      where past.hour > coalesce((
+        select max(before.hour) from generate_series(of_hour - interval '168 hours', of_hour, interval '1 hour') as before (hour)
+        where not exists (select 1 from past as p where p.hour = before.hour and p.latency_p75_ms >= slow.limit_ms)
+      ), '-infinity')
+    ), 0)
+  from slow
+$$;
