@@ -249,7 +249,7 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     left = draining["burst_balance_last_percent"] / 100 * 5_400_000 / (draining["iops_now"] - 300) / 3600
     assert math.isclose(draining["hours_to_exhaustion"], left, rel_tol=0.01) and 6 < left < 12
     assert draining["hours_to_exhaustion_low"] <= left <= draining["hours_to_exhaustion_high"]
-    assert said["vol-0c4"]["status"] == "ok" and "will last" in said["vol-0c4"]["reason"]
+    assert said["vol-0c4"]["status"] == "ok" and " lasts " in said["vol-0c4"]["reason"]
     # The mean of its last 15 minutes would empty what is left; its load has ended.
     refills = by_id["vol-0c5"]
     assert refills["credits_per_hour"] < 0 and 0 < refills["burst_balance_last_percent"] < 50
