@@ -244,6 +244,9 @@ def score(warehouse: sa.Engine, detector: Detector, only: int | None = None, see
         with warehouse.connect() as connection, connection.begin() as transaction:
             connection.exec_driver_sql("set local jit = off")
             insert_given(connection, case)
+            sound = findings(connection, detector, hour_of(case), Config(), params_of(detector, case))
+            if wrong := next(unmet(sound, case), None):  # it would notice every change
+                raise StreamwardenError(f"{detector.id}: the case {case['name']!r} fails as it is: {wrong}")
             for mutant in alive:
                 outcome = _outcome(connection, detector, case, mutant)
                 if outcome == "refused":
@@ -341,7 +344,10 @@ def main() -> None:
     with a_database() as url:
         migrate_for_any_month(engine(url))
         for id_ in wanted:
-            scores.append(score(engine(url), DETECTORS[id_], given.n, given.seed))
+            try:
+                scores.append(score(engine(url), DETECTORS[id_], given.n, given.seed))
+            except StreamwardenError as error:
+                sys.exit(str(error))
             print(f"{id_}: {scores[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     print(report(scores))
     sys.exit(not is_good(scores))
