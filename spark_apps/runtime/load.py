@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
@@ -84,12 +85,13 @@ def _ensure_day(engine: sa.Engine, day: date) -> None:
 
 
 def last_rows(engine: sa.Engine, app: str) -> int:
-    """How many rows the app loaded in the newest hour that it loaded; 0 if it never did."""
+    """How many rows the app loaded in the newest hour that it loaded; 0 if it never did, or can't be asked: a hint."""
     query = """
         select (select sum(cast(value as bigint)) from jsonb_each_text(rows)) from detect.load
         where app = :app and status = 'loaded' order by hour desc limit 1"""
-    with engine.connect() as connection:
+    with suppress(sa.exc.SQLAlchemyError), engine.connect() as connection:
         return int(connection.execute(sa.text(query), {"app": app}).scalar() or 0)
+    return 0
 
 
 def _publish(

@@ -82,10 +82,10 @@ def test_a_subject_waits_for_all_that_its_detectors_read(dags: dict[str, Any]) -
     tasks = {task.task_id: task for task in dags["hourly"].tasks if task.task_id.startswith("judge.")}
     folders = (PROJECT_ROOT / "sql" / "detectors").glob("*/*.sql")
     assert set(tasks) == {f"judge.{file.parent.name}" for file in folders}
-    # By ebs_volume_starving; by consumer_rogue and consumer_group_lagging; by state_store_schema_drift.
+    # By ebs_volume_starving; by consumer_rogue and consumer_group_lagging; by its two kinds of rules about topics.
     assert tasks["judge.storage"].upstream_task_ids >= {"gather.ebs_volumes", "gather.prices"}
     assert tasks["judge.consumers"].upstream_task_ids >= {"gather.brokers", "gather.consumer_groups"}
-    assert tasks["judge.streams"].upstream_task_ids == {"gather.state_stores"}
+    assert tasks["judge.topics"].upstream_task_ids == {"gather.brokers", "gather.consumer_groups"}
     for task in tasks.values():
         assert task.trigger_rule.value == "all_done"  # a failed app is noted by the detectors it blocks
 

@@ -19,6 +19,7 @@ def test_the_first_error_is_told_though_the_warehouse_cannot_note_it(monkeypatch
     def extract(*_: Any) -> None:
         raise StreamwardenError("the first error")
 
+    monkeypatch.setattr(submit, "session_for", lambda spark, expected_rows: spark)
     monkeypatch.setitem(sys.modules, "spark_apps.apps.brokers", SimpleNamespace(extract=extract))
     with a_database() as unmigrated:
         monkeypatch.setenv(WAREHOUSE_ENV, unmigrated)

@@ -38,7 +38,7 @@ says:
   never_started: {status: ok, reason: "The process has not run a stream thread within {{ usual_days }}, and none has failed."}
   silent: {status: skip, reason: "The process did not answer over JMX."}
   untold: {status: skip, reason: "The process did not tell its stream threads."}
-  short_history: {status: skip, reason: "{{ failed_threads }} threads have failed, {{ alive_threads }} live, and how many there were isn't known."}
+  short_history: {status: skip, reason: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
 open_after_hours: 1
 clear_after_hours: 1
 rule: |
@@ -153,7 +153,7 @@ select
     when alive is null then 'untold'
     when alive = 0 and (usual > 0 or failed > 0) then 'none_alive'
     when alive = 0 then 'never_started'
-    when usual is null and failed > 0 then 'short_history'
+    when usual is null and (failed is null or failed > 0) then 'short_history'
     when has_dead then 'some_dead'
     when alive < usual then 'fewer_on_purpose'
     when failed > 0 then 'replaced'
