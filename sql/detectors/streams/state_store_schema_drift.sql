@@ -13,20 +13,20 @@ says:
   breaks_restore:
     status: alarm
     severity: critical
-    reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the new release can't restore the old state."
+    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the new release can't restore the old state."
     cure: "Before {{ application_id }} restarts or rebalances, make its reader accept both kinds of {{ path }}, or rewrite the values of up to {{ old_last_at }} (the last is at {{ old_last_offset }}, partition and offset); otherwise the restore fails or loses them."
     commands: &the_values
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ new_partition }} --offset {{ new_offset }} --max-messages 1 --property print.key=true"
   breaks_rollback:
     status: alarm
     severity: warning
-    reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the previous release can't read the new state."
+    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the previous release can't read the new state."
     cure: "Don't roll {{ application_id }} back, and don't run both releases side by side, until its previous release accepts {{ path }} as it is from offset {{ new_first_offset }} (partition first) on."
     commands: *the_values
   breaks_some:
     status: alarm
     severity: warning
-    reason: "{% for c in breaking_changes %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a new release that insists on what is always there now can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, or on what is always there now, can't read both{% endif %}."
+    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a new release that insists on what is always there now can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, or on what is always there now, can't read both{% endif %}."
     cure: "See what the releases of {{ application_id }} expect at {{ path }}: {% if breaks == 'rollback' %}one that takes only integers can't be rolled back to{% else %}a default for what old values lack, up to {{ old_last_offset }} (partition and offset), lets them be restored{% endif %}."
     commands: *the_values
   compatible: {status: ok, reason: "{{ values_profiled }} values looked at, {{ versions | counted('schema version') }} in the log, {{ harmless | counted('compatible change') }}."}
