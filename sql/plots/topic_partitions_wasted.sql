@@ -16,4 +16,4 @@ cross join lateral (
 ) as part (series, value)
 where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_partitions_wasted'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.figures -> 'worst_topics') = 'array'
-order by one.partitions desc, one.topic, part.series desc
+order by one.partitions desc, one.topic asc, part.series desc

@@ -13,4 +13,4 @@ cross join lateral jsonb_to_recordset(cast(e.figures -> 'worst_topics' as jsonb)
   as one (topic text, saved_bytes double precision)
 where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_retention_wasteful'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.figures -> 'worst_topics') = 'array'
-order by one.saved_bytes desc, one.topic
+order by one.saved_bytes desc, one.topic asc

@@ -145,7 +145,7 @@ sized as (
       topic.*,
       held.log_bytes,
       row_number() over (
-        partition by topic.cluster, topic.application_id order by held.log_bytes desc nulls last, topic.topic
+        partition by topic.cluster, topic.application_id order by held.log_bytes desc nulls last, topic.topic asc
       ) as place
     from topic
     left join held using (cluster, topic)
