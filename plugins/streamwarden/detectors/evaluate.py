@@ -68,15 +68,14 @@ def findings(
     Raises:
         StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
     """
-    rows = run(connection, detector, hour, params)
+    rows = _by_key(detector, run(connection, detector, hour, params))
     things = _things(connection, detector, hour, rows)
     exceptions = [(n, one) for n, one in enumerate(exceptions_of(detector, config)) if one.holds_in(hour)]
     with_params: dict[int, dict[str, Row]] = {}
-    found: dict[str, Finding] = {}
-    for key, row in _by_key(detector, rows).items():
+    found: list[Finding] = []
+    for key, row in rows.items():
         about = things[key]
         matching = next((pair for pair in exceptions if _matches(pair[1], about)), None)
-        finding = None
         if matching is None:
             finding = make_finding(detector, row, about, params, _context(config, about))
         elif matching[1].off:
@@ -89,8 +88,8 @@ def findings(
             if number not in with_params:
                 with_params[number] = _by_key(detector, run(connection, detector, hour, own))
             finding = make_finding(detector, with_params[number].get(key, row), about, own, _context(config, about))
-        found[key] = finding
-    return list(found.values())
+        found.append(finding)
+    return found
 
 
 def exceptions_of(detector: Detector, config: Config) -> Sequence[DetectorException]:
@@ -150,13 +149,12 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
     return found
 
 
-def _things(connection: sa.Connection, detector: Detector, hour: datetime, rows: Sequence[Row]) -> dict[str, Thing]:
+def _things(connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]) -> dict[str, Thing]:
     """The things of the rows, with what the warehouse knows of them: name, owner, application."""
-    by_key = _by_key(detector, rows)
-    known = connection.execute(_THINGS, {"hour": hour, "kind": detector.about, "keys": list(by_key)}).mappings()
+    known = connection.execute(_THINGS, {"hour": hour, "kind": detector.about, "keys": list(rows)}).mappings()
     said = {row["key"]: row for row in known}
     things = {}
-    for key, row in by_key.items():
+    for key, row in rows.items():
         columns = {column: str(row[column]) for column in detector.identity}
         own = said.get(key)
         name = own["name"] if own else "/".join(v for c, v in columns.items() if c not in ("account", "region"))

@@ -420,7 +420,7 @@ def plan_change(
 
 def update_ticket(connection: sa.Connection, ticket_id: int, **values: Any) -> None:
     """Sets columns of a ticket."""
-    table = sa.table("ticket", *(sa.column(name, None) for name in ("ticket_id", "updated_at", *values)),
+    table = sa.table("ticket", *(sa.column(name) for name in ("ticket_id", "updated_at", *values)),
                      schema="tickets")  # fmt: skip
     connection.execute(
         sa.update(table).where(table.c.ticket_id == ticket_id).values(**values, updated_at=sa.func.now())
