@@ -135,7 +135,7 @@ def bare_python(tmp_path: Path) -> Path:
     python = folder / "bin" / "python"
     command = [python, "-c", "import pyspark, adbc_driver_postgresql, streamwarden"]
     refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={"HOME": str(tmp_path)})
-    assert "No module named 'streamwarden'" in refused.stderr
+    assert "No module named 'streamwarden'" in refused.stderr, "this installation holds files of ours: run `make setup`"
     return python
 
 
