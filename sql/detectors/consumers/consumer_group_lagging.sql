@@ -84,7 +84,7 @@ with place as (
     p.*,
     g.members,
     p.lag_records is null or (p.lag_records > 0 and p.lag_seconds is null) as is_unknown,
-    p.lag_records > :tail_records and p.lag_seconds > 0 as has_lag,
+    p.lag_records > :tail_records as has_lag,
     p.lag_records is null and p.committed_offset > p.log_end_offset as is_beyond,
     coalesce(p.lag_seconds_low, p.lag_seconds) as lag_low,
     case when p.lag_seconds_low is null then p.lag_seconds else coalesce(p.lag_seconds_high, 'infinity') end as lag_high,
@@ -114,7 +114,7 @@ rhythm as (
     ) as gap_seconds
   from place as p
   inner join metrics.consumer_partition_hourly as d using (cluster, group_id, topic, partition)
-  where p.has_lag and p.lag_seconds >= :still_seconds
+  where p.lag_seconds >= :still_seconds
   and d.hour > p.hour - interval '24 hours' and d.hour <= p.hour
   and d.commits > 0
   group by cluster, group_id, topic, partition
@@ -125,8 +125,7 @@ paced as (
     p.*,
     coalesce(r.gap_seconds, 0) as gap_seconds,
     -- Where nobody runs nobody will commit either: one gap will do.
-    greatest(:still_seconds, case when p.members = 0 then 1 else :still_gaps end * coalesce(r.gap_seconds, 0))
-      as still_limit
+    greatest(:still_seconds, case when p.members = 0 then 1 else :still_gaps end * r.gap_seconds) as still_limit
   from place as p
   left join rhythm as r using (cluster, group_id, topic, partition)
 ),
@@ -248,9 +247,9 @@ verdict as (
 
 select
   case
-    when bad_places > 0 and still_places > 0 and members = 0 and is_silent then 'nobody'
-    when bad_places > 0 and still_places > 0 and moving_places > 0 then 'one_stands'
-    when bad_places > 0 and still_places > 0 then 'stands'
+    when members = 0 and is_silent then 'nobody'
+    when still_places > 0 and moving_places > 0 then 'one_stands'
+    when still_places > 0 then 'stands'
     when bad_places > 0 and recover_seconds is null then 'falls_behind'
     when bad_places > 0 then 'catches_up_slowly'
     when open_places > 0 then 'may_catch_up'
@@ -260,7 +259,7 @@ select
     when places is null and (state is null or known_partitions is null) then 'commits_unknown'
     when places is null then 'no_commits'
     when left_places > 0 then 'left_offsets'
-    when coalesce(lag_records, 0) = 0 then 'no_lag'
+    when lag_records = 0 then 'no_lag'
     else 'keeps_up'
   end as because,
   cluster,
