@@ -75,7 +75,7 @@ with seen as (
     bytes_in_per_second + coalesce(replication_bytes_in_per_second, 0) as written_bytes_per_second,
     log_flushes_per_second * covered_seconds as flushes
   from metrics.broker_hourly
-  where hour > cast(:hour as timestamptz) - interval '672 hours' and hour <= cast(:hour as timestamptz)
+  where hour between cast(:hour as timestamptz) - interval '672 hours' and cast(:hour as timestamptz)
 ),
 
 worked as (
@@ -132,14 +132,14 @@ broker as materialized (
     h.flush_ms_per_byte as history_flush_ms_per_byte,
     u.median as usual_ms,
     u.mad as usual_mad_ms,
-    coalesce(u.known_hours, 0) as known_hours,
+    u.known_hours,
     u.kind as usual_kind,
     coalesce(s.log_flush_p95_ms_min >= :change_ratio * u.median, false) as is_slower,
     w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_quiet
   from worked as w
   left join sampled as s on w.cluster = s.cluster and w.endpoint = s.endpoint
   left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
-  left join lateral public.usual_of(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u on true
+  cross join lateral public.usual_of(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
   where w.hour = cast(:hour as timestamptz)
 ),
 
@@ -177,16 +177,11 @@ judged as (
     and b.log_flush_p999_ms > :history_ratio * b.history_log_flush_p999_ms
     and b.log_flush_p999_ms >= b.history_log_flush_p999_ms + :change_floor_ms
     and b.flush_ms_per_byte > :history_ratio * b.history_flush_ms_per_byte as has_slow_tail,
-    coalesce(
-      c.peers >= 2
-      and b.log_flush_p999_ms > :peer_ratio * c.peer_log_flush_p999_ms
-      and b.log_flush_p999_ms >= c.peer_log_flush_p999_ms + :change_floor_ms
-      and b.flush_ms_per_byte > :peer_ratio * c.peer_flush_ms_per_byte,
-      false
-    ) as is_behind,
-    coalesce(
-      b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms), false
-    ) as hurts
+    c.peers >= 2
+    and b.log_flush_p999_ms > :peer_ratio * c.peer_log_flush_p999_ms
+    and b.log_flush_p999_ms >= c.peer_log_flush_p999_ms + :change_floor_ms
+    and b.flush_ms_per_byte > :peer_ratio * c.peer_flush_ms_per_byte as is_behind,
+    b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms) as hurts
   from broker as b
   left join compared as c on b.cluster = c.cluster and b.endpoint = c.endpoint
   cross join lateral public.usual_of(b.hour, b.hours, b.past_produce_p99_ms, cast(:least_history as integer)) as produce
@@ -196,48 +191,6 @@ judged as (
   cross join lateral public.usual_of(b.hour, b.hours, b.past_cpu_ratio, cast(:least_history as integer)) as cpu
   cross join lateral public.usual_of(b.hour, b.hours, b.past_written, cast(:least_history as integer)) as written
   cross join lateral public.usual_of(b.hour, b.hours, b.past_sent, cast(:least_history as integer)) as sent
-),
-
--- What else isn't as usual: by a quarter of its usual, or a disk that is busy most of the time.
-moved as (
-  select
-    j.cluster,
-    j.endpoint,
-    jsonb_agg(part.entry order by part.place) as moved
-  from judged as j
-  left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
-  cross join lateral (
-    values
-    (
-      1, n.busiest_disk_ratio > 0.6 or n.iowait_ratio > 0.2,
-      jsonb_build_object('what', 'disk', 'busy_ratio', n.busiest_disk_ratio, 'iowait_ratio', n.iowait_ratio)
-    ),
-    (
-      2, j.cpu_ratio > 1.25 * j.usual_cpu_ratio,
-      jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'usual_ratio', j.usual_cpu_ratio)
-    ),
-    (
-      3, j.written_bytes_per_second > 1.25 * j.usual_written,
-      jsonb_build_object(
-        'what', 'written', 'now_bytes_per_second', j.written_bytes_per_second,
-        'usual_bytes_per_second', j.usual_written
-      )
-    ),
-    (
-      4, j.bytes_out_per_second > 1.25 * j.usual_sent,
-      jsonb_build_object(
-        'what', 'sent', 'now_bytes_per_second', j.bytes_out_per_second, 'usual_bytes_per_second', j.usual_sent
-      )
-    ),
-    (
-      5, j.fetch_follower_p99_ms > 2 * j.usual_fetch_follower_p99_ms,
-      jsonb_build_object(
-        'what', 'followers', 'now_ms', j.fetch_follower_p99_ms, 'usual_ms', j.usual_fetch_follower_p99_ms
-      )
-    )
-  ) as part (place, has_moved, entry)
-  where part.has_moved
-  group by j.cluster, j.endpoint
 )
 
 select
@@ -247,8 +200,9 @@ select
       j.active_controllers is not null
       and coalesce(j.bytes_in_per_second, j.log_flush_p95_ms, j.partitions) is null then 'controller'
     when
-      j.log_flush_p95_ms_min is null or j.log_flush_p999_ms is null or j.log_flush_mean_ms is null or j.flushes is null
-      or j.written_bytes_per_second is null then 'untold'
+      num_nulls(
+        j.log_flush_p95_ms_min, j.log_flush_p999_ms, j.log_flush_mean_ms, j.flushes, j.written_bytes_per_second
+      ) > 0 then 'untold'
     when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
     when j.is_quiet then 'quiet'
     when ((j.has_slowed or j.has_slow_tail) and not j.all_slower or j.is_behind) and j.hurts then 'hurts'
@@ -281,4 +235,33 @@ select
   m.moved,
   j.process_started_at
 from judged as j
-left join moved as m on j.cluster = m.cluster and j.endpoint = m.endpoint
+left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
+-- What else isn't as usual: by a quarter of its usual, or a disk that is busy most of the time.
+cross join lateral (
+  select jsonb_agg(part.entry order by part.place) as moved
+  from unnest(array[
+    case when n.busiest_disk_ratio > 0.6 or n.iowait_ratio > 0.2 then
+      jsonb_build_object('what', 'disk', 'busy_ratio', n.busiest_disk_ratio, 'iowait_ratio', n.iowait_ratio)
+    end,
+    case when j.cpu_ratio > 1.25 * j.usual_cpu_ratio then
+      jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'usual_ratio', j.usual_cpu_ratio)
+    end,
+    case when j.written_bytes_per_second > 1.25 * j.usual_written then
+      jsonb_build_object(
+        'what', 'written', 'now_bytes_per_second', j.written_bytes_per_second,
+        'usual_bytes_per_second', j.usual_written
+      )
+    end,
+    case when j.bytes_out_per_second > 1.25 * j.usual_sent then
+      jsonb_build_object(
+        'what', 'sent', 'now_bytes_per_second', j.bytes_out_per_second, 'usual_bytes_per_second', j.usual_sent
+      )
+    end,
+    case when j.fetch_follower_p99_ms > 2 * j.usual_fetch_follower_p99_ms then
+      jsonb_build_object(
+        'what', 'followers', 'now_ms', j.fetch_follower_p99_ms, 'usual_ms', j.usual_fetch_follower_p99_ms
+      )
+    end
+  ]) with ordinality as part (entry, place)
+  where part.entry is not null
+) as m

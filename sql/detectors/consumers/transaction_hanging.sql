@@ -54,8 +54,9 @@ with seen as materialized (
     last_stable_offset,
     log_end_offset
   from metrics.partition_hourly
-  where hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:hours as integer) + 4)
-  and hour <= cast(:hour as timestamptz)
+  where
+    hour between cast(:hour as timestamptz) - make_interval(hours => cast(:hours as integer) + 4)
+    and cast(:hour as timestamptz)
 ),
 
 -- Few partitions of many: all others never had a transaction open when they were asked.
@@ -74,12 +75,12 @@ place as (
     t.cluster,
     t.topic,
     t.partition,
-    max(s.last_stable_offset) filter (where s.hour = cast(:hour as timestamptz)) as last_stable_offset,
-    max(s.log_end_offset) filter (where s.hour = cast(:hour as timestamptz)) as log_end_offset,
-    max(s.offsets_at) filter (where s.hour = cast(:hour as timestamptz)) as asked_at
+    s.last_stable_offset,
+    s.log_end_offset,
+    s.offsets_at as asked_at
   from transactional as t
-  inner join seen as s on t.cluster = s.cluster and t.topic = s.topic and t.partition = s.partition
-  group by t.cluster, t.topic, t.partition
+  left join seen as s
+    on t.cluster = s.cluster and t.topic = s.topic and t.partition = s.partition and s.hour = cast(:hour as timestamptz)
 ),
 
 past as (
@@ -89,7 +90,7 @@ past as (
       as stood_seconds,
     extract(epoch from p.asked_at - min(s.offsets_at)) as known_seconds,
     p.log_end_offset > min(s.log_end_offset) filter (where s.last_stable_offset = p.last_stable_offset) as has_grown,
-    coalesce(bool_or(s.last_stable_offset < p.last_stable_offset), false) as has_moved,
+    bool_or(s.last_stable_offset < p.last_stable_offset) as has_moved,
     p.last_stable_offset < p.log_end_offset as is_open
   from place as p
   inner join seen as s on p.cluster = s.cluster and p.topic = s.topic and p.partition = s.partition
@@ -99,10 +100,11 @@ past as (
 
 judged as (
   select
-    *,
-    is_open and stood_seconds >= :hours * 3600 - 900 as stands,
-    is_open and stood_seconds >= :hours * 3600 - 900 and has_grown as hangs
-  from past
+    p.*,
+    place.stands,
+    place.stands and p.has_grown as hangs
+  from past as p
+  cross join lateral (select p.is_open and p.stood_seconds >= :hours * 3600 - 900 as stands) as place
 ),
 
 standing as (
@@ -148,7 +150,7 @@ summary as (
 
 select
   case
-    when s.hanging > 0 and g.groups is not null then 'holds_readers'
+    when g.groups is not null then 'holds_readers'
     when s.hanging > 0 then 'hangs'
     when s.untold > 0 then 'untold'
     when s.is_short then 'short_history'
