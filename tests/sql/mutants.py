@@ -1,5 +1,6 @@
 """Do the cases bite? Changes a detector's SQL, and the functions and views it calls, one piece at a time, and runs the
-detector's cases against each change: `make mutants` (N=30 for so many of each detector, ONLY=log_flush_slow).
+detector's cases against each change: `make mutants` (N=30 for so many of each detector, ONLY=log_flush_slow). What they
+don't notice of a function or view its tests in tests/sql/functions may.
 
 A change that PostgreSQL refuses doesn't count. What no case notices is printed with file, line and column. A change
 that means the same stands in mutants_alike.yaml, with the reason.
@@ -8,16 +9,19 @@ that means the same stands in mutants_alike.yaml, with the reason.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import random
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 import sqlalchemy as sa
 import yaml
 from streamwarden.base.config import Config
@@ -30,6 +34,8 @@ from tests.sql.cases import CASES_OF, DETECTORS, Case, hour_of, insert_given, pa
 
 MOST_UNNOTICED = 0.05
 ALIKE = Path(__file__).with_name("mutants_alike.yaml")
+FUNCTION_TESTS = Path(__file__).with_name("functions")
+_FIXTURE = "module_warehouse"
 _COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "=": "<>", "<>": "="}
 _SIGNS = {"+": "-", "-": "+"}
 _LOGIC = {"and": "or", "or": "and"}
@@ -282,11 +288,54 @@ def _outcome(connection: sa.Connection, detector: Detector, case: Case, mutant: 
 
 
 def _define(connection: sa.Connection, mutant: Mutant) -> None:
+    _create(connection, mutant.text)
+
+
+def _create(connection: sa.Connection, text: str) -> None:
     raw: Any = connection.connection.driver_connection
-    text = mutant.text
     if not text.startswith("create or replace"):
         text = text.replace("create ", "create or replace ", 1)
     psycopg.RawCursor(raw).execute(text.encode())
+
+
+class _Warehouse:
+    """A pytest plugin: the tests' warehouse is this one."""
+
+    def __init__(self, warehouse: sa.Engine) -> None:
+        self.warehouse = warehouse
+
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> sa.Engine | None:
+        if fixturedef.argname != _FIXTURE:
+            return None
+        fixturedef.cached_result = (self.warehouse, fixturedef.cache_key(request), None)
+        return self.warehouse
+
+
+def noticed_by_tests(warehouse: sa.Engine, unnoticed: Sequence[Mutant]) -> Iterator[Mutant]:
+    """Those of functions and views that their tests notice: the files of FUNCTION_TESTS that call them."""
+    words = {str(file): set(re.findall(r"[\w.]+", file.read_text())) for file in FUNCTION_TESTS.glob("*.py")}
+    files_of = {
+        mutant: [f for f, known in words.items() if {mutant.source.name.removeprefix("public."), _FIXTURE} <= known]
+        for mutant in unnoticed
+    }
+    with warehouse.begin() as connection:  # once, not in each test anew
+        connection.exec_driver_sql("select public.ensure_day('2026-01-05'::date - n) from generate_series(-1, 9) as n")
+    needed = {file for files in files_of.values() for file in files}
+    if needed and _fail(warehouse, needed):  # they would notice every change
+        raise StreamwardenError(f"{FUNCTION_TESTS.name}: tests fail as they are.")
+    for mutant, files in files_of.items():
+        if files:
+            with warehouse.begin() as connection:
+                _define(connection, mutant)
+            if _fail(warehouse, files):
+                yield mutant
+            with warehouse.begin() as connection:
+                _create(connection, mutant.source.text)
+
+
+def _fail(warehouse: sa.Engine, files: Iterable[str]) -> bool:
+    with contextlib.redirect_stdout(io.StringIO()):
+        return pytest.main([*files, "-x", "-p", "no:cacheprovider"], [_Warehouse(warehouse)]) != pytest.ExitCode.OK
 
 
 def report(scores: Sequence[Score]) -> str:
@@ -300,7 +349,9 @@ def report(scores: Sequence[Score]) -> str:
     called, unnoticed = called_by(scores)
     lines += [_shown(mutant) for mutant in unnoticed]
     if called:
-        lines.append(f"functions and views: {_share(unnoticed, called)} by any detector that calls them")
+        lines.append(
+            f"functions and views: {_share(unnoticed, called)} by any detector that calls them, nor by their tests"
+        )
     return "\n".join(lines)
 
 
@@ -342,13 +393,17 @@ def main() -> None:
         sys.exit(f"ONLY={min(unknown)}: no such detector; there are: {', '.join(DETECTORS)}.")
     scores = []
     with a_database() as url:
-        migrate_for_any_month(engine(url))
+        warehouse = engine(url)
+        migrate_for_any_month(warehouse)
         for id_ in wanted:
             try:
-                scores.append(score(engine(url), DETECTORS[id_], given.n, given.seed))
+                scores.append(score(warehouse, DETECTORS[id_], given.n, given.seed))
             except StreamwardenError as error:
                 sys.exit(str(error))
             print(f"{id_}: {scores[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+        noticed = set(noticed_by_tests(warehouse, called_by(scores)[1]))
+    for one in scores:
+        one.unnoticed = [mutant for mutant in one.unnoticed if mutant not in noticed]
     print(report(scores))
     sys.exit(not is_good(scores))
 

@@ -1,5 +1,7 @@
 """`make mutants` tells which changes of a detector no case notices."""
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy as sa
 
@@ -43,3 +45,11 @@ def test_what_no_case_notices_is_named_with_its_place(
     told = mutants.report([mutants.score(module_warehouse, detector)])
     line = next(n for n, text in enumerate(detector.sql.splitlines(), 1) if "'tolerated'" in text and "when" in text)
     assert f"{detector.file}:{line}:" in told and "> → >=" in told
+
+
+def test_what_no_case_notices_of_a_function_its_tests_may(module_warehouse: sa.Engine) -> None:
+    sql = "public.page_cache"
+    source = next(source for source in mutants.sources_of(DETECTORS["consumer_rogue"]) if source.name == sql)
+    kept = next(m for m in mutants.mutants(source) if m.change.startswith("* →") or "hour = as_of" in m.line)
+    alike = replace(kept, new=source.text[kept.start : kept.end])
+    assert list(mutants.noticed_by_tests(module_warehouse, [kept, alike])) == [kept]
