@@ -104,18 +104,26 @@ topics as materialized (
   group by cluster, group_id
 ),
 
+ended as (
+  select
+    cluster,
+    group_id,
+    names,
+    committed_at
+  from topics
+  inner join metrics.consumer_group_hourly using (cluster, group_id)
+  where hour = cast(:hour as timestamptz) and members = 0
+),
+
 former as (
   select
     n.cluster,
     n.group_id,
-    min(o.group_id) as former_group
+    min(e.group_id) as former_group
   from newcomer as n
   inner join topics as t on n.cluster = t.cluster and n.group_id = t.group_id
-  inner join topics as o on t.cluster = o.cluster and t.group_id <> o.group_id and t.names = o.names
-  inner join metrics.consumer_group_hourly as g
-    on g.hour = cast(:hour as timestamptz) and o.cluster = g.cluster and o.group_id = g.group_id
-  where g.members = 0
-  and o.committed_at between n.first_hour - interval '24 hours' and n.first_hour + interval '24 hours'
+  inner join ended as e on t.cluster = e.cluster and t.group_id <> e.group_id and t.names = e.names
+  where e.committed_at between n.first_hour - interval '24 hours' and n.first_hour + interval '24 hours'
   group by n.cluster, n.group_id
 ),
 
@@ -146,18 +154,17 @@ lived as (
   select
     n.cluster,
     n.group_id,
-    n.first_hour,
     g.hour,
     g.lag_seconds_max,
     g.records_consumed,
-    coalesce(g.commits, 0) > 0 or coalesce(g.partitions, 0) > 0 as has_committed,
+    greatest(g.commits, g.partitions) > 0 as has_committed,
     g.hour >= n.first_hour + make_interval(hours => :grace_hours) and g.lag_seconds_max is not null as is_known,
     t.bytes_in >= :normal_share * u.bytes_in as is_normal
   from newcomer as n
   inner join metrics.consumer_group_hourly as g on n.cluster = g.cluster and n.group_id = g.group_id
   left join traffic as t on g.cluster = t.cluster and g.group_id = t.group_id and g.hour = t.hour
   left join usual as u on g.cluster = u.cluster and g.group_id = u.group_id
-  where g.hour > cast(:hour as timestamptz) - make_interval(days => :new_days) and g.hour <= cast(:hour as timestamptz)
+  where g.hour between cast(:hour as timestamptz) - make_interval(days => :new_days) and cast(:hour as timestamptz)
   and (g.members > 0 or g.commits > 0)
 ),
 
@@ -187,7 +194,6 @@ run as (
   select
     cluster,
     group_id,
-    min(first_hour) as first_hour,
     count(*) as hours,
     bool_or(has_committed) as has_committed,
     bool_or(is_known) as is_known,

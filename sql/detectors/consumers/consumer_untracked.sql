@@ -117,14 +117,14 @@ sent as materialized (
   select
     t.cluster,
     t.topic,
-    max(t.bytes_out) as bytes_out,
-    max(t.covered_seconds) as covered_seconds,
-    coalesce(sum(r.fresh_bytes + coalesce(r.backlog_bytes, 0)), 0) as accounted_bytes
+    t.bytes_out,
+    t.covered_seconds,
+    coalesce(sum(r.fresh_bytes + r.backlog_bytes), 0) as accounted_bytes
   from (select distinct cluster, topic from suspect) as s
   inner join metrics.topic_hourly as t
     on t.hour = cast(:hour as timestamptz) and s.cluster = t.cluster and s.topic = t.topic
   left join public.topic_readers as r on r.hour = cast(:hour as timestamptz) and t.cluster = r.cluster and t.topic = r.topic
-  group by t.cluster, t.topic
+  group by t.cluster, t.topic, t.bytes_out, t.covered_seconds
 ),
 
 judged as (
