@@ -117,11 +117,11 @@ summary as (
 
 select
   case
-    when s.topics > 0 and :may_read <> '' and g.group_id ~ :may_read then 'may'
+    when s.cluster is null and coalesce(g.members, g.partitions) is null then 'unknown'
+    when s.cluster is null then 'keeps_to_its_own'
+    when :may_read <> '' and g.group_id ~ :may_read then 'may'
     when s.applications >= :mirror_applications then 'mirrors'
-    when s.topics > 0 then 'reads'
-    when g.members is null and g.partitions is null then 'unknown'
-    else 'keeps_to_its_own'
+    else 'reads'
   end as because,
   g.cluster,
   g.group_id,

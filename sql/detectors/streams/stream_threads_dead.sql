@@ -61,11 +61,12 @@ with known as (
     endpoint,
     (array_agg(application_id order by hour desc) filter (where application_id is not null))[1] as application_id,
     max(stream_threads_alive) filter (where hour < cast(:hour as timestamptz)) as usual,
-    min(stream_threads_alive) filter (where hour >= cast(:hour as timestamptz) - interval '24 hours') as least_of_day,
-    max(stream_threads_alive) filter (where hour >= cast(:hour as timestamptz) - interval '24 hours') as most_of_day,
-    count(stream_threads_alive) filter (where hour >= cast(:hour as timestamptz) - interval '24 hours') as hours_of_day
+    count(of_day) >= 24 and min(of_day) = max(of_day) as is_steady
   from metrics.jvm_app_hourly
-  where hour >= cast(:hour as timestamptz) - make_interval(days => :usual_days) and hour <= cast(:hour as timestamptz)
+  cross join lateral (
+    select case when hour >= cast(:hour as timestamptz) - interval '24 hours' then stream_threads_alive end as of_day
+  ) as day
+  where hour between cast(:hour as timestamptz) - make_interval(days => :usual_days) and cast(:hour as timestamptz)
   group by cluster, endpoint
 ),
 
@@ -84,7 +85,7 @@ process as (
     coalesce(s.at, a.hour + interval '1 hour') as seen_at,
     k.usual,
     own.usual as usual_of_process,
-    k.hours_of_day >= 24 and k.least_of_day = k.most_of_day as is_steady
+    k.is_steady
   from metrics.jvm_app_hourly as a
   inner join known as k on a.cluster = k.cluster and a.endpoint = k.endpoint
   left join lateral (
@@ -108,40 +109,35 @@ process as (
 
 application as (
   select
-    p.cluster,
-    p.application_id,
-    bool_and(p.samples is null) as is_silent,
-    min(p.endpoint) as speaker,
-    max(g.members) as members,
-    max(g.lag_records) as lag_records,
-    max(g.lag_seconds_max) as lag_seconds,
-    max(g.lag_records) - max(before.lag_records) as lag_grown_records
-  from process as p
-  left join metrics.consumer_group_hourly as g
-    on g.hour = cast(:hour as timestamptz) and p.cluster = g.cluster and p.application_id = g.group_id
-  left join metrics.consumer_group_hourly as before
-    on before.hour = cast(:hour as timestamptz) - interval '1 hour' and p.cluster = before.cluster
-    and p.application_id = before.group_id
-  group by p.cluster, p.application_id
+    cluster,
+    application_id,
+    bool_and(samples is null) as is_silent,
+    min(endpoint) as speaker
+  from process
+  group by cluster, application_id
 ),
 
 judged as (
   select
     p.*,
-    case when p.failed is null then p.usual_of_process else p.usual end as expected,
     case
       when p.failed is null
-        then p.alive < p.usual_of_process and not (p.is_steady and coalesce(a.lag_records = 0, false))
+        then p.alive < p.usual_of_process and (p.is_steady and g.lag_records = 0) is not true
       else p.alive < p.usual and p.failed >= p.usual - p.alive
     end as has_dead,
     a.is_silent as is_application_silent,
     a.speaker,
-    a.members,
-    a.lag_records,
-    a.lag_seconds,
-    a.lag_grown_records
+    g.members,
+    g.lag_records,
+    g.lag_seconds_max as lag_seconds,
+    g.lag_records - before.lag_records as lag_grown_records
   from process as p
   inner join application as a on p.cluster = a.cluster and p.application_id = a.application_id
+  left join metrics.consumer_group_hourly as g
+    on g.hour = cast(:hour as timestamptz) and p.cluster = g.cluster and p.application_id = g.group_id
+  left join metrics.consumer_group_hourly as before
+    on before.hour = cast(:hour as timestamptz) - interval '1 hour' and p.cluster = before.cluster
+    and p.application_id = before.group_id
 )
 
 select
@@ -151,7 +147,7 @@ select
     when samples is null then 'silent'
     when process_started_at > seen_at - make_interval(mins => :settle_minutes) then 'just_started'
     when alive is null then 'untold'
-    when alive = 0 and (usual > 0 or failed > 0) then 'none_alive'
+    when alive = 0 and greatest(usual, failed) > 0 then 'none_alive'
     when alive = 0 then 'never_started'
     when usual is null and (failed is null or failed > 0) then 'short_history'
     when has_dead then 'some_dead'
@@ -165,7 +161,7 @@ select
   application_id,
   instance_id,
   alive as alive_threads,
-  greatest(expected, usual) as usual_threads,
+  usual as usual_threads,
   failed as failed_threads,
   process_started_at,
   members,
