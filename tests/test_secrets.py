@@ -118,8 +118,12 @@ def environment(
                 jmx | {"protocol": "jmx_rmi", "url": f"{nobody}", "user": "reader", "password": "${RMI_PASSWORD}"},
             ],
             "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
-            "tickets": tracker.settings.model_dump(include={"sink", "url", "user"})
-            | {"password": "${TRACKER_PASSWORD}"},
+            "tickets": {
+                "trackers": {
+                    "roundup": tracker.settings.model_dump(include={"kind", "url", "user"})
+                    | {"password": "${TRACKER_PASSWORD}"}
+                }
+            },
             "reports": {"folder": str(tmp_path / "reports")},
         }
         file = tmp_path / "streamwarden.yaml"

@@ -173,10 +173,14 @@ class Fleet:
             # Two minutes of traffic stand for an hour's: one whole minute of the clock lies in them for certain.
             "detectors": {"consumer_rogue": {"params": {"sustained_minutes": 1}}},
             "tickets": {
-                "sink": "roundup",
-                "url": self.tracker_url,
-                "user": "streamwarden",
-                "password": f"${{{PASSWORD_ENV}}}",
+                "trackers": {
+                    "roundup": {
+                        "kind": "roundup",
+                        "url": self.tracker_url,
+                        "user": "streamwarden",
+                        "password": f"${{{PASSWORD_ENV}}}",
+                    }
+                }
             },
             "ui_url": f"http://127.0.0.1:{_port('DEMO_AIRFLOW_PORT', 8080)}",
         }

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -136,21 +136,27 @@ def _section(title: str, model: type[BaseModel]) -> Iterator[str]:
     yield f"\n## {title}\n\n{(model.__doc__ or '').strip()}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
     below: list[tuple[str, type[BaseModel]]] = []
     for name, info in model.model_fields.items():
-        if inner := _model_within(info.annotation):
-            below.append((f"{title.removeprefix('streamwarden.yaml')}.{name}".lstrip("."), inner))
+        path = f"{title.removeprefix('streamwarden.yaml')}.{name}".lstrip(".")
+        kinds = list(_models_within(info.annotation))
+        below += [(path if len(kinds) == 1 else f"{path}: {inner.__name__}", inner) for inner in kinds]
         yield f"| `{name}` | {_cell(_kind(info.annotation))} | {_default(info)} | {_cell(info.description or '')} |\n"
     for path, inner in below:
         yield from _section(path, inner)
 
 
-def _model_within(annotation: Any) -> type[BaseModel] | None:
+def _models_within(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The sections that a key's values are: one, or one for each kind."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for arg in get_args(annotation) if (found := _model_within(arg))), None)
+        yield annotation
+    else:
+        for part in get_args(annotation):
+            yield from _models_within(part)
 
 
 def _kind(annotation: Any) -> str:
     origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(args[0])
     if origin in (list, dict):
         return f"{'list' if origin is list else 'map'} of {_kind(args[-1])}"
     if args:

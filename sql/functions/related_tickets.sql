@@ -4,7 +4,7 @@ create or replace function tickets.related(of_ticket bigint) returns table (
   relation text, nearness integer
 ) language sql stable as $$
   select
-    o.ticket_id, o.fingerprint, o.title, o.severity, o.state, o.external_url,
+    o.ticket_id, o.fingerprint, o.title, o.severity, o.state, filed.external_url,
     case
       when o.ticket_id = this.cause_ticket_id then 'Possible cause'
       when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
@@ -18,5 +18,6 @@ create or replace function tickets.related(of_ticket bigint) returns table (
       o.ticket_id in (this.cause_ticket_id, this.previous_ticket_id)
       or o.cause_ticket_id = this.ticket_id
       or (o.state = 'open' and o.ticket_id <> this.ticket_id and o.thing = this.thing)
+  left join public.ticket_filed as filed on o.ticket_id = filed.ticket_id
   where this.ticket_id = of_ticket
 $$;

@@ -6,10 +6,11 @@ select
   t.opened_hour,
   t.closed_hour,
   t.close_reason,
-  t.external_key,
-  t.external_url,
+  filed.external_key,
+  filed.external_url,
   count(*) over () as total
 from tickets.ticket as t
+left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 where t.state = 'closed' and t.closed_hour >= cast(:newest as timestamptz) - make_interval(days => :days)
 order by t.closed_hour desc, t.ticket_id desc
 limit cast(:most as integer)

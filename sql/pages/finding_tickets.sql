@@ -1,4 +1,5 @@
--- All tickets of a finding, newest first; one that a storm's summary stands for has that one's link.
+-- All tickets of a finding, newest first, with what each tracker has of it; one that a storm's summary stands for has that
+-- one's issues.
 select
   t.ticket_id,
   t.state,
@@ -9,18 +10,25 @@ select
   t.last_alarm_hour,
   t.closed_hour,
   t.close_reason,
-  t.sink,
   t.summary_ticket_id is not null as in_summary,
-  coalesce(t.external_key, s.external_key) as external_key,
-  coalesce(t.external_url, s.external_url) as external_url,
-  (select count(*) from tickets.change as c where c.ticket_id = t.ticket_id and c.done_at is null) as untold,
-  (
-    select c.error from tickets.change as c
-    where c.ticket_id = t.ticket_id and c.done_at is null and c.error is not null
-    order by c.change_id limit 1
-  ) as error
+  coalesce(i.issues, '[]') as issues
 from tickets.ticket as t
-left join tickets.ticket as s on t.summary_ticket_id = s.ticket_id
+left join lateral (
+  select
+    jsonb_agg(
+      jsonb_build_object(
+        'tracker', i.tracker, 'key', i.external_key, 'url', i.external_url, 'state', i.state, 'error', i.error,
+        'untold', (
+          select count(*) from tickets.change as c
+          where
+            c.ticket_id = i.ticket_id and c.change_id > i.told_change_id
+            and coalesce(c.tracker, i.tracker) = i.tracker
+        )
+      ) order by i.created_at, i.tracker
+    ) as issues
+  from tickets.issue as i
+  where i.ticket_id = coalesce(t.summary_ticket_id, t.ticket_id)
+) as i on true
 where t.fingerprint = :fingerprint
 order by t.ticket_id desc
 limit 20

@@ -1,8 +1,9 @@
 -- What was closed within a period, and why.
 select
-  t.title, t.severity, t.opened_hour, t.closed_hour, t.close_reason, t.external_url, t.fingerprint,
+  t.title, t.severity, t.opened_hour, t.closed_hour, t.close_reason, filed.external_url, t.fingerprint,
   count(*) over () as total
 from tickets.ticket as t
+left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 where
   t.summary_ticket_id is null
   and t.closed_hour >= cast(:start as timestamptz) and t.closed_hour < cast(:finish as timestamptz)

@@ -2,12 +2,13 @@
 -- with the ticket that stands for them.
 select
   t.ticket_id, t.fingerprint, t.detector, t.resource, t.identity, t.severity, t.title, t.opened_hour, t.muted_until,
-  t.external_url, t.owner, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
+  filed.external_url, t.owner, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
   t.opened_hour >= cast(:start as timestamptz) as is_new,
   (select count(*) from tickets.ticket as m where m.summary_ticket_id = t.ticket_id and m.state = 'open') as members,
   count(*) over () as total
 from tickets.ticket as t
 left join tickets.ticket as c on t.cause_ticket_id = c.ticket_id
+left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 left join lateral (
   select v.hour, to_jsonb(v) as finding
   from detect.evaluation as v

@@ -36,9 +36,10 @@ select distinct on (t.ticket_id)
   c.ticket_id as cause_id,
   c.fingerprint as cause_fingerprint,
   c.title as cause_title,
-  c.external_url as cause_url
+  filed.external_url as cause_url
 from path as p
 inner join open_ticket as t on p.ticket_id = t.ticket_id
 inner join open_ticket as c on p.reached = c.thing and p.ticket_id <> c.ticket_id
+left join public.ticket_filed as filed on c.ticket_id = filed.ticket_id
 where p.steps > 0 and c.opened_hour <= t.opened_hour
 order by t.ticket_id asc, p.steps asc, c.opened_hour asc, c.ticket_id asc

@@ -11,8 +11,8 @@ select
   alarm.since as since_hour,  -- First hour in alarm without a healthy hour since (UTC)
   e.hour as judged_hour,  -- Hour that was judged (UTC)
   t.ticket_id,  -- Our ticket's id; null: none is open
-  t.external_key as ticket_key,  -- Key in the tracker
-  t.external_url as ticket_url,  -- Link to the tracker
+  filed.external_key as ticket_key,  -- Key in the tracker
+  filed.external_url as ticket_url,  -- Link to the tracker
   t.muted,  -- wont_fix or snoozed, where people said so
   e.fingerprint,  -- Id of the finding, for joins and links
   e.because,  -- Which case of the detector it is
@@ -37,6 +37,7 @@ inner join detect.detector as d on e.detector = d.detector
 inner join (select detector, max(hour) as hour from detect.judgement where status = 'judged' group by detector) as newest
   on e.detector = newest.detector
 left join tickets.ticket as t on e.fingerprint = t.fingerprint and t.state = 'open'
+left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 left join lateral (
   select min(a.hour) as since from detect.evaluation as a
   where

@@ -1,4 +1,4 @@
--- Open tickets, the worst and oldest first.
+-- Open tickets, the worst and oldest first. The table tickets.issue has all trackers of a ticket.
 create or replace view public.tickets_open as
 select
   t.severity,  -- Severity of the last alarm
@@ -10,12 +10,13 @@ select
   t.muted,  -- wont_fix or snoozed, where people said so
   t.muted_until,  -- End of a snooze (UTC)
   cause.title as cause,  -- Title of the ticket of its likely cause
-  t.sink,  -- Tracker
-  t.external_key,  -- Key there; null: the tracker wasn't told yet
-  t.external_url,  -- Link there
+  filed.tracker,  -- The first tracker that has it
+  filed.external_key,  -- Key there; null: no tracker was told yet
+  filed.external_url,  -- Link there
   t.ticket_id,  -- Our id
   t.fingerprint  -- Finding it is about
 from tickets.ticket as t
 left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
+left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 where t.state = 'open'
 order by public.severity_rank(t.severity), t.opened_hour;

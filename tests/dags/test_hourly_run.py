@@ -40,7 +40,7 @@ class Place:
             WAREHOUSE_ENV: warehouse_url,
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
-        (folder / "streamwarden.yaml").write_text("tickets: {sink: console}\n")
+        (folder / "streamwarden.yaml").write_text("tickets: {trackers: {}}\n")
 
     def environment(self) -> dict[str, str]:
         return self._environment

@@ -51,7 +51,8 @@ def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int
     machines = f" and {number['node']} machines" if number["node"] else ""
     return (
         f"{len(config.kafka)} Kafka clusters, {number['broker']} brokers and {number['app']} applications by"
-        f" JMX{machines}, {len(config.aws)} AWS accounts, {detectors} detectors, tickets to {config.tickets.sink}."
+        f" JMX{machines}, {len(config.aws)} AWS accounts, {detectors} detectors,"
+        f" tickets to {', '.join(config.tickets.all_trackers)}."
     )
 
 

@@ -1,243 +1,223 @@
-"""Tells the tracker what reconcile planned. A crash at any point neither loses a change nor tells it twice."""
+"""Tells the trackers what reconcile planned. A crash at any point neither loses a change nor tells it twice.
+
+Before anything is sent that could be done twice, that is noted (`unsure_at`); a clear answer takes the note away. Where
+it stands, the tracker is asked first, and what it doesn't have is sent again only after it had time to settle.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.hours import start_of_hour
 from streamwarden.detectors import Detector, Finding
 from streamwarden.tickets import render
-from streamwarden.tickets.muting import close_as_wont_fix
+from streamwarden.tickets.listen import listen
 from streamwarden.tickets.reconcile import STORM, reconcile
-from streamwarden.tickets.sinks.console import ConsoleSink
-from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, Letter, Related, Sink, TrackerDown, Update
-from streamwarden.tickets.sinks.roundup import RoundupSink
+from streamwarden.tickets.routes import file_again
+from streamwarden.tickets.sinks import open_sink
+from streamwarden.tickets.sinks.contract import (
+    Draft,
+    Issue,
+    IssueGone,
+    Letter,
+    Related,
+    Sink,
+    TrackerDown,
+    Unsure,
+    Update,
+)
+from streamwarden.words.readable import clean, moment
 
-SNOOZE = timedelta(days=7)  # how long `deferred` in the tracker keeps a ticket quiet
 RELATED = 10  # related tickets named in a text
 
 log = logging.getLogger(__name__)
 
 
+def utc_now() -> datetime:
+    """Now."""
+    return datetime.now(UTC)
+
+
 @dataclass
 class Delivery:
-    """What the tracker was told."""
+    """What trackers were told."""
 
     done: int = 0
     failed: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.done} told to the tracker" + (
-            f", {len(self.failed)} not: {self.failed[0]}" if self.failed else ""
-        )
-
-
-def open_sink(config: Config) -> Sink:
-    """The tracker that the config names."""
-    return RoundupSink(config.tickets) if config.tickets.sink == "roundup" else ConsoleSink()
+        return f"{self.done} told to trackers" + (f", {len(self.failed)} not: {self.failed[0]}" if self.failed else "")
 
 
 def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[str, Detector]) -> str:
-    """The whole step of an hour: hear what people decided in the tracker, plan, tell. Returns a line for people.
+    """The whole step of an hour: hear what people decided in the trackers, plan, tell. Returns a line for people.
 
     Raises:
         StreamwardenError: something couldn't be told; it is kept and told by the next run.
     """
-    sink = open_sink(config)
-    deaf = None
-    try:
-        if sink.remembers:
-            listen(engine, sink)
-    except TrackerDown as error:
-        deaf = error  # the plan is made all the same: intent waits in the warehouse
+    told, sinks = Delivery(), []
+    for name, settings in config.tickets.all_trackers.items():
+        try:
+            sink = open_sink(name, settings)
+            if sink.remembers:
+                listen(engine, sink)
+            sinks.append(sink)
+        except StreamwardenError as error:
+            told.failed.append(str(error))  # the plan is made all the same: intent waits in the warehouse
     plan = reconcile(engine, config, detectors)
-    delivery = Delivery(failed=[str(deaf)]) if deaf else deliver(engine, sink, config)
-    if delivery.failed:
-        raise StreamwardenError(f"tickets: {plan}; {delivery}. Nothing is lost: the next run tells it.")
-    return f"{plan}; {delivery}"
+    for sink in sinks:
+        delivery = deliver(engine, sink, config)
+        told.done += delivery.done
+        told.failed += delivery.failed
+    if told.failed:
+        raise StreamwardenError(f"tickets: {plan}; {told}. Nothing is lost: the next run tells it.")
+    return f"{plan}; {told}"
 
 
-def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
-    """Takes over what people did in the tracker: closed, snoozed, won't fix, deleted. Returns how many changed."""
-    now = now or datetime.now(UTC)
-    with engine.connect() as connection:
-        tickets = connection.execute(_HEARD, {"sink": sink.name}).mappings().all()
-    changed = 0
-    for ticket in tickets:
-        issue = sink.find(ticket["fingerprint"])
-        with engine.begin() as connection:
-            if issue is None:
-                changed += _file_again(connection, ticket)
-            elif issue.key == ticket["external_key"]:
-                changed += _take_over(connection, ticket, issue, now)
-    return changed
-
-
-def _file_again(connection: sa.Connection, ticket: sa.RowMapping) -> bool:
-    """An open ticket that isn't in the tracker any more: what filed it is to be told once more."""
-    if ticket["state"] != "open":
-        return False
-    connection.execute(
-        sa.text("update tickets.change set done_at = null where ticket_id = :id and action = 'create'"),
-        {"id": ticket["ticket_id"]},
-    )
-    return True
-
-
-def _take_over(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue, now: datetime) -> bool:
-    ticket_id = ticket["ticket_id"]
-    if issue.state == "wont_fix" and ticket["muted"] != "wont_fix":
-        close_as_wont_fix(connection, ticket_id, now)
-    elif issue.state == "closed" and ticket["state"] == "open":
-        connection.execute(
-            sa.text(
-                "update tickets.ticket set state = 'closed', close_reason = 'person', closed_hour = :hour,"
-                " updated_at = now() where ticket_id = :id"
-            ),
-            {"id": ticket_id, "hour": start_of_hour(now)},
-        )
-    elif issue.state == "snoozed" and ticket["state"] == "open" and ticket["muted"] is None:
-        connection.execute(
-            sa.text(
-                "update tickets.ticket set muted = 'snoozed', muted_until = :until, updated_at = now()"
-                " where ticket_id = :id"
-            ),
-            {"id": ticket_id, "until": now + SNOOZE},
-        )
-    elif issue.state == "open" and ticket["muted"] == "wont_fix":
-        connection.execute(
-            sa.text("update tickets.ticket set muted = null, updated_at = now() where ticket_id = :id"),
-            {"id": ticket_id},
-        )
-    else:
-        return False
-    return True
-
-
-def deliver(engine: sa.Engine, sink: Sink, config: Config) -> Delivery:
-    """Tells the tracker everything that is still to be told, in order, one deliverer at a time."""
-    delivery = Delivery()
+def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> Delivery:
+    """Tells a tracker everything that it is still to be told, in order, one deliverer at a time."""
+    run = _Run(engine, sink, config, clock)
     with engine.connect() as lock:
         lock.execute(sa.text("select pg_advisory_lock(7064)"))
         try:
-            _deliver_all(engine, sink, config, delivery)
+            while run.tell_all():
+                pass
         finally:
             lock.execute(sa.text("select pg_advisory_unlock(7064)"))
-    return delivery
+    return run.delivery
 
 
-def _deliver_all(engine: sa.Engine, sink: Sink, config: Config, delivery: Delivery) -> None:
-    with engine.connect() as connection:
-        changes = connection.execute(_TO_DO, {"sink": sink.name}).mappings().all()
-    stuck: set[int] = set()
-    for change in changes:
-        if change["ticket_id"] in stuck:
-            continue  # its changes are told in order
-        with engine.begin() as connection:
-            connection.execute(_ATTEMPT, {"id": change["change_id"]})
-        try:
-            _deliver(engine, sink, config, change)
-            delivery.done += 1
-        except StreamwardenError as error:
-            stuck.add(change["ticket_id"])
-            delivery.failed.append(str(error))
-            with engine.begin() as connection:
-                connection.execute(
-                    sa.text("update tickets.change set error = :error where change_id = :id"),
-                    {"id": change["change_id"], "error": str(error)},
-                )
-            if isinstance(error, TrackerDown):
-                return
+@dataclass
+class _Run:
+    engine: sa.Engine
+    sink: Sink
+    config: Config
+    clock: Callable[[], datetime]
+    delivery: Delivery = field(default_factory=Delivery)
+    stuck: set[int] = field(default_factory=set)
 
+    def tell_all(self) -> bool:
+        """Tells what stands; whether there may be more, as what is gone is to be filed again."""
+        with self.engine.connect() as connection:
+            changes = connection.execute(_TO_DO, {"tracker": self.sink.name}).mappings().all()
+        changes = [change for change in changes if change["ticket_id"] not in self.stuck]
+        for change in changes:
+            if change["ticket_id"] in self.stuck:
+                continue  # its changes are told in order
+            try:
+                self._tell(change)
+                self.delivery.done += 1
+            except StreamwardenError as error:
+                self.stuck.add(change["ticket_id"])
+                self._failed(change, error)
+                if isinstance(error, TrackerDown):
+                    return False
+        return bool(changes)
 
-def _deliver(engine: sa.Engine, sink: Sink, config: Config, change: sa.RowMapping) -> None:
-    with engine.connect() as connection:
-        ticket = connection.execute(
-            sa.text("select * from tickets.ticket where ticket_id = :id"), {"id": change["ticket_id"]}
-        ).mappings().one()  # fmt: skip
-        related = _related(connection, config, ticket) if change["action"] == "create" else ()
-    letter = _letter(config, change, ticket, related)
-    issue: Issue | None
-    if change["action"] == "create":
-        issue = _filed_before(engine, sink, ticket) or sink.create(_draft(engine, sink, change, ticket, letter))
-    else:
-        issue = _told(engine, sink, change, ticket, letter)
-    with engine.begin() as connection:
-        connection.execute(
-            sa.text("update tickets.change set done_at = now(), error = null where change_id = :id"),
-            {"id": change["change_id"]},
+    def _failed(self, change: sa.RowMapping, error: StreamwardenError) -> None:
+        self.delivery.failed.append(f"{self.sink.name}: {error}")
+        sure = {} if isinstance(error, Unsure | _Waits) else {"unsure_at": None}
+        with self.engine.begin() as connection:
+            self._note(connection, change["ticket_id"], error=str(error), **sure)
+
+    def _tell(self, change: sa.RowMapping) -> None:
+        with self.engine.begin() as connection:
+            values = {"id": change["ticket_id"], "tracker": self.sink.name}
+            ticket = connection.execute(_ATTEMPT, values).mappings().one()
+        issue, letter = None, self._letter(change, ticket)
+        if ticket["external_key"] is not None:
+            if change["action"] != "create":
+                self._update(change, ticket, letter)
+        elif change["action"] == "create" or ticket["state"] == "open":
+            issue = self._file(change, ticket, letter)
+        with self.engine.begin() as connection:
+            key = {"external_key": issue.key, "external_url": issue.url} if issue else {}
+            self._note(
+                connection, ticket["ticket_id"],
+                told_change_id=change["change_id"], attempts=0, error=None, unsure_at=None, **key,
+            )  # fmt: skip
+
+    def _file(self, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Issue:
+        if filed := self._filed_before(ticket):
+            return filed
+        plot = _plot(self.engine, change, ticket) if self.sink.takes_files and ticket["detector"] != STORM else None
+        draft = Draft(
+            fingerprint=ticket["fingerprint"], detector=ticket["detector"], resource=ticket["resource"],
+            title=ticket["title"], severity=ticket["severity"], letter=letter, plot_png=plot,
+        )  # fmt: skip
+        self._before_sending(ticket)
+        return self.sink.create(draft)
+
+    def _filed_before(self, ticket: sa.RowMapping) -> Issue | None:
+        """The tracker's open ticket for this finding that no row of ours knows: filed just before a crash."""
+        issue = self.sink.find(ticket["fingerprint"])
+        if issue is None or issue.state in ("closed", "wont_fix"):
+            return None
+        values = {"tracker": self.sink.name, "key": issue.key, "id": ticket["ticket_id"]}
+        with self.engine.connect() as connection:
+            return None if connection.execute(_KNOWN, values).scalar() else issue
+
+    def _update(self, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> None:
+        """Comments, closes or reopens. A ticket that is gone from the tracker is filed anew while it stands open."""
+        update = Update(
+            key=ticket["external_key"],
+            fingerprint=ticket["fingerprint"],
+            marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
+            action=change["action"],
+            title=ticket["title"],
+            severity=ticket["severity"],
+            letter=letter,
         )
-        if issue is not None:
-            connection.execute(
-                sa.text(
-                    "update tickets.ticket set external_key = :key, external_url = :url, updated_at = now()"
-                    " where ticket_id = :id"
-                ),
-                {"id": ticket["ticket_id"], "key": issue.key, "url": issue.url},
+        try:
+            if ticket["unsure_at"] is not None and self.sink.has(update):
+                return
+            self._before_sending(ticket)
+            self.sink.update(update)
+        except IssueGone:
+            with self.engine.begin() as connection:
+                file_again(connection, ticket["ticket_id"], self.sink.name)
+
+    def _before_sending(self, ticket: sa.RowMapping) -> None:
+        """Notes that something is about to be sent; refuses while the last sending may still be done."""
+        now, before = self.clock(), ticket["unsure_at"]
+        if before is not None and self.sink.remembers and now < before + self.sink.settles:
+            raise _Waits(
+                f"{clean(ticket['title'])}: sent at {moment(before)} without a clear answer, and not there yet; it is"
+                f" sent again from {moment(before + self.sink.settles)} on."
             )
+        with self.engine.begin() as connection:
+            self._note(connection, ticket["ticket_id"], unsure_at=now)
+
+    def _note(self, connection: sa.Connection, ticket_id: int, **values: object) -> None:
+        table = sa.table("issue", *(sa.column(name) for name in ("ticket_id", "tracker", *values)), schema="tickets")
+        this = (table.c.ticket_id == ticket_id) & (table.c.tracker == self.sink.name)
+        connection.execute(sa.update(table).where(this).values(**values))
+
+    def _letter(self, change: sa.RowMapping, ticket: sa.RowMapping) -> Letter:
+        related: tuple[Related, ...] = ()
+        if change["action"] == "create":
+            with self.engine.connect() as connection:
+                related = _related(connection, self.config, ticket)
+        finding = Finding.from_row(change["finding"]) if change["finding"] else None
+        since = change["since"] or ticket["opened_hour"]
+        return Letter(
+            note=change["body"] or "",
+            hour=change["hour"],
+            finding=finding,
+            since=finding.since or since if finding else None,
+            url=render.finding_url(self.config, ticket["fingerprint"]) if ticket["detector"] != STORM else "",
+            related=related,
+        )
 
 
-def _letter(config: Config, change: sa.RowMapping, ticket: sa.RowMapping, related: tuple[Related, ...]) -> Letter:
-    finding = Finding.from_row(change["finding"]) if change["finding"] else None
-    since = change["since"] or ticket["opened_hour"]
-    return Letter(
-        note=change["body"] or "",
-        hour=change["hour"],
-        finding=finding,
-        since=finding.since or since if finding else None,
-        url=render.finding_url(config, ticket["fingerprint"]) if ticket["detector"] != STORM else "",
-        related=related,
-    )
-
-
-def _told(engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Issue | None:
-    """Comments, closes or reopens. A ticket that is gone from the tracker is filed anew while it stands open."""
-    update = Update(
-        key=ticket["external_key"],
-        fingerprint=ticket["fingerprint"],
-        marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
-        action=change["action"],
-        severity=ticket["severity"],
-        letter=letter,
-    )
-    try:
-        sink.update(update)
-    except IssueGone:
-        if ticket["state"] == "open":
-            return sink.create(_draft(engine, sink, change, ticket, letter))
-    return None
-
-
-def _filed_before(engine: sa.Engine, sink: Sink, ticket: sa.RowMapping) -> Issue | None:
-    """The tracker's open ticket for this finding that no row of ours knows: filed just before a crash."""
-    issue = sink.find(ticket["fingerprint"])
-    if issue is None or issue.state == "closed":
-        return None
-    with engine.connect() as connection:
-        known = connection.execute(
-            sa.text("select 1 from tickets.ticket where sink = :sink and external_key = :key and ticket_id <> :id"),
-            {"sink": sink.name, "key": issue.key, "id": ticket["ticket_id"]},
-        ).scalar()
-    return None if known else issue
-
-
-def _draft(engine: sa.Engine, sink: Sink, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Draft:
-    return Draft(
-        fingerprint=ticket["fingerprint"],
-        detector=ticket["detector"],
-        resource=ticket["resource"],
-        title=ticket["title"],
-        severity=ticket["severity"],
-        letter=letter,
-        plot_png=_plot(engine, change, ticket) if sink.takes_files and ticket["detector"] != STORM else None,
-    )
+class _Waits(StreamwardenError):
+    """Isn't sent again yet."""
 
 
 def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> bytes | None:
@@ -262,18 +242,19 @@ def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -
     )  # fmt: skip
 
 
-_HEARD = sa.text("""
-    select * from tickets.ticket as t
-    where
-      t.sink = :sink and t.external_key is not null and (t.state = 'open' or t.muted = 'wont_fix')
-      and not exists (select 1 from tickets.change as c where c.ticket_id = t.ticket_id and c.done_at is null)
-    order by t.ticket_id""")
 _TO_DO = sa.text("""
     select c.* from tickets.change as c
-    inner join tickets.ticket as t on c.ticket_id = t.ticket_id
-    where c.done_at is null and t.sink = :sink
+    inner join tickets.issue as i on c.ticket_id = i.ticket_id
+    where i.tracker = :tracker and c.change_id > i.told_change_id and coalesce(c.tracker, i.tracker) = i.tracker
     order by c.change_id""")
-_ATTEMPT = sa.text("update tickets.change set attempts = attempts + 1, attempted_at = now() where change_id = :id")
+_ATTEMPT = sa.text("""
+    update tickets.issue as i set attempts = i.attempts + 1, attempted_at = now()
+    from tickets.ticket as t
+    where i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
+    returning t.*, i.external_key, i.unsure_at""")
+_KNOWN = sa.text(
+    "select 1 from tickets.issue where tracker = :tracker and external_key = :key and ticket_id <> :id limit 1"
+)
 _RELATED = sa.text("""
     select fingerprint, title, state, external_url, relation
     from tickets.related(:id)

@@ -100,9 +100,11 @@ def _locked(connection: sa.Connection, ticket_id: int) -> sa.RowMapping:
 
 
 _NEWEST = """
-    select distinct on (fingerprint) * from tickets.ticket
-    where detector <> :storm
-    order by fingerprint, ticket_id desc"""
+    select distinct on (t.fingerprint) t.*, filed.external_url
+    from tickets.ticket as t
+    left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
+    where t.detector <> :storm
+    order by t.fingerprint, t.ticket_id desc"""
 _LISTED = sa.text(f"""
     select * from ({_NEWEST}) as newest
     where state = 'open' or muted is not null

@@ -26,6 +26,7 @@ from streamwarden.detectors.episodes import Standing, standings
 from streamwarden.detectors.things import KINDS
 from streamwarden.store.queries import ask
 from streamwarden.tickets import render
+from streamwarden.tickets.routes import assign
 from streamwarden.words.readable import SEVERITIES, clean, moment
 
 STORM = "storm"  # `detector` of a summary ticket
@@ -82,7 +83,7 @@ class _Run:
 def reconcile(
     engine: sa.Engine, config: Config, detectors: Mapping[str, Detector], now: datetime | None = None
 ) -> Plan:
-    """Brings tickets in line with the evaluations; the tracker is told by `deliver`."""
+    """Brings tickets in line with the evaluations; trackers are told by `deliver`."""
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(7063)"))
         newest = connection.execute(
@@ -92,9 +93,9 @@ def reconcile(
         if newest is None:
             return Plan()
         run = _Run(connection, config, detectors, now or datetime.now(UTC), newest)
-        _move_to_sink(run)
         _end_snoozes(run)
         _apply(run, standings(connection, detectors, newest))
+        assign(connection, config, detectors)
         run.plan.still_open = connection.execute(
             sa.text("select count(*) from tickets.ticket where state = 'open' and detector <> :storm"), {"storm": STORM}
         ).scalar_one()
@@ -244,7 +245,6 @@ def _insert(run: _Run, standing: Standing, previous: sa.RowMapping | None, summa
             "last_alarm_hour": alarm.hour,
             "previous": previous["ticket_id"] if previous is not None else None,
             "summary": summary_id,
-            "sink": run.config.tickets.sink,
             **_of_the_thing(alarm),
         },
     ).scalar_one()
@@ -302,7 +302,6 @@ def _summary(run: _Run, storm: Sequence[Standing]) -> int:
             "summary": None,
             "thing": None,
             "owner": None,
-            "sink": run.config.tickets.sink,
         },
     ).scalar_one()
     plan_change(run.connection, ticket_id, "create", run.newest, body)
@@ -328,24 +327,6 @@ def _settle_storms(run: _Run) -> None:
     for ticket_id, hour, members in calm:
         update_ticket(run.connection, ticket_id, state="closed", closed_hour=hour, close_reason="healthy")
         plan_change(run.connection, ticket_id, "close", hour, f"All {members} findings of this storm are over.")
-
-
-def _move_to_sink(run: _Run) -> None:
-    """After a change of tracker: what is open is filed in the new one."""
-    moved = run.connection.execute(
-        sa.text(
-            "update tickets.ticket set sink = :sink, external_key = null, external_url = null"
-            " where state = 'open' and sink <> :sink returning ticket_id, summary_ticket_id, title, opened_hour"
-        ),
-        {"sink": run.config.tickets.sink},
-    ).all()
-    for ticket_id, summary_id, title, opened_hour in moved:
-        run.connection.execute(
-            sa.text("delete from tickets.change where ticket_id = :id and done_at is null"), {"id": ticket_id}
-        )
-        if summary_id is None:
-            body = f"{title}. In alarm since {moment(opened_hour)}; moved here from another tracker."
-            plan_change(run.connection, ticket_id, "create", run.newest, body)
 
 
 def _end_snoozes(run: _Run) -> None:
@@ -400,9 +381,9 @@ def _told(connection: sa.Connection, ticket_id: int) -> set[str]:
 
 def plan_change(
     connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, note: str | None,
-    alarm: Alarm | None = None, since: datetime | None = None,
+    alarm: Alarm | None = None, since: datetime | None = None, tracker: str | None = None,
 ) -> None:  # fmt: skip
-    """Notes what is to be told to the tracker: a text, a finding as it is now, or both."""
+    """Notes what one tracker or all that have the ticket are to be told: a text, a finding as it is now, or both."""
     finding = alarm.finding if alarm else None
     connection.execute(
         _CHANGE,
@@ -414,6 +395,7 @@ def plan_change(
             "finding": finding.to_row() if finding else None,
             "because": finding.because if finding else None,
             "since": since,
+            "tracker": tracker,
         },
     )
 
@@ -442,17 +424,18 @@ def _order(run: _Run, standing: Standing) -> tuple[Any, ...]:
 
 LAYERS = list(KINDS)
 _CHANGE = sa.text("""
-    insert into tickets.change (ticket_id, action, hour, body, finding, because, since)
-    values (:ticket_id, :action, :hour, :body, :finding, :because, :since)""").bindparams(
+    insert into tickets.change (ticket_id, action, hour, body, finding, because, since, tracker)
+    select ticket_id, :action, :hour, :body, :finding, :because, :since, :tracker
+    from (select ticket_id from tickets.ticket where ticket_id = :ticket_id for update) as locked""").bindparams(
     sa.bindparam("finding", type_=JSONB(none_as_null=True))
 )
 _TICKET = sa.text("""
     insert into tickets.ticket
       (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour,
-       previous_ticket_id, summary_ticket_id, thing, owner, sink)
+       previous_ticket_id, summary_ticket_id, thing, owner)
     values
       (:fingerprint, :detector, :resource, :identity, :severity, :title, 'open', :opened_hour, :last_alarm_hour,
-       :previous, :summary, :thing, :owner, :sink)
+       :previous, :summary, :thing, :owner)
     returning ticket_id""").bindparams(
     sa.bindparam("identity", type_=JSONB()),
 )

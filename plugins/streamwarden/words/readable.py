@@ -12,11 +12,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any, get_args
+
+from streamwarden.base.config.fields import Severity
 
 NOT_KNOWN = "not known"
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # as json holds a timestamptz
-Severity = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[str, ...] = get_args(Severity)
 """The worst first."""
 

@@ -15,6 +15,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
+ROUNDUP = "kind: roundup, url: 'https://t'"
 ACCOUNT = "{account: '111122223333', regions: [us-east-1]}"
 CLUSTER = "kafka: [{name: c, bootstrap_servers: b}]"
 JVM = "{role: broker, cluster: c, url: 'http://h:1/x'}"
@@ -30,7 +31,7 @@ def test_the_example_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
-    assert load_config(write(tmp_path, "")).tickets.sink == "console"
+    assert load_config(write(tmp_path, "")).tickets.trackers == {}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,29 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
             "jmx: [{role: app, cluster: c, url: 'http://u:secret@h:1/x', app: a}]",
             "jmx endpoint app of c at http://h:1/x names a cluster that isn't under `kafka`",
         ),
-        ("tickets: {sink: roundup}", "needs `url`"),
+        ("tickets: {sink: roundup}", "tickets: `sink` and its address are now an entry under `trackers`"),
+        ("tickets: {trackers: {a: {kind: roundup, password: p}}}", "tickets.trackers.a.roundup.url: Field required"),
+        (
+            "tickets: {trackers: {a: {kind: fax}}}",
+            "tickets.trackers.a: Input tag 'fax' found using 'kind' does not match",
+        ),
+        (
+            f"tickets: {{trackers: {{a: {{{ROUNDUP}}}}}}}",
+            "a.roundup: needs `user` and `password` (as ${NAME}), or `conn",
+        ),
+        (f"tickets: {{trackers: {{a: {{{ROUNDUP}, password: p, connection: c}}}}}}", "and not both"),
+        (
+            f"tickets: {{trackers: {{a: {{{ROUNDUP}, password: p}}}}, routes: [{{to: [b]}}]}}",
+            "tickets: tracker 'b' isn't under `trackers`",
+        ),
+        (
+            "tickets: {routes: [{owner: '^(', to: [console]}]}",
+            "tickets.routes.0.owner: owner: not a regular expression",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: roundup, url: 'http://tracker.internal', password: p}}}",
+            "roundup.url: must begin with https://: credentials are sent there",
+        ),
         ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "kafka cluster twice: a"),
         ("a: [", "not YAML: while parsing a flow node"),
         ("a: [", "at line 1, column 5"),
@@ -79,7 +102,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str, told: str) -> None:
     "text",
     [
         "ui_url: 'URL'",
-        "tickets: {sink: roundup, url: 'URL'}",
+        "tickets: {trackers: {a: {kind: roundup, url: 'URL'}}}",
         "kafka: [{name: a, bootstrap_servers: b, schema_registry: {url: 'URL'}}]",
         f"{CLUSTER}\njmx: [{{role: broker, cluster: c, url: 'URL'}}]",
         "warehouse: {url: 'URL'}",
@@ -95,7 +118,9 @@ def test_what_is_no_address_is_refused(tmp_path: Path, text: str, url: str) -> N
     assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["ui_url: 'https://u:hunter2@h'", "tickets: {sink: roundup, url: 'http://hunter2@h'}"])
+@pytest.mark.parametrize(
+    "text", ["ui_url: 'https://u:hunter2@h'", "tickets: {trackers: {a: {kind: roundup, url: 'http://hunter2@h'}}}"]
+)
 def test_a_password_does_not_stand_in_an_address(tmp_path: Path, text: str) -> None:
     with pytest.raises(StreamwardenError, match="they have keys of their own") as error:
         load_config(write(tmp_path, text))
@@ -162,7 +187,8 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
     file = write(
         tmp_path,
-        "tickets: {sink: roundup, url: 'http://u', password: [hunter2]}\nkafka: [{name: a, bootstrap_servers: 1}]",
+        "tickets: {trackers: {a: {kind: roundup, url: 'https://u', password: [hunter2]}}}\n"
+        "kafka: [{name: a, bootstrap_servers: 1}]",
     )
     with pytest.raises(StreamwardenError) as error:
         load_config(file)

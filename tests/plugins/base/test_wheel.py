@@ -50,7 +50,7 @@ def test_it_lists_its_detectors(installed: Path, tmp_path: Path) -> None:
 
 
 def test_it_migrates(installed: Path, tmp_path: Path, empty_warehouse: sa.Engine) -> None:
-    (tmp_path / "streamwarden.yaml").write_text("tickets: {sink: console}\n")
+    (tmp_path / "streamwarden.yaml").write_text("tickets: {trackers: {}}\n")
     url = empty_warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
     said = _say(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
     assert "applied migrations/0001_inventory.sql" in said and "applied views/volumes.sql" in said

@@ -217,9 +217,9 @@ def test_a_schema_registry(config_of: Callable[..., Any], behaviour: str, told: 
 
 def test_a_tracker_that_is_away(config_of: Callable[..., Any], warehouse_url: str) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    config = config_of(tickets={"sink": "roundup", "url": url, "user": "u", "password": "hunter3"})
+    config = config_of(tickets={"trackers": {"r": {"kind": "roundup", "url": url, "user": "u", "password": "hunter3"}}})
     answers = ask_all([*services.questions(config)])
-    assert problems(answers).keys() == {"look for a ticket"}
+    assert problems(answers).keys() == {"who we are, and where tickets go"}
     assert "hunter" not in str(answers)
 
 
@@ -260,7 +260,7 @@ def test_a_source_that_hangs_or_raises_holds_up_nobody() -> None:
 
 def test_the_table_and_the_exit_code(tmp_path: Path, warehouse_url: str) -> None:
     file = tmp_path / "s.yaml"
-    file.write_text("tickets: {sink: console}")
+    file.write_text("tickets: {trackers: {}}")
     done = in_this_process("config", "check", str(file), "--probe")
     assert done.returncode == 0
     assert re.search(r"warehouse +connect +PostgreSQL 1\d", done.stdout)

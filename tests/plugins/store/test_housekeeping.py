@@ -114,7 +114,7 @@ def test_a_table_may_have_a_retention_of_its_own(house: sa.Engine) -> None:
 
 
 def test_the_command_says_what_it_would_do(house: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
+    (tmp_path / "s.yaml").write_text("tickets: {trackers: {}}\n")
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
     monkeypatch.setenv(WAREHOUSE_ENV, house.url.set(drivername="postgresql").render_as_string(hide_password=False))
     newest = datetime.now(UTC)

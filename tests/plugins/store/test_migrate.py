@@ -98,6 +98,21 @@ _SAMPLES = """
 """
 
 
+_TICKETS = """
+    insert into tickets.ticket
+    (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour, sink,
+     external_key, external_url, summary_ticket_id)
+    values
+    ('told', 'd', 'r', '{}', 'info', 't', 'open', '2026-11-01', '2026-11-01', 'roundup', '7', 'https://t/7', null),
+    ('half', 'd', 'r', '{}', 'info', 't', 'open', '2026-11-01', '2026-11-01', 'roundup', '8', 'https://t/8', null),
+    ('new', 'd', 'r', '{}', 'info', 't', 'open', '2026-11-01', '2026-11-01', 'roundup', null, null, null),
+    ('in a storm', 'd', 'r', '{}', 'info', 't', 'open', '2026-11-01', '2026-11-01', 'roundup', null, null, 1);
+    insert into tickets.change (ticket_id, action, hour, body, done_at) values
+    (1, 'create', '2026-11-01', '', now()), (2, 'create', '2026-11-01', '', now()),
+    (2, 'close', '2026-11-01', '', null), (3, 'create', '2026-11-01', '', null);
+"""
+
+
 def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engine, release: Path) -> None:
     later = [file for file in (release / "migrations").iterdir() if file.name >= "0020"]
     later += [*(release / "views").iterdir(), *(release / "functions").iterdir()]
@@ -120,6 +135,7 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         connection.exec_driver_sql(f"grant select (hour) on detect.coverage to {role}")
         connection.exec_driver_sql("create view public.mine as select hour from metrics.consumer_group_hourly")
         connection.exec_driver_sql(_SAMPLES)
+        connection.exec_driver_sql(_TICKETS)
     for file, text in texts.items():
         file.write_text(text)
     migrate(empty_warehouse)
@@ -134,6 +150,12 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         assert ask(f"select has_table_privilege('{role}', 'metrics.consumer_group_hourly', 'select')") is True
         assert ask(f"select has_column_privilege('{role}', 'detect.coverage', 'hour', 'select')") is True
         assert ask(f"select has_table_privilege('{role}', 'detect.coverage', 'select')") is False
+        issues = "select ticket_id, tracker, external_key, external_url, told_change_id from tickets.issue order by 1"
+        assert connection.exec_driver_sql(issues).all() == [
+            (1, "roundup", "7", "https://t/7", 1),
+            (2, "roundup", "8", "https://t/8", 2),
+            (3, "roundup", None, None, 3),
+        ]
         topic = (
             "select bytes_in_total, messages_in_total, log_bytes, at from metrics.broker_topic_sample where topic = 't'"
         )

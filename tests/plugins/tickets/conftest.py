@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from demo.process import Process, free_port
 from demo.tracker import credentials
 from streamwarden.base.config import Config, Tickets
+from streamwarden.base.config.trackers import Roundup
 
 from tests.plugins.tickets.storytelling import MemorySink, Story
 
@@ -38,7 +39,7 @@ def config() -> Config:
 class Tracker:
     """A running Roundup."""
 
-    settings: Tickets
+    settings: Roundup
     client: httpx.Client
     admin: tuple[str, str]
 
@@ -74,7 +75,7 @@ def tracker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tracker]:
                 time.sleep(0.1)
         passwords = credentials(folder)
         password = passwords["streamwarden"]
-        settings = Tickets(sink="roundup", url=url, user="streamwarden", password=password)
+        settings = Roundup(url=url, user="streamwarden", password=password)
         headers = {"X-Requested-With": "rest", "Origin": url, "Referer": f"{url}/"}
         with httpx.Client(base_url=f"{url}/rest/data", auth=("streamwarden", password), headers=headers) as client:
             yield Tracker(settings, client, ("admin", passwords["admin"]))

@@ -99,7 +99,13 @@ class Story:
             return [dict(row) for row in connection.execute(sa.text(sql), values).mappings()]
 
     def tickets(self) -> list[dict[str, Any]]:
-        return self.rows("select * from tickets.ticket order by ticket_id")
+        return self.rows(
+            "select t.*, filed.external_key from tickets.ticket as t"
+            " left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id order by t.ticket_id"
+        )
+
+    def issues(self) -> list[dict[str, Any]]:
+        return self.rows("select * from tickets.issue order by ticket_id, tracker")
 
     def changes(self) -> list[dict[str, Any]]:
         return self.rows("select * from tickets.change order by change_id")
@@ -111,7 +117,7 @@ class Story:
         with self.engine.begin() as connection:
             for table in ("load", "coverage", "judgement", "evaluation"):
                 connection.execute(sa.text(f"delete from detect.{table}"))
-            connection.execute(sa.text("truncate tickets.ticket, tickets.change restart identity"))
+            connection.execute(sa.text("truncate tickets.ticket, tickets.change, tickets.issue restart identity"))
 
 
 def thing(resource: str, detector_id: str) -> Thing:
@@ -133,17 +139,32 @@ class MemorySink:
     name: str = "console"
     remembers: bool = True
     takes_files: bool = False
+    settles: timedelta = timedelta(0)
     drafts: list[Draft] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     states: dict[str, str] = field(default_factory=dict)
     broken: Exception | None = None
     break_after_create: Exception | None = None
 
+    def check(self) -> str:
+        return "works"
+
     def find(self, fingerprint: str) -> Issue | None:
         if self.broken:
             raise self.broken
         keys = [str(number) for number, draft in enumerate(self.drafts) if draft.fingerprint == fingerprint]
-        return Issue(keys[-1], f"http://tracker/{keys[-1]}", self.states.get(keys[-1], "open")) if keys else None
+        return self._issue(keys[-1]) if keys else None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        if self.broken:
+            raise self.broken
+        return self._issue(key)
+
+    def _issue(self, key: str) -> Issue:
+        return Issue(key, f"http://tracker/{key}", self.states.get(key, "open"))  # type: ignore[arg-type]
+
+    def has(self, update: Update) -> bool:
+        return update.marker in {done.marker for done in self.updates}
 
     def create(self, draft: Draft) -> Issue:
         self.drafts.append(draft)
@@ -153,8 +174,6 @@ class MemorySink:
         return Issue(key, f"http://tracker/{key}", "open")
 
     def update(self, update: Update) -> None:
-        if update.marker not in {done.marker for done in self.updates}:
-            self.updates.append(update)
-            self.states[update.key] = {"close": "closed", "reopen": "open"}.get(
-                update.action, self.states.get(update.key, "open")
-            )
+        self.updates.append(update)
+        before = self.states.get(update.key, "open")
+        self.states[update.key] = {"close": "closed", "reopen": "open"}.get(update.action, before)

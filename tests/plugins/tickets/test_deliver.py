@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from streamwarden.base.config import Config, Tickets
+from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, mute, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
@@ -80,8 +81,8 @@ def test_one_refused_ticket_does_not_stop_the_others(story: Story, config: Confi
     plan(story, config)
     sink = Choosy()
     delivery = deliver(story.engine, sink, config)
-    assert (delivery.done, delivery.failed) == (2, ["the tracker says: no v2 please"])
-    assert [c["error"] for c in story.changes() if c["done_at"] is None] == ["the tracker says: no v2 please"]
+    assert (delivery.done, delivery.failed) == (2, ["console: the tracker says: no v2 please"])
+    assert [i["error"] for i in story.issues() if i["external_key"] is None] == ["the tracker says: no v2 please"]
     story.judge(1, {"v1": "alarm", "v2": "ok", "v3": "alarm"})
     story.judge(2, {"v1": "alarm", "v2": "ok", "v3": "alarm"})
     plan(story, config)
@@ -101,7 +102,7 @@ def test_a_tracker_that_is_down_keeps_everything_for_later(story: Story, sink: M
 
 def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> None:
     story.judge(0, {"v1": "alarm"})
-    away = Config(tickets=Tickets(sink="roundup", url="http://127.0.0.1:9", user="u", password="secret"))
+    away = Config(tickets=Tickets(trackers={"away": Roundup(url="http://127.0.0.1:9", user="u", password="secret")}))
     with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker doesn't answer") as told:
         reconcile_and_deliver(story.engine, away, DETECTORS)
     assert "secret" not in str(told.value) and "\n" not in str(told.value)

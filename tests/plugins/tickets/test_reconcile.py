@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from streamwarden.base.config import Config, Tickets
+from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, mute, reconcile
 
@@ -320,7 +321,7 @@ def test_a_change_of_tracker_files_what_is_open_anew(story: Story, run: Any, sin
     story.judge(0, {"v1": "alarm"})
     run()
     deliver(story.engine, sink, config)
-    other = Config(tickets=Tickets(sink="roundup", url="http://x"))
+    other = Config(tickets=Tickets(trackers={"roundup": Roundup(url="https://x", password="p")}))
     reconcile(story.engine, other, DETECTORS)
     new = MemorySink(name="roundup")
     deliver(story.engine, new, other)

@@ -115,7 +115,7 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
     reconcile(module_warehouse, Config(), detectors)
     with module_warehouse.begin() as connection:
         connection.execute(
-            sa.text("update tickets.ticket set external_key = 'issue7', external_url = :url"), {"url": TRACKER}
+            sa.text("update tickets.issue set external_key = 'issue7', external_url = :url"), {"url": TRACKER}
         )
         rows = connection.execute(
             sa.text("select distinct identity ->> 'group_id', fingerprint from detect.evaluation")

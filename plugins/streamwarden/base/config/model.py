@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from streamwarden.base.addresses import address_of
-
-
-def _begins_with(*schemes: str) -> Callable[[str], str]:
-    """A check that a URL has one of these schemes, and a host. Whitespace would end it early somewhere."""
-
-    def check(url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            is_one = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # brackets, or a port that is none
-            is_one = False
-        if not is_one or any(c.isspace() or not c.isprintable() for c in url):
-            raise ValueError(f"must be an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
-        return url
-
-    return check
-
-
-def _holds_no_password(url: str) -> str:
-    """Libraries write the addresses that they ask into logs."""
-    if "@" in urlsplit(url).netloc:
-        raise ValueError("must not hold a user or a password: they have keys of their own")
-    return url
+from streamwarden.base.config.fields import Name, Section, Severity, WebAddress, begins_with
+from streamwarden.base.config.trackers import Console, Tracker, TrackerName
 
 
 def _is_postgres(url: str) -> str:
@@ -53,17 +31,9 @@ def _once(what: str, keys: Iterable[Hashable]) -> None:
         seen.add(key)
 
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-WebAddress = Annotated[str, AfterValidator(_begins_with("http", "https")), AfterValidator(_holds_no_password)]
-JvmAddress = Annotated[str, AfterValidator(_begins_with("http", "https", "rmi"))]
+JvmAddress = Annotated[str, AfterValidator(begins_with("http", "https", "rmi"))]
 PostgresAddress = Annotated[str, AfterValidator(_is_postgres)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}$")]
-
-
-class Section(BaseModel):
-    """A part of the config. An unknown key is an error, so that a typing slip can't switch something off in silence."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Warehouse(Section):
@@ -239,24 +209,73 @@ class Gathering(Section):
     )
 
 
+class Route(Section):
+    """Which findings' tickets go to which trackers. Every route that matches counts."""
+
+    owner: Name | None = Field(
+        None, description="Owner of the thing. A value that begins with ^ is a regular expression."
+    )
+    least_severity: Severity | None = Field(None, description="Findings of this severity or a worse one.")
+    subject: Name | None = Field(None, description="Subject of the detector: its folder below sql/detectors.")
+    to: list[Name] = Field(min_length=1, description="Names under `trackers`.")
+
+    @field_validator("owner")
+    @classmethod
+    def _compiles(cls, owner: str | None) -> str | None:
+        if owner:
+            _regular_expression("owner", owner.removeprefix("^"))
+        return owner
+
+    def matches(self, owner: str | None, severity: str, subject: str | None) -> bool:
+        """Whether a ticket is meant."""
+        ranks: tuple[str, ...] = get_args(Severity)
+        return (
+            (self.owner is None or (owner is not None and _is_meant(self.owner, owner)))
+            and (self.least_severity is None or ranks.index(severity) <= ranks.index(self.least_severity))
+            and (self.subject is None or self.subject == subject)
+        )
+
+
 class Tickets(Section):
     """Where tickets go and how eagerly."""
 
-    sink: Literal["console", "roundup"] = Field("console", description="The tracker.")
-    url: WebAddress | None = Field(None, description="Address of the tracker.")
-    user: str | None = Field(None, description="User that files tickets.")
-    password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
+    trackers: dict[TrackerName, Tracker] = Field(
+        default_factory=dict, description="The trackers, by a name of yours; none: tickets go to the task's log."
+    )
+    routes: list[Route] = Field(default_factory=list, description="Which tickets go where; none: all to `default`.")
+    default: list[Name] | None = Field(
+        None, description="Trackers of tickets that no route matches; left out: the first under `trackers`."
+    )
     max_new_per_run: int = Field(20, ge=1, description="New tickets of one run; the rest share one summary ticket.")
     reopen_within_hours: int = Field(72, ge=0, description="A finding back within this time reopens its ticket.")
-    least_severity: Literal["critical", "warning", "info"] = Field(
+    least_severity: Severity = Field(
         "warning", description="Findings below it open no ticket: they stand on the page and in the report."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_trackers(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "sink" in given:
+            raise ValueError("`sink` and its address are now an entry under `trackers`: see docs/tickets.md")
+        return given
+
     @model_validator(mode="after")
-    def _address_is_known(self) -> Tickets:
-        if self.sink != "console" and not self.url:
-            raise ValueError(f"sink '{self.sink}' needs `url`, the tracker's address")
+    def _trackers_are_known(self) -> Tickets:
+        named = [*(self.default or []), *(name for route in self.routes for name in route.to)]
+        if unknown := sorted(set(named) - self.all_trackers.keys()):
+            raise ValueError(f"tracker '{unknown[0]}' isn't under `trackers`")
         return self
+
+    @property
+    def all_trackers(self) -> dict[str, Tracker]:
+        """Those of the config, or the console."""
+        return dict(self.trackers) or {"console": Console(kind="console")}
+
+    def trackers_for(self, owner: str | None, severity: str, subject: str | None) -> list[str]:
+        """Names of the trackers that a ticket belongs in."""
+        found = [name for route in self.routes if route.matches(owner, severity, subject) for name in route.to]
+        default = next(iter(self.all_trackers)) if self.default is None else None
+        return list(dict.fromkeys(found or ([default] if default else self.default or [])))
 
 
 class Reports(Section):
@@ -306,10 +325,7 @@ class DetectorException(Section):
 
     def matches(self, values: Mapping[str, str]) -> bool:
         """Whether a thing with these columns is meant."""
-        return all(
-            re.search(wanted, values[column]) is not None if wanted.startswith("^") else wanted == values[column]
-            for column, wanted in self.where.items()
-        )
+        return all(_is_meant(wanted, values[column]) for column, wanted in self.where.items())
 
 
 class DetectorSettings(Section):
@@ -336,6 +352,11 @@ class Owner(Section):
     def _compiles(cls, pattern: str) -> str:
         _regular_expression("key_pattern", pattern)
         return pattern
+
+
+def _is_meant(wanted: str, value: str) -> bool:
+    """Whether a value is the wanted one, or matches it where that begins with ^."""
+    return re.search(wanted, value) is not None if wanted.startswith("^") else wanted == value
 
 
 def _regular_expression(key: str, pattern: str) -> None:

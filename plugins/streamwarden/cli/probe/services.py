@@ -7,11 +7,12 @@ from functools import partial
 
 from spark_apps.sources.schema_registry import Refused, Registry
 from streamwarden.base.config import Config, KafkaCluster
+from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import open_warehouse
 from streamwarden.cli.probe.answer import Answer, Question
 from streamwarden.store.migrate import require_migrated
-from streamwarden.tickets.deliver import open_sink
+from streamwarden.tickets.sinks import open_sink
 
 
 def questions(config: Config) -> Iterator[Question]:
@@ -19,7 +20,8 @@ def questions(config: Config) -> Iterator[Question]:
     for cluster in config.kafka:
         if cluster.schema_registry:
             yield Question(f"schema registry of {cluster.name}", partial(_registry, cluster))
-    yield Question(f"tickets ({config.tickets.sink})", partial(_tracker, config))
+    for name, settings in config.tickets.all_trackers.items():
+        yield Question(f"tracker {name}", partial(_tracker, name, settings))
     yield Question("warehouse", partial(_warehouse, config))
 
 
@@ -39,13 +41,13 @@ def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
             registry.close()
 
 
-def _tracker(config: Config) -> Iterator[Answer]:
-    source = f"tickets ({config.tickets.sink})"
+def _tracker(name: str, settings: Tracker) -> Iterator[Answer]:
+    source, asked = f"tracker {name}", "who we are, and where tickets go"
     try:
-        open_sink(config).find("streamwarden-probe")
-        yield Answer(source, "look for a ticket", told="works; whether tickets may be filed shows the first one")
+        yield Answer(source, asked, told=open_sink(name, settings).check())
     except StreamwardenError as error:
-        yield Answer(source, "look for a ticket", problem=str(error), cure="`url`, `user` and `password` of `tickets`")
+        cure = f"what it needs stands in docs/tickets.md under {settings.kind}"
+        yield Answer(source, asked, problem=str(error), cure=cure)
 
 
 def _warehouse(config: Config) -> Iterator[Answer]:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from streamwarden.base.config.trackers import Console as Settings
 from streamwarden.tickets.sinks.contract import Draft, Issue, Update
 from streamwarden.tickets.sinks.plain import draft_text, letter_text
 
 _STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
 
-class ConsoleSink:
+class Tracker:
     """Prints; it remembers nothing, so nothing is ever found."""
 
-    name = "console"
     remembers = False
     takes_files = False
+    settles = timedelta(0)
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console()
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self._console = Console()
+
+    def check(self) -> str:
+        return "tickets go to the task's log"
 
     def find(self, fingerprint: str) -> Issue | None:
         return None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        return None
+
+    def has(self, update: Update) -> bool:
+        return False
 
     def create(self, draft: Draft) -> Issue:
         self._show(f"new, {draft.severity}: {draft.title}", draft_text(draft), draft.severity)

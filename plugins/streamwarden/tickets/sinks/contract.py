@@ -1,22 +1,29 @@
-"""Trackers: a sink is one module with three methods. `find` makes filing safe to repeat: ask before creating again.
+"""Trackers: a sink is one module that writes into one kind of tracker, in that tracker's own markup.
 
-A sink is handed what is to be told, not text: it writes the letter in its own tracker's markup.
+A sink is handed what is to be told, not text. It keeps nothing: `deliver` remembers what was sent without a clear
+answer, asks (`find`, `has`) before it sends again, and does so only when the tracker has had time to settle.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors.finding import Finding
 
-State = Literal["open", "closed", "snoozed", "wont_fix"]
+State = Literal["open", "acknowledged", "snoozed", "wont_fix", "closed"]
+SETTLES = timedelta(minutes=10)
+"""How long after a request without an answer a tracker may still do it, or not yet find what it did."""
 
 
 class TrackerDown(StreamwardenError):
-    """The tracker can't be talked to at all: trying the next ticket is of no use."""
+    """The tracker can't be talked to at all: trying the next ticket is of no use. Nothing was done."""
+
+
+class Unsure(StreamwardenError):
+    """The answer is lost: the tracker may or may not have done what it was asked."""
 
 
 class IssueGone(StreamwardenError):
@@ -29,7 +36,10 @@ class Issue:
 
     key: str
     url: str | None
-    state: State
+    state: State | None
+    """As people have it; None: the tracker has no states."""
+    until: datetime | None = None
+    """End of a snooze, where the tracker knows one (UTC)."""
 
 
 @dataclass(frozen=True)
@@ -79,25 +89,38 @@ class Update:
     fingerprint: str
     marker: str
     action: Literal["comment", "close", "reopen"]
+    title: str
     severity: str
     letter: Letter
 
 
 class Sink(Protocol):
-    """A tracker."""
+    """A tracker of the config. All methods raise StreamwardenError in one line, without credentials."""
 
     name: str
+    """Its name in the config."""
     remembers: bool
+    """Whether it can be asked what it has; else it must take the same thing twice as once."""
     takes_files: bool
+    settles: timedelta
+
+    def check(self) -> str:
+        """Asks who we are there and whether tickets may be filed; says what works, or raises what the user lacks."""
 
     def find(self, fingerprint: str) -> Issue | None:
-        """The newest ticket with this fingerprint, open or not."""
+        """The newest ticket with this fingerprint, open or not. It may miss those of the last minutes (`settles`)."""
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        """A ticket as it is now, under its present key; None: it was deleted, or isn't ours."""
+
+    def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
 
     def create(self, draft: Draft) -> Issue:
-        """Files a ticket, once, however often the network fails.
+        """Files a ticket.
 
         Raises:
-            StreamwardenError: the tracker refuses; one line. TrackerDown: it can't be reached or doesn't know us.
+            TrackerDown, Unsure: see there; any other StreamwardenError: the tracker refuses.
         """
 
     def update(self, update: Update) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from streamwarden.base.config import Tickets
+from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import Draft, Issue, IssueGone, State, TrackerDown, Update
+from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.plain import draft_text, letter_text
 
 TIMEOUT_SECONDS = 15
@@ -36,27 +37,34 @@ class _Refused(StreamwardenError):
 
 
 def _give_up(state: RetryCallState) -> None:
-    sink: RoundupSink = state.args[0]
+    tracker, method = state.args[:2]
     error = state.outcome.exception() if state.outcome else None
-    raise TrackerDown(f"tickets.url {sink.url}: the tracker doesn't answer: {error or 'no reason given'}") from None
+    kind = TrackerDown if method == "GET" else Unsure
+    raise kind(f"{tracker.url}: the tracker doesn't answer: {error or 'no reason given'}") from None
 
 
-class RoundupSink:
+class Tracker:
     """Files into one Roundup tracker."""
 
-    name = "roundup"
     remembers = True
     takes_files = True
+    settles = SETTLES
 
-    def __init__(self, settings: Tickets) -> None:
-        self.url = str(settings.url).rstrip("/")
-        self._user = settings.user or ""
+    def __init__(self, name: str, settings: Roundup) -> None:
+        self.name = name
+        self.url = settings.url.rstrip("/")
+        self._user, password = login(name, settings)
         self._client = httpx.Client(
-            auth=(self._user, settings.password or ""),
+            auth=(self._user, password),
             timeout=TIMEOUT_SECONDS,
             # Roundup's guard against forged requests wants all three on writes.
             headers={"X-Requested-With": "rest", "Origin": self.url, "Referer": f"{self.url}/"},
         )
+
+    def check(self) -> str:
+        self._ask("GET", "/issue", params={"@page_size": "1", "@fields": "status,keyword"})
+        self._ask("GET", "/msg", params={"@page_size": "1", "@fields": "messageid"})
+        return "issues and messages can be read; whether they may be filed shows the first one"
 
     def find(self, fingerprint: str) -> Issue | None:
         # Two questions: the API doesn't search issues by a property of their messages.
@@ -66,6 +74,19 @@ class RoundupSink:
         wanted = {"messages": ",".join(messages), "@fields": "status,keyword", "@verbose": "2"}
         issues = self._ask("GET", "/issue", params=wanted | {"@sort": "-id", "@page_size": "1"})["collection"]
         return self._issue(issues[0]) if issues else None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        ours = set(self._messages(_message_id(fingerprint)))
+        wanted = {"@fields": "status,keyword,messages", "@verbose": "2", "id": key}
+        found = self._ask("GET", "/issue", params=wanted)["collection"]
+        issue = next((one for one in found if str(one["id"]) == key), None)
+        if issue is None or not ours.intersection(str(message["id"]) for message in issue["messages"]):
+            return None
+        return self._issue(issue)
+
+    def has(self, update: Update) -> bool:
+        issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
+        return not set(self._messages(_message_id(update.marker))).isdisjoint(map(str, issue["attributes"]["messages"]))
 
     def create(self, draft: Draft) -> Issue:
         message = self._add_message(_message_id(draft.fingerprint), draft_text(draft))
@@ -140,8 +161,8 @@ class RoundupSink:
             raise _Passing(f"HTTP {answer.status_code}")
         if answer.status_code == 401:
             raise TrackerDown(
-                f"tickets.url {self.url}: the tracker refuses user '{self._user}': check tickets.user and"
-                " tickets.password."
+                f"{self.url}: the tracker refuses user '{self._user}': check `user` and `password` under"
+                f" tickets.trackers.{self.name}."
             )
         if answer.status_code == 412:
             raise _Conflict
@@ -150,15 +171,13 @@ class RoundupSink:
         except ValueError:
             said = None
         if not isinstance(said, dict):
-            raise TrackerDown(f"tickets.url {self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
+            raise TrackerDown(f"{self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
         if "data" not in said:
             reason = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
             # Retired is Roundup's word for deleted: it may still be read, but not changed.
             if answer.status_code == 404 or "is retired" in reason:
-                raise IssueGone(f"tickets.url {self.url}: {method} {path}: {reason}")
-            raise _Refused(
-                f"tickets.url {self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})"
-            )
+                raise IssueGone(f"{self.url}: {method} {path}: {reason}")
+            raise _Refused(f"{self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})")
         return dict(said["data"])
 
     def _issue(self, found: dict[str, Any]) -> Issue:

@@ -11,7 +11,7 @@ from streamwarden.base.config import Config, Tickets
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile
 from streamwarden.tickets.sinks.contract import Draft, Letter, TrackerDown, Update
-from streamwarden.tickets.sinks.roundup import RoundupSink
+from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
 
 from tests.answering import answering
 from tests.plugins.tickets.conftest import Tracker
@@ -30,7 +30,7 @@ def draft(fingerprint: str, title: str = "A <script>alert(1)</script>") -> Draft
 
 @pytest.fixture
 def sink(tracker: Tracker) -> RoundupSink:
-    return RoundupSink(tracker.settings)
+    return RoundupSink("roundup", tracker.settings)
 
 
 def test_creates_finds_and_attaches(tracker: Tracker, sink: RoundupSink) -> None:
@@ -53,12 +53,12 @@ def test_the_newest_ticket_of_a_finding_is_found(sink: RoundupSink) -> None:
 
 def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f3"))
-    close = Update(issue.key, "f3", "f3.close.1", "close", "critical", letter("Healthy again."))
+    close = Update(issue.key, "f3", "f3.close.1", "close", "T", "critical", letter("Healthy again."))
     sink.update(close)
     sink.update(close)
     found = sink.find("f3")
     assert found is not None and found.state == "closed"
-    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "warning", letter("It is back.")))
+    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "T", "warning", letter("It is back.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert [text.strip() for text in tracker.texts(filed)][1:] == ["Healthy again.", "It is back."]
     assert (filed["status"]["name"], filed["priority"]["name"]) == ("unread", "urgent")
@@ -66,8 +66,8 @@ def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: R
 
 @pytest.mark.parametrize("how", ["deleted", "another tracker's"])
 def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Tracker, story: Story, how: str) -> None:
-    config = Config(tickets=tracker.settings)
-    sink = RoundupSink(config.tickets)
+    config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
+    sink = RoundupSink("roundup", tracker.settings)
     story.judge(0, {"disk-a": "alarm", "disk-b": "alarm"}, severity="warning")
     reconcile(story.engine, config, DETECTORS)
     deliver(story.engine, sink, config)
@@ -78,7 +78,10 @@ def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Track
     if how != "deleted":
         with story.engine.begin() as connection:
             connection.execute(
-                sa.text("update tickets.ticket set external_key = :key where resource = 'disk-a'"),
+                sa.text(
+                    "update tickets.issue as i set external_key = :key from tickets.ticket as t"
+                    " where i.ticket_id = t.ticket_id and t.resource = 'disk-a'"
+                ),
                 {"key": strange.key},
             )
     story.judge(1, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
@@ -93,8 +96,8 @@ def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Track
 
 
 def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracker: Tracker, story: Story) -> None:
-    config = Config(tickets=tracker.settings)
-    sink = RoundupSink(config.tickets)
+    config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
+    sink = RoundupSink("roundup", tracker.settings)
     story.judge(0, {"disk-c": "alarm"})
     reconcile(story.engine, config, DETECTORS)
     deliver(story.engine, sink, config)
@@ -110,14 +113,14 @@ def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracke
 def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(draft("f4"))
     tracker.edit(issue.key, status="in-progress", title="Ours now")
-    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "critical", letter("More.")))
+    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "T", "critical", letter("More.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
 
 
 def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -> None:
-    config = Config(tickets=tracker.settings)
-    sink = RoundupSink(config.tickets)
+    config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
+    sink = RoundupSink("roundup", tracker.settings)
     story.judge(0, {"vol-1": "alarm", "vol-2": "alarm", "vol-3": "alarm"}, severity="warning")
     for _ in range(2):
         reconcile(story.engine, config, DETECTORS)
@@ -142,12 +145,14 @@ def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -
 
 
 def test_wrong_credentials_and_a_wrong_address_are_one_clear_line(tracker: Tracker) -> None:
-    wrong = Tickets(sink="roundup", url=tracker.settings.url, user="streamwarden", password="hunter2")
-    with pytest.raises(TrackerDown, match=r"refuses user 'streamwarden': check tickets\.user") as told:
-        RoundupSink(wrong).find("x")
+    wrong = tracker.settings.model_copy(update={"password": "hunter2"})
+    with pytest.raises(
+        TrackerDown, match=r"refuses user 'streamwarden': check `user` and `password` under tickets\.trackers\.roundup"
+    ) as told:
+        RoundupSink("roundup", wrong).find("x")
     assert "hunter2" not in str(told.value)
     with pytest.raises(TrackerDown, match="no Roundup REST API"):
-        RoundupSink(tracker.settings.model_copy(update={"url": f"{tracker.settings.url}/nowhere"})).find("x")
+        RoundupSink("roundup", tracker.settings.model_copy(update={"url": f"{tracker.settings.url}/nowhere"})).find("x")
 
 
 def test_an_unknown_priority_is_the_trackers_own_word_in_one_line(
@@ -200,10 +205,12 @@ def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker,
     handler = type("H", (_Stumbling,), {"target": tracker.settings.url, "lose_answers": lose_answers, "seen": {}})
     with answering(HTTPServer(("127.0.0.1", 0), handler)) as proxy:
         url = f"http://127.0.0.1:{proxy.server_port}"
-        sink = RoundupSink(tracker.settings.model_copy(update={"url": url}))
+        sink = RoundupSink("roundup", tracker.settings.model_copy(update={"url": url}))
         title = f"stumbling {lose_answers}"
         issue = sink.create(draft(f"s{lose_answers}", title))
-        sink.update(Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "critical", letter("Once.")))
+        sink.update(
+            Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "T", "critical", letter("Once."))
+        )
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]
     assert [text.strip() for text in tracker.texts(filed[0])][1:] == ["Once."]

@@ -1,0 +1,60 @@
+"""What the values of many keys have in common: names, addresses, severities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def begins_with(*schemes: str) -> Callable[[str], str]:
+    """A check that a URL has one of these schemes, and a host. Whitespace would end it early somewhere."""
+
+    def check(url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_one = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # brackets, or a port that is none
+            is_one = False
+        if not is_one or any(c.isspace() or not c.isprintable() for c in url):
+            raise ValueError(f"must be an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
+        return url
+
+    return check
+
+
+def holds_no_password(url: str) -> str:
+    """Libraries write the addresses that they ask into logs."""
+    if "@" in urlsplit(url).netloc:
+        raise ValueError("must not hold a user or a password: they have keys of their own")
+    return url
+
+
+def _is_encrypted_or_here(url: str) -> str:
+    """Credentials go with every request."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        raise ValueError("must begin with https://: credentials are sent there (http:// only to this machine)")
+    return url
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+Severity = Literal["critical", "warning", "info"]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+WebAddress = Annotated[str, AfterValidator(begins_with("http", "https")), AfterValidator(holds_no_password)]
+SafeAddress = Annotated[WebAddress, AfterValidator(_is_encrypted_or_here)]
+
+
+class Section(BaseModel):
+    """A part of the config. An unknown key is an error, so that a typing slip can't switch something off in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

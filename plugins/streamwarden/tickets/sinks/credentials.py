@@ -1,0 +1,36 @@
+"""User and password of a tracker: out of the config, where they came from the environment, or an Airflow connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamwarden.base.config.trackers import Credentials
+from streamwarden.base.errors import StreamwardenError
+
+
+def login(name: str, settings: Credentials) -> tuple[str, str]:
+    """User (or nothing) and password.
+
+    Raises:
+        StreamwardenError: Airflow has no such connection, or it has no password.
+    """
+    if settings.connection is None:
+        return settings.user or "", settings.password or ""
+    connection = _connection(name, settings.connection)
+    if not connection.password:
+        raise StreamwardenError(
+            f"tickets.trackers.{name}.connection: the Airflow connection '{settings.connection}' has no password."
+        )
+    return connection.login or settings.user or "", connection.password
+
+
+def _connection(name: str, connection_id: str) -> Any:
+    from airflow.sdk import Connection  # seconds, and only who names a connection needs it
+
+    try:
+        return Connection.get(connection_id)
+    except Exception as error:  # Airflow's own, or its database's
+        raise StreamwardenError(
+            f"tickets.trackers.{name}.connection: Airflow has no connection '{connection_id}'"
+            f" ({type(error).__name__}); make one with `airflow connections add`."
+        ) from None
