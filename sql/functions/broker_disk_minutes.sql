@@ -16,8 +16,7 @@ create or replace function public.broker_disk_minutes(as_of timestamptz) returns
     group by cluster, instance_id
   ) as b
   inner join inventory.volume_hourly as v on b.instance_id = v.instance_id and v.hour = as_of
-  left join metrics.volume_hourly as m
-    on v.hour = m.hour and v.account = m.account and v.region = m.region and v.volume_id = m.volume_id
+  left join metrics.volume_hourly as m using (hour, account, region, volume_id)
   left join metrics.volume_sample as s
     on v.account = s.account and v.region = s.region and v.volume_id = s.volume_id
     and s.at >= as_of and s.at < as_of + interval '1 hour' and s.read_bytes is not null

@@ -50,8 +50,8 @@ create or replace function public.broker_disk_reads(
       max(m.read_bytes_per_second) as highest,
       avg(m.read_bytes_per_second) filter (where a.is_above) as above,
       -- Weighed by the seconds of each minute in which JMX counted.
-      sum(m.read_bytes_per_second * o.seconds) / nullif(sum(o.seconds), 0) as counted,
-      sum(case when m.excess > m.margin then m.excess else 0 end * o.seconds) / nullif(sum(o.seconds), 0) as counted_excess
+      sum(m.read_bytes_per_second * o.seconds) / sum(o.seconds) as counted,
+      sum(case when m.excess > m.margin then m.excess else 0 end * o.seconds) / sum(o.seconds) as counted_excess
     from minute as m
     left join loud_minute as l on m.cluster = l.cluster and m.at = l.at
     left join loud as c on m.cluster = c.cluster

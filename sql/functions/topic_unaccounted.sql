@@ -29,7 +29,7 @@ create or replace function public.topic_unaccounted(
     -- What is usual beyond what groups read of new records goes to readers that never commit, whatever else groups read.
     greatest(
       t.bytes_out - coalesce(g.accounted_bytes, 0)
-      - greatest(coalesce(u.sent_per_byte * t.bytes_in, 0) - coalesce(g.fresh_bytes, 0), 0), 0
+      - greatest(u.sent_per_byte * t.bytes_in - coalesce(g.fresh_bytes, 0), 0), 0
     ),
     t.kind = 'changelog' and (s.application_id is null or u.sent_per_byte is null),
     g.group_ids

@@ -6,8 +6,8 @@ select
   r.group_id,  -- Group
   r.topic,  -- Topic
   r.records,  -- Records that it read; null: unknown on all partitions
-  least(r.records, t.records_in) * t.new_bytes_per_record * counted.part as fresh_bytes,  -- Bytes of the hour's records
-  backlog.records * t.old_bytes_per_record * counted.part as backlog_bytes,  -- Bytes of older records
+  fresh.records * t.new_bytes_per_record * counted.part as fresh_bytes,  -- Bytes of the hour's records
+  greatest(r.records - fresh.records, 0) * t.old_bytes_per_record * counted.part as backlog_bytes,  -- Bytes of older records
   t.bytes_in / nullif(t.covered_seconds, 0) as bytes_in_per_second,  -- Bytes produced of the topic
   r.lag_seconds,  -- Age of the oldest unread record, worst partition
   r.lag_records * t.old_bytes_per_record as lag_bytes,  -- Bytes that it is behind
@@ -42,5 +42,6 @@ from (
   group by p.hour, p.cluster, p.group_id, p.topic
 ) as r
 inner join public.topic_bytes as t using (hour, cluster, topic)
-cross join lateral (select greatest(r.records - coalesce(t.records_in, 0), 0) as records) as backlog
+-- One of which nothing is known is taken to read what comes in, and where the log's ends aren't known all is new.
+cross join lateral (select least(r.records, t.records_in) as records) as fresh
 cross join lateral (select least(1, t.covered_seconds / nullif(r.consumed_seconds, 0)) as part) as counted;

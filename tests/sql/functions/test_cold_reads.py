@@ -19,18 +19,53 @@ LOG = {"cluster": "c", "topic": "t", "log_start_offset": 0, "log_end_offset": 10
        "log_end_offset_last": 100}  # fmt: skip
 READ = {"cluster": "c", "group_id": "g", "topic": "t", "records_consumed": 10, "consumed_seconds": 100, "commits": 5,
         "rewinds": 0, "lag_records": 0, "lag_seconds": 0}  # fmt: skip
+TOPIC_KEY = {"cluster": "c", "topic": "t"}
+FETCHES = {"cluster": "c", "endpoint": "e", "metric": "client_fetch_bytes_per_second", "at": HOUR,
+           "labels": '{"client": "x"}'}  # fmt: skip
+EARLIER, LATER = {"hour": HOUR - timedelta(hours=1)}, {"hour": HOUR + timedelta(hours=1)}
+BEFORE = READ | EARLIER | {"committed_offset": 100}
+MACHINE = PLACE | {"instance_id": "i", "memory_bytes": 8000}
+VOLUME = PLACE | {"volume_id": "v", "instance_id": "i"}
+USUAL = PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10, "read_baseline_mad_bytes_per_second": 2}
+
+
+def _strays(row: dict[str, Any], **other: Any) -> list[dict[str, Any]]:
+    """Rows that differ from it in one key each."""
+    return [row | {column: value} for column, value in other.items()]
+
+
+def _minute(minute: int, read: int) -> dict[str, Any]:
+    at = HOUR + timedelta(minutes=minute)
+    return PLACE | {"volume_id": "v", "at": at, "period_seconds": 60, "read_bytes": read * 60}
+
+
 BROKERS: Rows = {
     "metrics.broker_hourly": [{"cluster": "c", "endpoint": "e", "broker_id": 1, "instance_id": "i"},
                               {"cluster": "c", "endpoint": "f", "broker_id": 2, "instance_id": "i", "samples": 1},
                               {"cluster": "d", "endpoint": "e", "instance_id": None}],
-    "inventory.instance_hourly": [PLACE | {"instance_id": "i", "memory_bytes": 8000}],
-    "inventory.volume_hourly": [PLACE | {"volume_id": v, "instance_id": "i"} for v in ("v", "unknown")],
-    "metrics.volume_hourly": [PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10,
-                                       "read_baseline_mad_bytes_per_second": 2}],
+    "inventory.instance_hourly": [MACHINE],
+    "inventory.volume_hourly": [VOLUME, VOLUME | {"volume_id": "unknown"}],
+    "metrics.volume_hourly": [USUAL],
+    "metrics.volume_sample": [_minute(m, r) for m, r in ((-1, 900), (10, 110), (11, 90), (12, 20), (60, 900))],
+}  # fmt: skip
+FOUR_VOLUMES: Rows = {
+    "metrics.broker_hourly": [{"cluster": "c", "endpoint": "e", "broker_id": 1, "instance_id": "i"},
+                              {"cluster": "d", "endpoint": "e", "broker_id": 1, "instance_id": "j"}],
+    "inventory.volume_hourly": [VOLUME, VOLUME | {"volume_id": "w"}, VOLUME | {"volume_id": "x", "instance_id": "j"},
+                                VOLUME | {"volume_id": "y", "instance_id": "j"}],
+    "metrics.volume_hourly": [USUAL, USUAL | {"volume_id": "x"}, USUAL | {"volume_id": "y"},
+                              PLACE | {"volume_id": "w", "read_baseline_bytes_per_second": 100,
+                                       "read_baseline_mad_bytes_per_second": 0}],
     "metrics.volume_sample": [
-        PLACE | {"volume_id": "v", "at": HOUR + timedelta(minutes=m), "period_seconds": 60, "read_bytes": r * 60}
-        for m, r in ((-1, 900), (10, 110), (11, 90), (12, 20), (60, 900))
-    ],
+        *(_minute(m, r) for m, r in ((10, 110), (11, 90), (12, 23))),
+        *(_minute(m, r) | {"volume_id": "w"} for m, r in ((11, 160), (12, 100))),
+        _minute(10, 5) | {"volume_id": "w", "period_seconds": 30},
+        _minute(12, 900) | {"volume_id": "x"}, _minute(14, 10) | {"volume_id": "y"}],
+    # Of d's two minutes one ends with the time that is counted, the other begins with its end.
+    "metrics.topic_hourly": [
+        TOPIC | {"counted_from": T10 + timedelta(seconds=30), "counted_to": T10 + timedelta(seconds=150)},
+        TOPIC | EARLIER | {"counted_from": HOUR, "counted_to": HOUR + timedelta(hours=1)},
+        TOPIC | {"cluster": "d", "counted_from": T10 + timedelta(minutes=3), "counted_to": T10 + timedelta(minutes=4)}],
 }  # fmt: skip
 SENT: Rows = {
     **BROKERS,
@@ -53,9 +88,38 @@ CALLS: list[Any] = [
          ("v", 1, T10 + timedelta(minutes=2), 20.0)], id="minutes of the hour, of a volume on two brokers once",
     ),
     pytest.param(
+        BROKERS | {
+            "inventory.volume_hourly": [VOLUME, VOLUME | EARLIER],
+            "metrics.volume_hourly": [
+                USUAL, *_strays(USUAL, hour=EARLIER["hour"], account="2", region="s", volume_id="w")],
+            "metrics.volume_sample": [_minute(0, 70), *_strays(_minute(1, 9), account="2", region="s", volume_id="w"),
+                                      _minute(2, 9) | {"read_bytes": None}]},
+        "select volume_id, at, baseline_bytes_per_second, read_bytes_per_second from broker_disk_minutes(:hour)",
+        [("v", HOUR, 10.0, 70.0)], id="the hour's first minute; nothing of other hours, accounts, regions and volumes",
+    ),
+    pytest.param(
         BROKERS, "select minutes_above, above_bytes_per_second, loud_from, loud_minutes, counted_bytes_per_second"
         " from broker_disk_reads(:hour, 6, 50, 2) where volume_id = 'v'", [(2.0, 100.0, T10, 2.0, 100.0)],
         id="loud minutes; nobody counted, so they stand for it",
+    ),
+    pytest.param(
+        BROKERS, "select since, loud_from, loud_until, highest_bytes_per_second, counted_excess_bytes_per_second"
+        " from broker_disk_reads(:hour, 6, 50, 9, 10800) where volume_id = 'v'",
+        [(T10, T10, T10 + timedelta(minutes=2), 110.0, 90.0)], id="few minutes, but just heavy",
+    ),
+    pytest.param(
+        BROKERS, "select minutes_above from broker_disk_reads(:hour, 6, 100, 1) where volume_id = 'v'", [(0.0,)],
+        id="just the floor isn't above it",
+    ),
+    pytest.param(
+        FOUR_VOLUMES, "select volume_id, minutes_known, minutes_above, above_bytes_per_second,"
+        " counted_bytes_per_second, counted_excess_bytes_per_second, loud_until - :hour, loud_minutes"
+        " from broker_disk_reads(:hour, 6, 50, 1) order by 1",
+        [("v", 3, 2.0, 100.0, 78.25, 68.25, timedelta(minutes=12), 2.0),
+         ("w", 3, 0.0, None, 140.0, 0.0, timedelta(minutes=12), 2.0),
+         ("x", 1, 1.0, 900.0, 900.0, 890.0, timedelta(minutes=13), 1.0),
+         ("y", 1, 0.0, None, None, None, timedelta(minutes=13), 1.0)],
+        id="one is loud by itself beside one that rests; just its deviations is no excess; what was counted",
     ),
     pytest.param(
         SENT, "select counted_bytes_per_second, counted_excess_bytes_per_second"
@@ -83,6 +147,15 @@ CALLS: list[Any] = [
         "select cluster, bytes, seconds from page_cache(:hour, 0.5) order by 1",
         [("c", 4000.0, 200.0), ("d", None, None)], id="what is written counts with all replicas, a machine once",
     ),
+    pytest.param(
+        BROKERS | {"inventory.instance_hourly": [MACHINE, MACHINE | EARLIER],
+                   "metrics.topic_hourly": [TOPIC | {"bytes_in": 0}, TOPIC | {"topic": "u", "covered_seconds": 0}]},
+        "select cluster, bytes, seconds from page_cache(:hour, 0.5)", [("c", 4000.0, None)], id="nothing is written",
+    ),
+    pytest.param(
+        BROKERS | {"metrics.topic_hourly": [TOPIC | {"bytes_in": 1, "covered_seconds": 1}]},
+        "select seconds from page_cache(:hour, 0.5)", [(4000.0,)], id="a byte is written in a second",
+    ),
     pytest.param(SENT, "select group_id, fresh_bytes, cold_bytes, accounted_bytes, is_cold"
                  " from group_reads('c', :hour, 1)",
                  [("g", 1000.0, 0.0, 1000.0, False)], id="new records come from memory"),
@@ -96,21 +169,50 @@ CALLS: list[Any] = [
         "select cold_bytes, accounted_bytes from group_reads('c', :hour, 0.5)", [(5000.0, 10000.0)],
         id="of a backlog the part that is older than 400 s of 10 bytes",
     ),
+    pytest.param(
+        SENT | {"metrics.topic_hourly": [TOPIC | {"log_bytes": 1000}, TOPIC | {"cluster": "d"}],
+                "metrics.consumer_partition_hourly": [
+                    READ | {"group_id": group, "records_consumed": 10, **own} for group, own in {
+                        "aged": {"lag_seconds": 800}, "large": {"lag_records": 800}, "older": {"lag_seconds": 801},
+                        "larger": {"lag_records": 801}, "back": {"lag_seconds": 801, "rewinds": 1},
+                        "once": {"lag_seconds": 801, "commits": 1}, "twice": {"lag_seconds": 801, "commits": 2},
+                        "unread": {"lag_seconds": 801, "commits": None},
+                    }.items()]},
+        "select group_id, accounted_bytes, is_cold from group_reads('c', :hour, 1) order by 1",
+        [("aged", 1000.0, False), ("back", 2000.0, True), ("large", 1000.0, False), ("larger", 1250.0, True),
+         ("older", 1250.0, True), ("once", 2000.0, True), ("twice", 2000.0, True), ("unread", 1000.0, True)],
+        id="beyond 800 s or 8000 bytes all comes from disk; what lies between its commits by how many those are",
+    ),
+    pytest.param(
+        SENT | {"metrics.consumer_partition_hourly": [READ | {"cluster": "d", "records_consumed": 15}]},
+        "select fresh_bytes, cold_bytes, is_cold from group_reads('d', :hour, 1)", [(1000.0, 500.0, False)],
+        id="where the memory isn't known a backlog comes from disk",
+    ),
     pytest.param(_days(sent=[2000, 3000, 9000, 9000, 9000]),
                  "select topic, sent_per_byte from usual_readers('c', :hour, 7, 5)", [("t", 3.0)],
                  id="the least quarter"),
     pytest.param(_days(sent=[2000] * 4), "select * from usual_readers('c', :hour, 7, 5)", [], id="too few hours"),
+    pytest.param(
+        {"metrics.topic_hourly": [
+            TOPIC | EARLIER | {"bytes_in": 1, "bytes_out": 2},
+            TOPIC | {"hour": HOUR - timedelta(days=1), "bytes_in": 1, "bytes_out": 2},
+            TOPIC | {"hour": HOUR - timedelta(hours=2), "bytes_in": 0}, TOPIC | {"bytes_out": 0},
+            TOPIC | {"topic": "u", "hour": HOUR - timedelta(hours=2), "bytes_in": 0}]},
+        "select topic, sent_per_byte from usual_readers('c', :hour, 1, 2)", [("t", 2.0)],
+        id="a day ago counts, this hour doesn't, nor one in which nothing came",
+    ),
     pytest.param(_days(sent=[2000] * 30), "select * from usual_readers('c', :hour, 1, 25)", [], id="older"),
     *(
         pytest.param({"metrics.consumer_group_hourly": [{"cluster": "c", "group_id": "a", "rebalances": r,
                                                          "hour": HOUR - timedelta(hours=n)} for n,
                     r in enumerate(rebalances)],
                       "metrics.jvm_app_hourly": [{"cluster": cluster, "application_id": "a",
-                                                  "process_started_at": HOUR - timedelta(minutes=30)}]},
+                                                  "process_started_at": HOUR - timedelta(minutes=minutes)}]},
                      "select * from settled_applications('c', :hour, 2)", settled, id=f"settled: {why}")
-        for why, rebalances, cluster, settled in (
-            ("two hours", [0, 0, 7], "d", [("a",)]), ("a rebalance", [0, 1], "d", []), ("unknown", [0, None], "d", []),
-            ("one hour", [0], "d", []), ("just started", [0, 0], "c", []))
+        for why, rebalances, cluster, minutes, settled in (
+            ("two hours", [0, 0, 7], "d", 30, [("a",)]), ("a rebalance", [0, 1], "d", 30, []),
+            ("unknown", [0, None], "d", 30, []), ("one hour", [0], "d", 30, []), ("just started", [0, 0], "c", 119, []),
+            ("started two hours ago", [0, 0], "c", 120, [("a",)]))
     ),
     pytest.param(SENT, "select topic, sent_bytes, accounted_bytes, unaccounted_bytes, may_be_restored, group_ids"
                  " from topic_unaccounted('c', :hour, 1, 7, 24, 6)", [("t", 5000.0, 1000.0, 4000.0, False, ["g"])],
@@ -125,6 +227,20 @@ CALLS: list[Any] = [
         "select may_be_restored from topic_unaccounted('c', :hour, 1, 7, 24, 6)", [(True,)], id="a changelog",
     ),
     pytest.param(
+        {"inventory.topic_hourly": [{"cluster": "c", "topic": topic, "kind": "changelog", "application_id": application}
+                                    for topic, application in (("t", "a"), ("u", "b"), ("new", "a"))],
+         "metrics.topic_hourly": [*_days(sent=[500] * 5)["metrics.topic_hourly"],
+                                  *(row | {"topic": "u"} for row in _days(sent=[500] * 5)["metrics.topic_hourly"]),
+                                  *(TOPIC | {"topic": topic, "covered_seconds": seconds}
+                                    for topic, seconds in (("t", 100), ("u", 0), ("new", 1)))],
+         "metrics.consumer_group_hourly": [{"cluster": "c", "group_id": "a", "rebalances": 0}],
+         "metrics.consumer_partition_hourly": [READ | {"records_consumed": 50}]},
+        "select topic, covered_seconds, accounted_bytes, unaccounted_bytes, may_be_restored"
+        " from topic_unaccounted('c', :hour, 1, 7, 5, 1) order by 1",
+        [("new", 1.0, 0.0, 5000.0, True), ("t", 100.0, 5000.0, 0.0, False), ("u", None, 0.0, 4500.0, True)],
+        id="only what a settled application's changelog is known to send isn't restored",
+    ),
+    pytest.param(
         {"metrics.broker_sample": [{"cluster": cluster, "endpoint": e, "metric": "client_fetch_bytes_per_second",
                                     "labels": f'{{"client": "{client}", "user": ""}}', "value": 5}
                                    for cluster, e, client in (("c", "e", "x"), ("c", "f", "x"), ("c", "e", "y"),
@@ -135,6 +251,17 @@ CALLS: list[Any] = [
          "metrics.consumer_partition_hourly": [READ, READ | {"cluster": "d"}]},
         "select client_id, user_name, bytes_per_second, group_ids from client_fetches('c', :hour) order by 1",
         [("x", None, 10.0, ["g"]), ("y", None, 5.0, None)], id="a client of all brokers, and its groups that commit",
+    ),
+    pytest.param(
+        {"metrics.broker_sample": [
+            FETCHES | EARLIER | {"value": 9}, FETCHES | {"at": T10, "value": 3},
+            *(row | {"value": 900} for row in _strays(
+                FETCHES, hour=HOUR - timedelta(hours=2), at=HOUR - timedelta(seconds=1), cluster="d", metric="other")),
+            FETCHES | LATER | {"value": 900}, FETCHES | {"at": T10 + timedelta(minutes=1), "value": 5}],
+         "inventory.consumer_member_hourly": [{"cluster": "c", "group_id": "g", "member_id": "m", "client_id": "x"}],
+         "metrics.consumer_partition_hourly": [READ | {"cluster": "d"}]},
+        "select client_id, bytes_per_second, group_ids from client_fetches('c', :hour) order by 1", [("x", 9.0, None)],
+        id="the most that was said since the hour began, by the run before as well",
     ),
     pytest.param(
         {"inventory.consumer_member_hourly": [{"cluster": "c", "group_id": "g", "member_id": "m", "client_id": "x",
@@ -153,6 +280,91 @@ CALLS: list[Any] = [
                                   TOPIC | {"topic": "v", "bytes_out": None, "covered_seconds": 900}]},
         "select counted_from, counted_to, seconds from topic_counted where hour = :hour",
         [(HOUR, T10 + timedelta(seconds=100), 150.0)], id="the time that was counted",
+    ),
+    pytest.param(
+        {"metrics.topic_hourly": [TOPIC, TOPIC | {"topic": "u", "covered_seconds": 1, "counted_to": HOUR},
+                                  TOPIC | {"topic": "v", "covered_seconds": 0, "counted_from": HOUR}]},
+        "select counted_from, counted_to, seconds from topic_counted where hour = :hour",
+        [(HOUR + timedelta(minutes=10), T10 + timedelta(seconds=100), 100.0)], id="nothing was counted in no time",
+    ),
+    pytest.param(
+        {"metrics.topic_hourly": [TOPIC | {"topic": "u", "covered_seconds": 1}]},
+        "select seconds from topic_counted where hour = :hour", [(1.0,)], id="one second was counted",
+    ),
+    pytest.param(
+        {"metrics.broker_hourly": [
+            *({"cluster": "c", "endpoint": endpoint, "under_replicated_partitions_max": n,
+               "replication_bytes_out_per_second": n} for endpoint, n in (("e", 3), ("f", 7))),
+            {"cluster": "c", "endpoint": "f"} | EARLIER, {"cluster": "c", "endpoint": "g"} | LATER],
+         "inventory.topic_hourly": [{"cluster": "t", "topic": "t"}]},
+        "select cluster, brokers, replicated_bytes_per_second, under_replicated_partitions from cluster_brokers"
+        " where hour = :hour order by 1",
+        [("c", 2, 10.0, 7), ("t", 0, None, None)], id="what followers are sent, and a cluster without brokers",
+    ),
+    pytest.param(
+        {"inventory.topic_hourly": [
+            row | {"replication_factor": 2, "kind": "repartition", "application_id": "a"}
+            for row in (TOPIC_KEY, *_strays(TOPIC_KEY, hour=EARLIER["hour"], cluster="d", topic="u"))],
+         "metrics.topic_hourly": [TOPIC | {"log_bytes": 1600}],
+         "metrics.partition_hourly": [LOG | {"log_start_offset": 20}, LOG | {"partition": 1, "log_start_offset": 80},
+                                      *_strays(LOG, hour=EARLIER["hour"], cluster="d", topic="u")]},
+        "select kind, application_id, replication_factor, covered_seconds, bytes_in, bytes_out, records_in,"
+        " new_bytes_per_record, old_bytes_per_record from topic_bytes",
+        [("repartition", "a", 2, 100.0, 1000, 5000, 20, 100.0, 8.0)],
+        id="what a record weighs as it comes and as stored",
+    ),
+    pytest.param(
+        {"metrics.topic_hourly": [TOPIC | {"messages_in": 0, "log_bytes": 500},
+                                  TOPIC | {"topic": "__t", "log_bytes": 5},
+                                  TOPIC | {"topic": "_t", "messages_in": None}],
+         "metrics.partition_hourly": [LOG, LOG | {"topic": "__t", "log_start_offset": 100}]},
+        "select topic, kind, application_id, replication_factor, records_in, new_bytes_per_record, old_bytes_per_record"
+        " from topic_bytes order by topic",
+        [("__t", "internal", None, 1, 10, 100.0, 100.0), ("_t", "plain", None, 1, None, None, None),
+         ("t", "plain", None, 1, 10, 5.0, 5.0)], id="no record came, none is stored, nothing is known",
+    ),
+    pytest.param(
+        {"metrics.topic_hourly": [TOPIC | {"log_bytes": 400}, TOPIC | {"log_bytes": 400, "topic": "u"}],
+         "metrics.partition_hourly": [LOG, LOG | {"topic": "u"}],
+         "metrics.consumer_partition_hourly": [
+             READ | {"committed_offset": 130, "consumed_seconds": 200, "rewinds": 1, "lag_records": 3,
+                     "lag_seconds": 7},
+             READ | {"partition": 1, "records_consumed": 20, "committed_offset": 105, "lag_records": 4, "commits": 3},
+             BEFORE, BEFORE | {"partition": 1},
+             *_strays(BEFORE | {"committed_offset": 0}, hour=HOUR - timedelta(hours=2), cluster="d", group_id="h",
+                      topic="u", partition=2)]},
+        "select records, fresh_bytes, backlog_bytes, bytes_in_per_second, lag_seconds, lag_bytes, rewinds,"
+        " commits_per_partition, seconds_between_commits, is_unknown, is_silent from topic_readers"
+        " where hour = :hour and cluster = 'c' and group_id = 'g' and topic = 't'",
+        [(50, 500.0, 80.0, 10.0, 7.0, 28.0, 1, 4.0, 50.0, False, False)],
+        id="read by its steps or since the offset of the hour before; half of it while JMX counted",
+    ),
+    pytest.param(
+        {"metrics.topic_hourly": [TOPIC | {"covered_seconds": 0}, TOPIC | {"topic": "u", "log_bytes": 400}],
+         "metrics.partition_hourly": [LOG | {"topic": "u"}],
+         "metrics.consumer_partition_hourly": [
+             READ | {"consumed_seconds": 50}, READ | {"group_id": "brief", "topic": "u", "consumed_seconds": 0},
+             READ | {"group_id": "unread", "records_consumed": None, "consumed_seconds": None},
+             READ | {"group_id": "unread", "partition": 1},
+             READ | {"group_id": "unknown", "topic": "u", "records_consumed": None, "consumed_seconds": None},
+             READ | {"group_id": "silent", "commits": 0, "client_id": "x"},
+             READ | {"group_id": "silent", "commits": 0, "partition": 1},
+             READ | {"group_id": "speaks", "commits": 1, "client_id": "x"},
+             READ | {"group_id": "nobody", "commits": 0}]},
+        "select group_id, fresh_bytes, backlog_bytes, bytes_in_per_second, seconds_between_commits, is_unknown,"
+        " is_silent from topic_readers where hour = :hour order by 1",
+        [("brief", 1000.0, 0.0, 10.0, 0.0, False, False), ("g", 0.0, 0.0, None, 10.0, False, False),
+         ("nobody", 0.0, 0.0, None, None, False, False), ("silent", 0.0, 0.0, None, None, False, True),
+         ("speaks", 0.0, 0.0, None, 100.0, False, False), ("unknown", 1000.0, 0.0, 10.0, None, True, False),
+         ("unread", 0.0, 0.0, None, 20.0, True, False)],
+        id="nothing was counted; the log's ends aren't known; who committed nothing, and who can't",
+    ),
+    pytest.param(
+        {"inventory.topic_hourly": [{"cluster": "c", "topic": "t", "replication_factor": 1}],
+         "metrics.topic_hourly": [TOPIC],
+         "metrics.consumer_partition_hourly": [READ | {"records_consumed": 7}]},
+        "select fresh_bytes, backlog_bytes from topic_readers", [(700.0, 0.0)],
+        id="where the log's ends aren't known all counts once, as new",
     ),
 ]  # fmt: skip
 
