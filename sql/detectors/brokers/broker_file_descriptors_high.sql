@@ -68,15 +68,14 @@ grown as (
     b.endpoint,
     count(h.open_file_descriptors) as known_hours,
     public.theil_sen(array_agg(h.hour), array_agg(h.open_file_descriptors)) as week_growth,
-    public.theil_sen(
-      array_agg(h.hour) filter (where h.hour > b.hour - interval '24 hours'),
-      array_agg(h.open_file_descriptors) filter (where h.hour > b.hour - interval '24 hours')
-    ) as day_growth
+    public.theil_sen(array_agg(h.hour), array_agg(day.open_file_descriptors)) as day_growth
   from broker as b
   inner join metrics.broker_hourly as h
     on b.cluster = h.cluster and b.endpoint = h.endpoint
-    and b.hour - interval '7 days' < h.hour and b.hour >= h.hour
-    and h.hour >= coalesce(b.process_started_at, '-infinity')
+    and h.hour between b.hour - interval '7 days' and b.hour and h.hour >= coalesce(b.process_started_at, '-infinity')
+  cross join lateral (
+    select case when h.hour > b.hour - interval '24 hours' then h.open_file_descriptors end as open_file_descriptors
+  ) as day
   group by b.cluster, b.endpoint, b.hour
 ),
 
@@ -91,7 +90,7 @@ judged as (
   left join grown as g on b.cluster = g.cluster and b.endpoint = g.endpoint
   -- Null if either isn't known: least() alone would take the other.
   cross join lateral (
-    select case when g.week_growth + g.day_growth is not null then least(g.week_growth, g.day_growth) end
+    select case when num_nulls(g.week_growth, g.day_growth) = 0 then least(g.week_growth, g.day_growth) end
       as growth_per_hour
   ) as s
 ),

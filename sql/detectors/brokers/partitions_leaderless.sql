@@ -47,7 +47,8 @@ with leaderless as materialized (
 counted as (
   select
     cluster,
-    count(*) as partitions
+    count(*) as partitions,
+    count(*) filter (where leader is null) as leaderless_partitions
   from metrics.partition_hourly
   where hour = cast(:hour as timestamptz)
   group by cluster
@@ -115,32 +116,24 @@ waiting as (
     where c.hour = cast(:hour as timestamptz)
   ) as one
   group by cluster
-),
-
-fresh as (
-  select
-    cluster,
-    count(*) as leaderless_partitions
-  from leaderless
-  group by cluster
 )
 
 select
   case
-    when s.leaderless_partitions > 0 then 'leaderless'
+    when s.cluster is not null then 'leaderless'
+    when c.leaderless_partitions = 0 then 'led'
     when
-      f.leaderless_partitions > 0 and not exists (
+      not exists (
         select from metrics.partition_hourly as p
         where
           p.cluster = c.cluster
           and p.hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:look_back as integer))
           and p.hour < cast(:hour as timestamptz)
       ) then 'short_history'
-    when f.leaderless_partitions > 0 then 'just_made'
-    else 'led'
+    else 'just_made'
   end as because,
   c.cluster,
-  coalesce(s.leaderless_partitions, f.leaderless_partitions, 0) as leaderless_partitions,
+  coalesce(s.leaderless_partitions, c.leaderless_partitions) as leaderless_partitions,
   c.partitions,
   s.topics,
   n.worst_topics,
@@ -150,7 +143,6 @@ select
   n.applications,
   s.affected
 from counted as c
-left join fresh as f on c.cluster = f.cluster
 left join standing as s on c.cluster = s.cluster
 left join named as n on c.cluster = n.cluster
 left join waiting as w on c.cluster = w.cluster

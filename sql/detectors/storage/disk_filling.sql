@@ -76,16 +76,18 @@ grown as (
     d.broker_id,
     d.log_dir,
     count(h.usable_bytes) as known_hours,
-    public.theil_sen(array_agg(h.hour), array_agg((h.total_bytes - h.usable_bytes)::double precision)) as week_growth,
-    public.theil_sen(
-      array_agg(h.hour) filter (where h.hour > d.hour - interval '24 hours'),
-      array_agg((h.total_bytes - h.usable_bytes)::double precision)
-        filter (where h.hour > d.hour - interval '24 hours')
-    ) as day_growth
+    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes)) as week_growth,
+    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes_of_day)) as day_growth
   from directory as d
   inner join metrics.log_dir_hourly as h
     on d.cluster = h.cluster and d.broker_id = h.broker_id and d.log_dir = h.log_dir
-    and d.hour - interval '7 days' < h.hour and d.hour >= h.hour
+    and h.hour between d.hour - interval '7 days' and d.hour
+  cross join lateral (
+    select
+      (h.total_bytes - h.usable_bytes)::double precision as used_bytes,
+      case when h.hour > d.hour - interval '24 hours' then (h.total_bytes - h.usable_bytes)::double precision end
+        as used_bytes_of_day
+  ) as was
   group by d.cluster, d.broker_id, d.log_dir, d.hour
 ),
 
@@ -101,7 +103,7 @@ judged as (
   left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
   -- Null if either isn't known: least() alone would take the other.
   cross join lateral (
-    select case when g.week_growth + g.day_growth is not null then least(g.week_growth, g.day_growth) end
+    select case when num_nulls(g.week_growth, g.day_growth) = 0 then least(g.week_growth, g.day_growth) end
       as growth_per_hour
   ) as s
 ),

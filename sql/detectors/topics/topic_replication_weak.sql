@@ -72,8 +72,7 @@ log_end as (
     sum(log_end_offset) filter (where hour = cast(:hour as timestamptz)) as now_end,
     sum(log_end_offset_first) filter (where hour = cast(:hour as timestamptz)) as first_end,
     sum(log_end_offset) filter (where hour < cast(:hour as timestamptz)) as day_ago_end,
-    bool_or(log_end_offset is null) filter (where hour = cast(:hour as timestamptz)) as is_unknown,
-    max(leader) as any_leader
+    bool_or(log_end_offset is null) filter (where hour = cast(:hour as timestamptz)) as is_unknown
   from metrics.partition_hourly
   where hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '24 hours')
   group by cluster, topic
@@ -117,7 +116,7 @@ weighed as (
     h.log_bytes,
     case
       when l.now_end > coalesce(l.day_ago_end, l.first_end) then true
-      when l.now_end is null or coalesce(l.is_unknown, true) or coalesce(l.day_ago_end, l.first_end) is null then null
+      when l.now_end is null or l.is_unknown or coalesce(l.day_ago_end, l.first_end) is null then null
       else false
     end as has_traffic
   from topic as t
@@ -152,13 +151,12 @@ owned as (
   from judged as j
   left join public.things(cast(:hour as timestamptz)) as thing
     on thing.kind = 'topic' and thing.key = public.thing_key('topic', j.cluster, j.topic)
-    and j.weakness in ('one replica', 'stops writes', 'deceives')
 ),
 
 summary as (
   select
     cluster,
-    max(brokers) as brokers,
+    brokers,
     count(*) as topics,
     count(*) filter (where weakness not in ('idle', 'unknown')) as judged_topics,
     count(*) filter (where weakness = 'one replica') as single_topics,
@@ -175,7 +173,7 @@ summary as (
     jsonb_agg(public.thing_key('topic', cluster, topic) order by weakness, place)
       filter (where weakness in ('one replica', 'stops writes', 'deceives') and place <= :most_shown) as affected
   from owned
-  group by cluster
+  group by cluster, brokers
 )
 
 select
