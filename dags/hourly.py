@@ -1,4 +1,4 @@
-"""Gathers, judges and files one hour: Spark apps → detectors → tickets.
+"""Gathers, judges and files one hour: Spark apps → detectors → causes → tickets.
 
 The graph is `streamwarden.graph`: what the apps write, what the detectors read. A failed app blocks only the detectors
 that read its tables; tickets are brought in line all the same, and the run ends as failed (`incomplete`).
@@ -60,6 +60,15 @@ def judge(subject: str, hour: str) -> str:
 
 
 @task(trigger_rule="all_done")
+def causes(hour: str) -> str:
+    """Weighs which finding in alarm may have caused which."""
+    from streamwarden import pipeline
+
+    config = load_config()
+    return pipeline.find_causes(pipeline.migrated_warehouse(config), load_detectors(config=config), parse_hour(hour))
+
+
+@task(trigger_rule="all_done")
 def tickets() -> str:
     """Brings tickets in line with all that was judged, and tells the tracker."""
     from streamwarden.pipeline import migrated_warehouse, reconcile_and_deliver
@@ -99,6 +108,8 @@ with DAG(
             case "judge", subject:
                 about = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)
                 tasks[step] = judge.override(task_id=subject, task_group=judging, doc_md=about)(subject, HOUR)
+            case ["causes"]:
+                tasks[step] = causes(HOUR)
             case _:
                 tasks[step] = tickets()
         ([tasks[name] for name in waits_for] or settled) >> tasks[step]

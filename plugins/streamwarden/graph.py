@@ -3,6 +3,7 @@
     gather.<app>      a Spark app of `base/catalogue.py`
     gather.prices     the table of EBS prices
     judge.<subject>   the detectors of one folder of `sql/detectors`, one after the other
+    causes            which finding in alarm may have caused which
     tickets
 
 A step begins when all that it waits for has ended, well or not: which detectors can judge is decided by `evaluate`.
@@ -32,5 +33,6 @@ def hour_graph(detectors: Iterable[Detector], apps: Collection[str] = APPS) -> d
         gathered = {*detector.apps, *([PRICES] if PRICE_TABLE in detector.reads else [])}
         steps = {f"gather.{name}" for name in gathered}
         graph.setdefault(f"judge.{detector.subject}", set()).update(steps & graph.keys())
+    graph["causes"] = set(graph)
     graph["tickets"] = set(graph)
     return graph

@@ -1,4 +1,4 @@
-"""The steps of an hour: prices, detectors, tickets; and the whole hour in one process, with one Spark, without Airflow.
+"""The steps of an hour: prices, detectors, causes, tickets; and the whole hour in one process, without Airflow.
 
 What waits for what stands in `streamwarden.graph`; the `hourly` DAG runs the same steps as tasks.
 """
@@ -22,6 +22,7 @@ from streamwarden.base.addresses import masked
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.causes import find_causes
 from streamwarden.detectors import Detector, Judgement, evaluate, load_detectors
 from streamwarden.graph import PRICES, hour_graph
 from streamwarden.store.migrate import migrated_warehouse
@@ -100,6 +101,8 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             elif kind == "judge":
                 of_subject = [detector for detector in detectors.values() if detector.subject == name]
                 run.judgements.extend(judge(warehouse, of_subject, hour, config, progress))
+            elif step == "causes":
+                progress("causes", find_causes(warehouse, detectors, hour), True)
             else:
                 progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)
         except Exception as error:

@@ -1,72 +1,141 @@
--- How things hang together in an hour: if the upstream one is sick, the downstream one may be.
+-- How things hang together in an hour: if the upstream one is sick, the downstream one may be. What was silent in the
+-- hour hangs as it did when it answered last, at most 24 hours before: `seen_hour` says when.
 create or replace function public.thing_links(as_of timestamptz) returns table (
-  upstream text, downstream text, basis text
+  upstream text, downstream text, basis text, seen_hour timestamptz
 ) language sql stable as $$
+  with volume as (
+    select distinct on (account, region, volume_id) account, region, volume_id, instance_id, hour
+    from inventory.volume_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by account, region, volume_id, hour desc
+  ),
+
+  instance as materialized (
+    select distinct on (account, region, instance_id) account, region, instance_id, private_ip, private_dns, hour
+    from inventory.instance_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by account, region, instance_id, hour desc
+  ),
+
+  -- A broker that doesn't answer keeps the id and the machine that it told last.
+  broker as (
+    select
+      cluster,
+      coalesce((array_agg(broker_id order by hour desc) filter (where broker_id is not null))[1]::text, endpoint)
+        as broker,
+      (array_agg(instance_id order by hour desc) filter (where instance_id is not null))[1] as instance_id,
+      coalesce(max(hour) filter (where broker_id is not null), max(hour)) as hour
+    from metrics.broker_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    group by cluster, endpoint
+  ),
+
+  process as materialized (
+    select
+      cluster,
+      endpoint,
+      coalesce((array_agg(application_id order by hour desc) filter (where application_id is not null))[1], min(app))
+        as application_id,
+      bool_or(application_id is not null) as is_streams,
+      (array_agg(instance_id order by hour desc) filter (where instance_id is not null))[1] as instance_id,
+      coalesce(max(hour) filter (where application_id is not null), max(hour)) as hour
+    from metrics.jvm_app_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    group by cluster, endpoint
+  ),
+
+  -- A cluster whose groups couldn't be read has those that it had.
+  members_known as (
+    select cluster, max(hour) as hour
+    from inventory.consumer_member_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    group by cluster
+  ),
+
+  machine_of_broker as (
+    select i.account, i.region, i.instance_id, b.cluster, b.broker, b.hour
+    from broker as b
+    inner join instance as i using (instance_id)
+  )
+
   select
     public.thing_key('volume', account, region, volume_id), public.thing_key('instance', account, region, instance_id),
-    'attached'
-  from inventory.volume_hourly
-  where hour = as_of and instance_id is not null
+    'attached', hour
+  from volume
+  where instance_id is not null
+
+  union all
+  select public.thing_key('instance', account, region, instance_id), public.thing_key('volume', account, region, volume_id),
+    'uses', hour
+  from volume
+  where instance_id is not null
+
+  union all
+  select public.thing_key('instance', account, region, instance_id), public.thing_key('broker', cluster, broker),
+    'runs on', hour
+  from machine_of_broker
+
+  union all
+  select public.thing_key('broker', cluster, broker), public.thing_key('instance', account, region, instance_id),
+    'loads', hour
+  from machine_of_broker
 
   union all
   select public.thing_key('instance', i.account, i.region, i.instance_id),
-    public.thing_key('broker', b.cluster, coalesce(b.broker_id::text, b.endpoint)), 'runs on'
-  from metrics.broker_hourly as b
-  inner join inventory.instance_hourly as i using (hour, instance_id)
-  where b.hour = as_of
+    public.thing_key('process', p.cluster, p.endpoint), 'runs on', p.hour
+  from process as p
+  inner join instance as i using (instance_id)
 
   union all
-  select public.thing_key('instance', i.account, i.region, i.instance_id),
-    public.thing_key('process', p.cluster, p.endpoint), 'runs on'
-  from metrics.jvm_app_hourly as p
-  inner join inventory.instance_hourly as i using (hour, instance_id)
-  where p.hour = as_of
+  select public.thing_key('process', cluster, endpoint), public.thing_key('application', cluster, application_id),
+    'process of', hour
+  from process
 
   union all
-  select public.thing_key('process', cluster, endpoint),
-    public.thing_key('application', cluster, coalesce(application_id, app)), 'process of'
-  from metrics.jvm_app_hourly
-  where hour = as_of
+  select public.thing_key('application', cluster, application_id), public.thing_key('process', cluster, endpoint),
+    'runs as', hour
+  from process
 
   union all
   -- A Streams application's group has its id.
-  select distinct public.thing_key('application', p.cluster, p.application_id),
-    public.thing_key('group', p.cluster, p.application_id), 'reads as'
-  from metrics.jvm_app_hourly as p
-  inner join metrics.consumer_group_hourly as g
-    on p.hour = g.hour and p.cluster = g.cluster and p.application_id = g.group_id
-  where p.hour = as_of
+  select public.thing_key('application', cluster, application_id), public.thing_key('group', cluster, application_id),
+    'reads as', max(hour)
+  from process
+  where is_streams
+  group by cluster, application_id
 
   union all
-  select distinct public.thing_key('instance', i.account, i.region, i.instance_id),
-    public.thing_key('group', m.cluster, m.group_id), 'member runs on'
+  select public.thing_key('instance', i.account, i.region, i.instance_id),
+    public.thing_key('group', m.cluster, m.group_id), 'member runs on', max(m.hour)
   from inventory.consumer_member_hourly as m
-  inner join inventory.instance_hourly as i on m.hour = i.hour and ltrim(m.host, '/') in (i.private_ip, i.private_dns)
-  where m.hour = as_of
+  inner join members_known as k on m.cluster = k.cluster and m.hour = k.hour
+  inner join instance as i on ltrim(m.host, '/') in (i.private_ip, i.private_dns)
+  group by i.account, i.region, i.instance_id, m.cluster, m.group_id
 
   union all
-  select distinct public.thing_key('broker', cluster, leader::text), public.thing_key('topic', cluster, topic), 'leads'
+  select distinct public.thing_key('broker', cluster, leader::text), public.thing_key('topic', cluster, topic), 'leads', hour
   from metrics.partition_hourly
   where hour = as_of and leader is not null
 
   union all
-  select distinct public.thing_key('topic', cluster, topic), public.thing_key('group', cluster, group_id), 'read by'
+  select distinct public.thing_key('topic', cluster, topic), public.thing_key('group', cluster, group_id), 'read by', hour
   from metrics.consumer_partition_hourly
   where hour = as_of
 
   union all
-  select public.thing_key('store', cluster, topic), public.thing_key('application', cluster, application_id), 'store of'
+  select public.thing_key('store', cluster, topic), public.thing_key('application', cluster, application_id), 'store of',
+    max(hour)
   from metrics.state_store_hourly
-  where hour = as_of and application_id is not null
+  where hour > as_of - interval '24 hours' and hour <= as_of and application_id is not null
+  group by cluster, topic, application_id
 
   union all
-  select public.thing_key('application', cluster, application_id), public.thing_key('topic', cluster, topic), 'writes'
+  select public.thing_key('application', cluster, application_id), public.thing_key('topic', cluster, topic), 'writes', hour
   from inventory.topic_hourly
   where hour = as_of and application_id is not null
 
   union all
-  select distinct public.thing_key('cluster', cluster),
-    public.thing_key('broker', cluster, coalesce(broker_id::text, endpoint)), 'broker of'
-  from metrics.broker_hourly
-  where hour = as_of
+  select public.thing_key('cluster', cluster), public.thing_key('broker', cluster, broker), 'broker of', max(hour)
+  from broker
+  group by cluster, broker
 $$;

@@ -24,7 +24,7 @@ from streamwarden.detectors import load_detectors
 from tests.conftest import a_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
-LAST = ("settled", "tickets", "incomplete")
+LAST = ("settled", "causes", "tickets", "incomplete")
 FAILING, HOUR = "jvm_apps", datetime(2026, 11, 20, 5, tzinfo=UTC)
 
 
@@ -97,6 +97,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
         **{f"judge.{subject}": "skipped" if ids <= blocked else "success" for subject, ids in subjects.items()},
         "gather.prices": "success",
         "settled": "success",
+        "causes": "success",
         "tickets": "success",
         "incomplete": "failed",
     }

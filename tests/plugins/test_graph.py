@@ -27,7 +27,8 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
         **{step: set() for step in gathered},
         "judge.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.prices"},
         "judge.brokers": {"gather.brokers"},
-        "tickets": {*gathered, "judge.storage", "judge.brokers"},
+        "causes": {*gathered, "judge.storage", "judge.brokers"},
+        "tickets": {*gathered, "judge.storage", "judge.brokers", "causes"},
     }
     # What mostly waits begins before what computes.
     assert list(graph)[:2] == ["gather.brokers", "gather.jvm_apps"]

@@ -15,14 +15,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from streamwarden.base.catalogue import WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
-from streamwarden.detectors import select
+from streamwarden.detectors import mechanisms, select
 from streamwarden.detectors.things import KINDS
 from streamwarden.store.sql_header import read_header, shown
 from streamwarden.words.readable import SEVERITIES, Severity
@@ -93,6 +93,10 @@ class Detector:
     open_after_hours: int = 1
     rule: str = ""
     """In words, for who wants to argue with it."""
+    causes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Mechanism (sql/mechanisms.yaml) → the becauses that set it going."""
+    effect_of: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Mechanism → the becauses that it may lead to."""
 
     @cached_property
     def checksum(self) -> str:
@@ -217,6 +221,7 @@ def _slips(detector: Detector) -> Iterator[str]:
     columns = select.columns(detector.sql)
     yield from _parameter_slips(detector)
     yield from _case_slips(detector, columns)
+    yield from mechanisms.slips(detector)
     yield from _column_slips(detector, columns)
     yield from _sentences(detector)
 

@@ -37,6 +37,8 @@ says:
   few: {status: ok, reason: "No broker holds more than {{ most_partitions }} partitions; {{ many }} are many."}
   silent: {status: skip, reason: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
   untold: {status: skip, reason: "No broker told how many partitions it holds."}
+effect_of:
+  waste_adds_partitions: [hurts, excessive, many]
 open_after_hours: 2
 clear_after_hours: 24
 runbook: |

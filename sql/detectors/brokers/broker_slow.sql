@@ -50,6 +50,12 @@ says:
   controller: {status: skip, nothing_to_judge: true, reason: "It is a controller and holds no logs."}
   silent: {status: skip, reason: "The broker did not answer over JMX."}
   untold: {status: skip, reason: "The broker did not tell its flush times, or its traffic."}
+causes:
+  broker_slows_flushes: &slower [hurts, slowed, slow_tail, slower_than_peers]
+  broker_lacks_replicas: *slower
+  broker_delays_readers: *slower
+effect_of:
+  disk_slows_broker: *slower
 open_after_hours: 1
 clear_after_hours: 2
 rule: |

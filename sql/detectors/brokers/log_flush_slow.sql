@@ -20,6 +20,12 @@ says:
   silent: {status: skip, reason: "The broker did not answer over JMX."}
   few: {status: skip, reason: "Only {{ flushes }} flushes: too few to judge."}
   untold: {status: skip, reason: "The broker did not tell its flush times."}
+causes:
+  broker_lacks_replicas: [slow]
+  broker_delays_readers: [slow]
+effect_of:
+  disk_slows_broker: [slow]
+  broker_slows_flushes: [slow]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -18,6 +18,8 @@ says:
   just_made: {status: ok, reason: "{{ leaderless_partitions | counted('partition') }} without a leader, all of topics that weren't there before."}
   led: {status: ok, reason: "All {{ partitions }} partitions have a leader."}
   short_history: {status: skip, reason: "{{ leaderless_partitions | counted('partition') }} without a leader, but whether their topics are just being made isn't known: nothing is known of the {{ look_back }} h before."}
+causes:
+  leaderless_stops_readers: [leaderless]
 open_after_hours: 1
 clear_after_hours: 1
 rule: |

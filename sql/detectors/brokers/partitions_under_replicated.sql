@@ -24,6 +24,8 @@ says:
   whole: {status: ok, reason: "No partition that it leads lacks replicas."}
   silent: {status: skip, reason: "The broker did not answer over JMX."}
   untold: {status: skip, reason: "The broker did not tell its under-replicated partitions."}
+effect_of:
+  broker_lacks_replicas: [missing, read_only]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -46,6 +46,8 @@ says:
   log_unknown: {status: skip, reason: "Lag or log of {{ unknown_places | counted('partition') }} isn't known."}
   settings_unknown: {status: skip, reason: "The settings of {{ worst_topic }} aren't known: how long it keeps records can't be told."}
   short_history: {status: skip, reason: "The group is near the end of what {{ worst_topic }} keeps, and whether it catches up isn't known: that takes a day of history."}
+effect_of:
+  lag_nears_retention: [lost, at_risk, on_the_brink]
 open_after_hours: 1
 clear_after_hours: 6
 rule: |

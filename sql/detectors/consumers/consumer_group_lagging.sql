@@ -64,6 +64,14 @@ says:
   no_commits: {status: ok, reason: "The group has no committed offsets."}
   lag_unknown: {status: skip, reason: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
   commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
+causes:
+  lag_nears_retention: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
+effect_of:
+  broker_delays_readers: [stands, falls_behind, catches_up_slowly]
+  machine_delays_readers: [stands, falls_behind, catches_up_slowly]
+  leaderless_stops_readers: [one_stands, stands, falls_behind]
+  transaction_stops_readers: [one_stands, stands, falls_behind]
+  threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
@@ -187,6 +195,10 @@ summary as (
     count(*) as places,
     count(*) filter (where is_unknown) as unknown_places,
     count(*) filter (where is_bad) as bad_places,
+    (
+      array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by lag_seconds desc, topic asc, partition asc)
+        filter (where is_bad)
+    )[:500] as affected,
     count(*) filter (where stands_still) as still_places,
     count(*) filter (where records_consumed > 0 and stands_still is not true) as moving_places,
     count(*) filter (where is_open) as open_places,
@@ -213,6 +225,7 @@ verdict as (
     s.places,
     s.unknown_places,
     s.bad_places,
+    s.affected,
     s.still_places,
     s.moving_places,
     s.open_places,
@@ -293,5 +306,6 @@ select
   arriving_per_second as arriving_records_per_second,
   reading_per_second_high as consumed_records_per_second,
   client_id,
-  host
+  host,
+  affected
 from verdict

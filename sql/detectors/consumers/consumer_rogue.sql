@@ -116,6 +116,8 @@ rule: |
 
   The page cache holds what was written last: page_cache_share of the brokers' memory, divided by what is written per
   second, is how old a record in it can be.
+causes:
+  cold_reads_starve_disk: [rogue]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -28,6 +28,8 @@ says:
   none_open: {status: ok, reason: "No transaction is open."}
   untold: {status: skip, reason: "{{ untold_partitions }} of its partitions did not tell their last stable offset."}
   short_history: {status: skip, reason: "A transaction is open, and what was before is known of only {{ known_seconds }}."}
+causes:
+  transaction_stops_readers: [holds_readers]
 open_after_hours: 1
 clear_after_hours: 1
 rule: |

@@ -101,6 +101,8 @@ rule: |
   Of a Streams application whose stores JMX doesn't show the changelogs' partitions tell how many there are: nothing is
   expected of them at least, and at most what Kafka's defaults give them. A missing figure is never healthy: it alarms where the known ones are too much already, it is fine where the most that
   it can be still fits, and else it isn't judged.
+causes:
+  memory_ends_threads: [badly_split, outgrows, system_full, heap_full, collecting]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

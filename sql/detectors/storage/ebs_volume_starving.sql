@@ -202,6 +202,13 @@ rule: |
   step_ratio times that, and what would have been is not known.
 
   A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
+causes:
+  disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
+  broker_lacks_replicas: *hurting
+  broker_delays_readers: *hurting
+  machine_delays_readers: *hurting
+effect_of:
+  cold_reads_starve_disk: [bucket_empty, at_iops_limit, at_throughput_limit, bucket_draining]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

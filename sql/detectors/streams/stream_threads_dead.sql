@@ -39,6 +39,11 @@ says:
   silent: {status: skip, reason: "The process did not answer over JMX."}
   untold: {status: skip, reason: "The process did not tell its stream threads."}
   short_history: {status: skip, reason: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
+causes:
+  threads_stop_group: [none_alive, some_dead, gone]
+effect_of:
+  memory_ends_threads: [gone]
+  values_break_threads: [none_alive, some_dead, gone]
 open_after_hours: 1
 clear_after_hours: 1
 rule: |

@@ -21,6 +21,8 @@ says:
   fitting: {status: ok, reason: "No topic that is at least {{ days.value }} days old has far more partitions than its traffic needs."}
   unknown: {status: skip, reason: "The traffic of {{ unknown_topics }} of {{ judged_topics }} topics with at least {{ partitions_at_least.value }} partitions is known of less than half of {{ days.value }} days."}
   young: {status: skip, reason: "Its topics are known of less than {{ days.value }} days."}
+causes:
+  waste_adds_partitions: [wasted]
 open_after_hours: 24
 clear_after_hours: 24
 rule: |

@@ -1,0 +1,122 @@
+"""Weighs what may have caused the findings in alarm of an hour, and stores it.
+
+What may lead to what stands in `sql/mechanisms.yaml` and the detectors' headers, how it is weighed in
+`sql/causes/weigh.sql`. It reads nothing but stored evaluations and facts: an hour weighed again gives the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from streamwarden.detectors.load import Detector
+from streamwarden.detectors.mechanisms import mechanisms
+from streamwarden.store.queries import Row, ask
+from streamwarden.words.figures import Figure
+from streamwarden.words.templates import sentence
+
+ACCEPTED, POSSIBLE = 0.6, 0.3
+"""Strengths from which on an effect follows from a cause, and may follow from it."""
+FIGURES = (
+    "explained_parts", "affected_parts", "parts_there", "parts", "sick_there", "well_there", "sick_elsewhere",
+    "well_elsewhere", "amount",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What may have caused a finding, and how strongly we think so."""
+
+    effect: str
+    cause: str
+    mechanism: str
+    strength: float
+    is_accepted: bool
+    place_factor: float
+    time_factor: float
+    share_factor: float
+    siblings_factor: float
+    amount_factor: float | None
+    way: tuple[str, ...]
+    seen_hour: datetime
+    sentence: str
+    figures: Mapping[str, Any] = field(compare=False)
+
+
+def weigh(connection: sa.Connection, detectors: Mapping[str, Detector], hour: datetime) -> list[Cause]:
+    """The likeliest causes of every finding in alarm in the hour, those that were refused as well; stores nothing."""
+    # What is new in the hour has no statistics yet: nested loops over it would take minutes.
+    connection.execute(sa.text("set local enable_nestloop = off"))
+    rows = ask(
+        connection, "causes/weigh", hour=hour,
+        mechanisms=_mechanisms(), causes=_ends(detectors, "causes"), effects=_ends(detectors, "effect_of"),
+    )  # fmt: skip
+    connection.execute(sa.text("set local enable_nestloop = on"))
+    return [_cause(row) for row in rows]
+
+
+def find_causes(engine: sa.Engine, detectors: Mapping[str, Detector], hour: datetime) -> str:
+    """Weighs an hour and replaces what was stored of it, in one transaction. Returns a line for people."""
+    with engine.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+    with engine.begin() as connection:
+        found = weigh(connection, detectors, hour)
+        connection.execute(sa.text("delete from detect.cause where hour = :hour"), {"hour": hour})
+        if found:
+            at = {"hour": hour, "weighed_at": datetime.now(UTC)}
+            connection.execute(_CAUSE, [asdict(cause) | {"way": list(cause.way)} | at for cause in found])
+    accepted = sum(cause.is_accepted for cause in found)
+    possible = sum(not cause.is_accepted and cause.strength >= POSSIBLE for cause in found)
+    return f"{accepted} findings follow from others, {possible} may, {len(found) - accepted - possible} ties refused"
+
+
+def _mechanisms() -> str:
+    return json.dumps([{"mechanism": name, **asdict(one)} for name, one in mechanisms().items()])
+
+
+def _ends(detectors: Mapping[str, Detector], key: str) -> str:
+    ends: Collection[Row] = [
+        {"mechanism": mechanism, "detector": detector.id, "becauses": becauses}
+        for detector in detectors.values()
+        for mechanism, becauses in getattr(detector, key).items()
+    ]
+    return json.dumps(ends)
+
+
+def _cause(row: Row) -> Cause:
+    figures = {name: row[name] for name in FIGURES if row[name] is not None}
+    names = {key.partition(":")[0]: short_name(key) for key in row["way"]}
+    values: dict[str, Any] = {name: Figure(name, row[name]) for name in FIGURES if name != "amount"}
+    amount = Figure("amount_ratio", row["amount"])
+    said = sentence(
+        mechanisms()[row["mechanism"]].says, names | values | {"place": short_name(row["place"]), "amount": amount}
+    )
+    own = {name: row[name] for name in Cause.__dataclass_fields__ if name in row}
+    return Cause(**own | {"way": tuple(row["way"]), "sentence": said, "figures": figures})
+
+
+def short_name(key: str) -> str:
+    """A thing's name beside others of its cluster: broker 3, volume vol-1."""
+    kind, _, rest = key.partition(":")
+    return (
+        f"{kind} {rest.rsplit('/', 1)[-1]}"
+        if kind in ("broker", "topic", "group", "store")
+        else rest.rsplit("/", 1)[-1]
+    )
+
+
+_CAUSE = sa.text("""
+    insert into detect.cause
+      (hour, effect, cause, mechanism, strength, is_accepted, place_factor, time_factor, share_factor, siblings_factor,
+       amount_factor, way, seen_hour, sentence, figures, weighed_at)
+    values
+      (:hour, :effect, :cause, :mechanism, :strength, :is_accepted, :place_factor, :time_factor, :share_factor,
+       :siblings_factor, :amount_factor, :way, :seen_hour, :sentence, :figures, :weighed_at)""").bindparams(
+    sa.bindparam("figures", type_=JSONB())
+)

@@ -1,0 +1,75 @@
+"""How findings lead to others: `sql/mechanisms.yaml`. Detectors' headers name those they cause or are effects of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.paths import SQL
+from streamwarden.detectors.things import KINDS
+from streamwarden.store.sql_header import shown
+
+if TYPE_CHECKING:
+    from streamwarden.detectors.load import Detector
+
+FILE = SQL / "mechanisms.yaml"
+_ABOUT = {"leader": "group", "member": "group", "partition": "group", "replica": "broker"}
+"""Parts → what an effect of which they are is about; of the others it is the end of the path."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Mechanism:
+    """One way in which a finding may cause another; the keys are explained in the file."""
+
+    path: tuple[str, ...]
+    parts: Literal["thing", "leader", "replica", "member", "partition"]
+    says: str
+    least_share: float = 0.8
+    within_hours: float = 2
+    amount: Literal["reads"] | None = None
+    contributes: bool = False
+
+    @property
+    def effect_about(self) -> str:
+        """The kind of thing that its effects are about."""
+        return _ABOUT.get(self.parts, self.path[-1])
+
+
+@cache
+def mechanisms() -> dict[str, Mechanism]:
+    """All, by name.
+
+    Raises:
+        StreamwardenError: the file isn't what it should be; one line.
+    """
+    try:
+        found = TypeAdapter(dict[str, Mechanism]).validate_python(yaml.load(FILE.read_text(), yaml.CSafeLoader))
+    except (ValidationError, yaml.YAMLError) as error:
+        raise StreamwardenError(f"{shown(FILE)}: {' '.join(str(error).split())[:200]}") from None
+    for name, mechanism in found.items():
+        if unknown := set(mechanism.path) - set(KINDS):
+            raise StreamwardenError(f"{shown(FILE)}: {name}.path: {min(unknown)}: no kind of thing.")
+    return found
+
+
+def slips(detector: Detector) -> Iterator[str]:
+    """What is wrong with the mechanisms that a header names."""
+    for key, named in (("causes", detector.causes), ("effect_of", detector.effect_of)):
+        for name, becauses in named.items():
+            mechanism = mechanisms().get(name)
+            if mechanism is None:
+                yield f"{key}.{name}: no such mechanism; there are: {', '.join(mechanisms())}."
+                continue
+            for because in becauses:
+                if because not in detector.says or detector.says[because].status != "alarm":
+                    yield f"{key}.{name}: {because}: isn't an alarm of this detector."
+            if key == "causes" and detector.about not in mechanism.path:
+                yield f"{key}.{name}: begins at {', '.join(mechanism.path)}, and this is about: {detector.about}."
+            if key == "effect_of" and detector.about != mechanism.effect_about:
+                yield f"{key}.{name}: hits a {mechanism.effect_about}, and this is about: {detector.about}."

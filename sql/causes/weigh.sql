@@ -1,0 +1,576 @@
+-- Of each finding in alarm in an hour: what may have caused it, and how strongly we think so. A pair of a cause and an
+-- effect is weighed when a mechanism knows both and the cause hangs together with the place at which it would act. The
+-- strength is the product of five factors between 0 and 1; `mechanisms.yaml` says what the mechanisms ask for.
+with recursive mechanism as materialized (
+  select *
+  from jsonb_to_recordset(cast(:mechanisms as jsonb)) as (
+    mechanism text, path text[], parts text, least_share double precision, within_hours double precision,
+    amount text, contributes boolean
+  )
+),
+
+causing as (
+  select * from jsonb_to_recordset(cast(:causes as jsonb)) as (mechanism text, detector text, becauses text[])
+),
+
+suffering as (
+  select * from jsonb_to_recordset(cast(:effects as jsonb)) as (mechanism text, detector text, becauses text[])
+),
+
+alarm as materialized (
+  select
+    *,
+    identity ->> 'cluster' as cluster
+  from detect.evaluation
+  where hour > cast(:hour as timestamptz) - interval '6 hours' and hour <= :hour and status = 'alarm' and thing is not null
+),
+
+effect as materialized (
+  select
+    s.mechanism,
+    m.parts,
+    a.fingerprint,
+    a.detector,
+    a.thing,
+    a.cluster,
+    a.identity,
+    a.affected,
+    b.began,
+    detect.since_of(a.figures) as since
+  from alarm as a
+  inner join suffering as s on a.detector = s.detector and a.because = any(s.becauses)
+  inner join mechanism as m on s.mechanism = m.mechanism
+  cross join lateral detect.alarm_began(a.fingerprint, s.becauses, a.hour) as b
+  where a.hour = :hour
+),
+
+-- What was in alarm lately, though it may be over: an effect outlives its cause by some hours.
+lately as (
+  select distinct on (a.fingerprint, c.mechanism)
+    c.mechanism,
+    m.path,
+    a.fingerprint,
+    a.thing,
+    a.hour,
+    a.affected,
+    a.figures,
+    c.becauses
+  from alarm as a
+  inner join causing as c on a.detector = c.detector and a.because = any(c.becauses)
+  inner join mechanism as m on c.mechanism = m.mechanism
+  order by a.fingerprint asc, c.mechanism asc, a.hour desc
+),
+
+cause as materialized (
+  select
+    l.*,
+    b.began,
+    detect.since_of(l.figures) as since
+  from lately as l
+  cross join lateral detect.alarm_began(l.fingerprint, l.becauses, l.hour) as b
+),
+
+link as materialized (
+  select
+    upstream,
+    downstream,
+    split_part(downstream, ':', 1) as kind,
+    max(seen_hour) as seen_hour
+  from public.thing_links(:hour)
+  where basis not in ('leads', 'read by', 'writes')
+  group by upstream, downstream
+),
+
+walk as (
+  select
+    mechanism,
+    path,
+    fingerprint,
+    array[thing] as way,
+    thing as reached,
+    array_position(path, split_part(thing, ':', 1)) as position,
+    cast(:hour as timestamptz) as seen_hour
+  from cause
+  union all
+  select
+    w.mechanism,
+    w.path,
+    w.fingerprint,
+    w.way || l.downstream,
+    l.downstream,
+    w.position + 1,
+    least(w.seen_hour, l.seen_hour)
+  from walk as w
+  inner join link as l on w.reached = l.upstream and w.path[w.position + 1] = l.kind
+),
+
+place as materialized (
+  select distinct on (mechanism, fingerprint, reached)
+    mechanism,
+    fingerprint,
+    reached as place,
+    way,
+    seen_hour
+  from walk
+  where position = cardinality(path)
+  order by mechanism asc, fingerprint asc, reached asc, seen_hour desc
+),
+
+-- The partitions that are hit, and all that the group has, with who leads and who owns them.
+hit as materialized (
+  select distinct
+    e.thing,
+    e.cluster,
+    p.topic,
+    p.partition
+  from effect as e
+  cross join lateral jsonb_to_recordset(e.affected) as p (topic text, partition integer)
+  where e.parts in ('leader', 'member', 'partition') and p.partition is not null
+),
+
+owned as materialized (
+  select
+    public.thing_key('group', c.cluster, c.group_id) as thing,
+    c.cluster,
+    c.topic,
+    c.partition,
+    public.thing_key('broker', c.cluster, p.leader::text) as leader,
+    m.key as member
+  from metrics.consumer_partition_hourly as c
+  left join metrics.partition_hourly as p
+    on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
+  left join (
+    select
+      cluster,
+      host,
+      min(public.thing_key('instance', account, region, instance_id)) as key
+    from (
+      select distinct
+        cluster,
+        host
+      from metrics.consumer_partition_hourly
+      where hour = :hour and host is not null
+    ) as known
+    inner join inventory.instance_hourly on ltrim(host, '/') in (private_ip, private_dns)
+    where hour = :hour
+    group by cluster, host
+  ) as m on c.cluster = m.cluster and c.host = m.host
+  where c.hour = :hour and c.cluster in (select e.cluster from effect as e where e.parts in ('leader', 'member', 'partition'))
+),
+
+spread as materialized (
+  select
+    s.parts,
+    o.thing,
+    s.place,
+    count(*) as parts_there,
+    count(h.partition) as explained
+  from owned as o
+  cross join lateral (values ('leader', o.leader), ('member', o.member)) as s (parts, place)
+  left join hit as h on o.thing = h.thing and o.topic = h.topic and o.partition = h.partition
+  where s.place in (select place from place)
+  group by s.parts, o.thing, s.place
+),
+
+whole as (
+  select
+    o.thing,
+    count(*) as parts,
+    count(h.partition) as hit
+  from owned as o
+  left join hit as h on o.thing = h.thing and o.topic = h.topic and o.partition = h.partition
+  group by o.thing
+),
+
+-- Partitions without a replica, and the brokers that had it when they answered last: they lag now, or are silent.
+missing as materialized (
+  select
+    public.thing_key('broker', p.cluster, p.leader::text) as thing,
+    p.cluster,
+    p.topic,
+    p.partition,
+    p.leader
+  from metrics.partition_hourly as p
+  where
+    p.hour = :hour and p.isr < p.replicas
+    and (p.cluster, p.leader::text) in (
+      select
+        e.cluster,
+        e.identity ->> 'broker_id'
+      from effect as e
+      where e.parts = 'replica'
+    )
+),
+
+holder as (
+  select
+    r.cluster,
+    r.topic,
+    r.broker_id,
+    r.partition_bytes,
+    r.partition_lags,
+    r.hour < :hour as is_silent
+  from metrics.replica_sample as r
+  inner join (
+    select
+      cluster,
+      broker_id,
+      max(hour) as hour
+    from metrics.replica_sample
+    where
+      hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= :hour
+      and cluster in (select m.cluster from missing as m)
+    group by cluster, broker_id
+  ) as newest using (cluster, broker_id, hour)
+  where not r.is_future
+),
+
+lacking as materialized (
+  select
+    m.thing,
+    public.thing_key('broker', m.cluster, h.broker_id::text) as place,
+    count(*) as explained
+  from missing as m
+  inner join holder as h
+    on
+      m.cluster = h.cluster and m.topic = h.topic and m.leader <> h.broker_id
+      and h.partition_bytes ? m.partition::text
+      and (h.is_silent or h.partition_lags ? m.partition::text)
+  group by m.thing, public.thing_key('broker', m.cluster, h.broker_id::text)
+),
+
+lacked as (
+  select
+    thing,
+    count(*) as affected_parts
+  from missing
+  group by thing
+),
+
+-- A broker whose replicas nobody read says nothing about who lacks them.
+replicas_read as (
+  select distinct cluster from holder
+),
+
+pair as materialized (
+  select
+    e.mechanism,
+    e.parts,
+    e.fingerprint as effect,
+    e.detector,
+    e.thing,
+    e.cluster,
+    e.identity,
+    e.began as effect_began,
+    e.since as effect_since,
+    c.fingerprint as cause,
+    c.thing as cause_thing,
+    c.began as cause_began,
+    c.since as cause_since,
+    c.hour as cause_hour,
+    c.figures as cause_figures,
+    p.place,
+    p.way,
+    p.seen_hour,
+    n.explained_parts,
+    n.affected_parts,
+    n.parts_there,
+    n.all_parts
+  from effect as e
+  inner join place as p on e.mechanism = p.mechanism
+  inner join cause as c on p.mechanism = c.mechanism and p.fingerprint = c.fingerprint
+  left join spread as s on e.parts = s.parts and e.thing = s.thing and p.place = s.place
+  left join whole as w on e.thing = w.thing
+  left join lacking as k on e.parts = 'replica' and e.thing = k.thing and p.place = k.place
+  left join lacked as l on e.parts = 'replica' and e.thing = l.thing
+  left join lateral (
+    select
+      count(*) filter (where h.is_hit) as hit,
+      count(*) as parts
+    from (
+      select exists(
+        select from hit as h where o.thing = h.thing and o.topic = h.topic and o.partition = h.partition
+      ) as is_hit
+      from jsonb_to_recordset(c.affected) as a (topic text, partition integer)
+      inner join owned as o on e.thing = o.thing and a.topic = o.topic and a.partition = o.partition
+    ) as h
+    where e.parts = 'partition'
+  ) as both_hit on true
+  cross join lateral (
+    values (
+      case e.parts when 'replica' then coalesce(k.explained, 0) when 'partition' then both_hit.hit else s.explained end,
+      case e.parts when 'replica' then l.affected_parts else w.hit end,
+      case e.parts when 'partition' then both_hit.parts else s.parts_there end,
+      w.parts
+    )
+  ) as n (explained_parts, affected_parts, parts_there, all_parts)
+  where
+    e.fingerprint <> c.fingerprint
+    and case e.parts
+      when 'thing' then e.thing = p.place
+      when 'replica' then
+        e.thing <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
+        and (k.explained > 0 or e.cluster not in (select r.cluster from replicas_read as r))
+      when 'partition' then both_hit.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
+      else s.explained > 0
+    end
+),
+
+-- How well others fare that hang on the same place, or on none that is known to be sick.
+exposed as materialized (
+  select
+    p.mechanism,
+    p.cause,
+    p.detector,
+    p.thing
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector,
+      place,
+      parts
+    from pair
+    where parts in ('leader', 'member')
+  ) as q
+  cross join lateral (
+    select
+      q.mechanism,
+      q.cause,
+      q.detector,
+      s.thing
+    from spread as s
+    inner join whole as w on s.thing = w.thing
+    where s.parts = q.parts and s.place = q.place and s.parts_there >= 0.2 * w.parts
+  ) as p
+  union
+  select
+    q.mechanism,
+    q.cause,
+    q.detector,
+    r.place
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector
+    from pair
+    where parts = 'thing'
+  ) as q
+  inner join place as r on q.mechanism = r.mechanism and q.cause = r.fingerprint
+),
+
+judged as materialized (
+  select
+    detector,
+    thing,
+    fingerprint,
+    identity ->> 'cluster' as cluster,
+    status = 'alarm' as is_sick
+  from detect.evaluation
+  where hour = :hour and status in ('alarm', 'ok') and detector in (select p.detector from pair as p)
+),
+
+on_it as (
+  select
+    x.mechanism,
+    x.cause,
+    x.detector,
+    count(*) filter (where j.is_sick) as sick,
+    count(*) filter (where not j.is_sick) as well
+  from exposed as x
+  inner join judged as j on x.detector = j.detector and x.thing = j.thing
+  group by x.mechanism, x.cause, x.detector
+),
+
+off_it as (
+  select
+    q.mechanism,
+    q.cause,
+    q.detector,
+    count(*) filter (where j.is_sick and x.thing is null and o.effect is null) as sick,
+    count(*) filter (where not j.is_sick and x.thing is null) as well
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector,
+      cluster
+    from pair
+    where cluster is not null
+  ) as q
+  inner join judged as j on q.detector = j.detector and q.cluster = j.cluster
+  left join exposed as x
+    on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and j.thing = x.thing
+  -- What another cause explains says nothing about this one.
+  left join (
+    select distinct
+      effect,
+      cause
+    from pair
+    where parts = 'thing' or explained_parts >= 0.8 * affected_parts
+  ) as o on j.fingerprint = o.effect and q.cause <> o.cause
+  group by q.mechanism, q.cause, q.detector
+),
+
+factor as (
+  select
+    p.*,
+    p.explained_parts::double precision / nullif(p.affected_parts, 0) as explained_share,
+    p.parts_there::double precision / nullif(p.all_parts, 0) as chance,
+    on_it.sick as sick_there,
+    on_it.well as well_there,
+    off_it.sick as sick_elsewhere,
+    off_it.well as well_elsewhere,
+    m.least_share,
+    m.contributes,
+    m.within_hours,
+    case when p.seen_hour < :hour then 0.9 else 1.0 end as place_factor,
+    case
+      when p.cause_since > p.effect_since + interval '10 minutes' then 0.0
+      when p.cause_began > p.effect_began + interval '1 hour' then 0.0
+      when p.cause_hour < p.effect_began - make_interval(secs => m.within_hours * 3600) then 0.0
+      else 1.0
+    end as time_factor,
+    reads.share * coalesce((p.cause_figures ->> 'unaccounted_of_excess_percent')::double precision / 100, 0) as amount
+  from pair as p
+  inner join mechanism as m on p.mechanism = m.mechanism
+  left join on_it on p.mechanism = on_it.mechanism and p.cause = on_it.cause and p.detector = on_it.detector
+  left join off_it on p.mechanism = off_it.mechanism and p.cause = off_it.cause and p.detector = off_it.detector
+  left join lateral (
+    select coalesce(sum(v.read_bytes) / nullif(sum(v.read_bytes + v.write_bytes), 0), 0) as share
+    from metrics.volume_sample as v
+    where
+      m.amount = 'reads' and v.at >= :hour and v.at < cast(:hour as timestamptz) + interval '1 hour'
+      and v.account = p.identity ->> 'account'
+      and v.region = p.identity ->> 'region' and v.volume_id = p.identity ->> 'volume_id'
+  ) as reads on m.amount = 'reads'
+),
+
+weighed as (
+  select
+    *,
+    case
+      when parts = 'thing' then 1.0
+      when explained_share is null then 0.5
+      when explained_share < least_share then 0.7 * explained_share
+      when parts in ('replica', 'partition') then explained_share
+      -- All of its parts are there: the share says nothing, and the siblings must.
+      when chance = 1 then 0.7
+      -- So few are late that they could lie there by chance, unless others that hang on it are late as well.
+      when
+        public.chance_of(explained_parts, affected_parts, parts_there, all_parts) > 0.1
+        and not (sick_there >= 2 and sick_there > well_there)
+        then 0.55
+      else explained_share
+    end as share_factor,
+    case
+      when parts in ('replica', 'partition') or contributes then 1.0
+      else
+        1 / (1 + coalesce(well_there, 0) / 3.0 / greatest(sick_there, 1))
+        * greatest(
+          0,
+          1 - coalesce(sick_elsewhere, 0) / (coalesce(sick_elsewhere, 0) + coalesce(well_elsewhere, 0) + 2.0)
+          / (greatest(sick_there, 1) / (greatest(sick_there, 1) + coalesce(well_there, 0)::double precision))
+        )
+    end as siblings_factor,
+    least(1, 2 * amount) as amount_factor
+  from factor
+),
+
+strength as (
+  select
+    *,
+    least(
+      place_factor * time_factor * share_factor * siblings_factor * coalesce(amount_factor, 1),
+      case when contributes then 0.59 else 1 end
+    ) as strength,
+    array_position(
+      array['cluster', 'volume', 'instance', 'broker', 'store', 'application', 'process', 'topic', 'group'],
+      split_part(cause_thing, ':', 1)
+    ) as layer
+  from weighed
+),
+
+-- One mechanism a pair, and the five likeliest causes of an effect.
+likeliest as (
+  select
+    *,
+    row_number() over (partition by effect order by strength desc, layer asc, cause_began asc, cause asc) as place_in_line
+  from (
+    select distinct on (effect, cause) *
+    from strength
+    order by effect asc, cause asc, strength desc, mechanism asc
+  ) as one
+),
+
+chosen as (
+  select
+    effect,
+    cause,
+    effect_began
+  from likeliest
+  where place_in_line = 1 and strength >= 0.6
+),
+
+-- A circle is cut at what began first.
+chain as (
+  select
+    effect as beginning,
+    effect_began,
+    cause as reached,
+    array[effect] as passed
+  from chosen
+  union all
+  select
+    c.beginning,
+    c.effect_began,
+    n.cause,
+    c.passed || n.effect
+  from chain as c
+  inner join chosen as n on c.reached = n.effect
+  where c.reached <> all(c.passed) and cardinality(c.passed) < 20
+),
+
+circle as (
+  select distinct on (members)
+    beginning
+  from (
+    select
+      c.beginning,
+      c.effect_began,
+      (select array_agg(one order by one) from unnest(c.passed) as one) as members
+    from chain as c
+    where c.reached = c.beginning
+  ) as round_trip
+  order by members asc, effect_began asc, beginning asc
+)
+
+select
+  l.effect,
+  l.cause,
+  l.mechanism,
+  l.strength,
+  l.place_in_line = 1 and l.strength >= 0.6 and l.effect not in (select c.beginning from circle as c) as is_accepted,
+  l.place_factor,
+  l.time_factor,
+  l.share_factor,
+  l.siblings_factor,
+  l.amount_factor,
+  l.place,
+  l.way,
+  l.seen_hour,
+  l.cause_began,
+  l.effect_began,
+  l.explained_parts,
+  l.affected_parts,
+  l.parts_there,
+  l.all_parts as parts,
+  l.sick_there,
+  l.well_there,
+  l.sick_elsewhere,
+  l.well_elsewhere,
+  l.amount
+from likeliest as l
+where l.place_in_line <= 5
+order by l.effect asc, l.place_in_line asc

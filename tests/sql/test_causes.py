@@ -1,0 +1,120 @@
+"""Causes of findings (tests/sql/causes/*.yaml): a fleet, findings in alarm or well, and which follows from which.
+
+A list in a row stands for one row each: `partition: [0, 1]`, `group:c/[g1, g2]`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from streamwarden.causes import find_causes, weigh
+from streamwarden.detectors import Finding, load_detectors
+from streamwarden.detectors.evaluate import EVALUATION
+from streamwarden.detectors.mechanisms import Mechanism
+from streamwarden.detectors.things import KINDS, Thing
+
+from tests.sql.rows import HOUR, insert_row
+
+MANY = "broker_partitions_too_many"
+FILES = sorted((Path(__file__).parent / "causes").glob("*.yaml"))
+DETECTORS = load_detectors()
+CASES = [
+    pytest.param(file.get("fleet", {}), case, id=f"{path.stem}: {case['name']}")
+    for path in FILES
+    for file in [yaml.load(path.read_text(), yaml.CSafeLoader)]
+    for case in file["cases"]
+]
+
+
+@pytest.mark.parametrize(("fleet", "case"), CASES)
+def test_a_case_of_causes(module_warehouse: sa.Engine, fleet: dict[str, Any], case: dict[str, Any]) -> None:
+    unknown = set(case) - {"name", "given", "without", "alarms", "wells", "expect"}
+    assert not unknown, f"unknown keys in the case: {unknown}"
+    with module_warehouse.connect() as connection, connection.begin() as transaction:
+        tables = {table: rows for table, rows in fleet.items() if table not in case.get("without", ())}
+        for given in (tables, case.get("given", {})):
+            for table, rows in given.items():
+                for row in (one for many in rows for one in each(many)):
+                    connection.execute(sa.text("select public.ensure_day(:day)"), {"day": row.get("hour", HOUR).date()})
+                    insert_row(connection, table, {"hour": HOUR, **row})
+        things = {}
+        for status, wanted in (("alarm", case.get("alarms", ())), ("ok", case.get("wells", ()))):
+            for said in (one for many in wanted for one in each(many)):
+                things[store(connection, said, status)] = said["thing"]
+        found = {(things[c.effect], things[c.cause]): c for c in weigh(connection, DETECTORS, HOUR)}
+        transaction.rollback()
+    expected = {(row["effect"], row["cause"]): row for row in case["expect"]}
+    assert set(found) == set(expected)
+    for pair, row in expected.items():
+        cause = found[pair]
+        assert (round(cause.strength, 2), cause.is_accepted) == (row["strength"], row["accepted"]), cause
+        assert cause.sentence == row.get("sentence", cause.sentence)
+
+
+def each(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows that one with lists stands for; lists of partitions that are hit are meant as such."""
+    row = dict(row)
+    if named := re.match(r"(.*)\[(.*)\]$", row.get("thing", "")):
+        row["thing"] = [named[1] + one for one in named[2].split(", ")]
+    lists = {column: value for column, value in row.items() if isinstance(value, list) and column != "affected"}
+    for values in itertools.product(*lists.values()):
+        yield row | dict(zip(lists, values, strict=True))
+
+
+def store(connection: sa.Connection, said: dict[str, Any], status: str) -> str:
+    """Stores a finding of as many hours as it says; returns its fingerprint."""
+    kind, _, parts = said["thing"].partition(":")
+    about = Thing(kind, dict(zip(KINDS[kind], parts.split("/"), strict=True)), parts)
+    spots = [one.rpartition("-") for one in said.get("affected", ())]
+    affected = tuple({"topic": topic, "partition": int(partition)} for topic, _, partition in spots)
+    last = HOUR + timedelta(hours=said.get("until", 0))
+    becauses = [said.get("because", "fine")] * said.get("hours", 1)
+    if before := said.get("before"):
+        becauses += [before["because"]] * before["hours"]
+    for number, because in enumerate(becauses):
+        finding = Finding(
+            said["of"], about, because, status, "warning" if status == "alarm" else None,  # type: ignore[arg-type]
+            said.get("figures", {}), "So it is.", affected=affected,
+        )  # fmt: skip
+        at = {"hour": last - timedelta(hours=number), "judged_at": HOUR}
+        connection.execute(EVALUATION, finding.to_row() | at)
+    return finding.fingerprint
+
+
+def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        for thing, of, because in (("cluster:c", "topic_partitions_wasted", "wasted"), ("cluster:c", MANY, "many")):
+            store(connection, {"of": of, "thing": thing, "because": because}, "alarm")
+    for _ in range(2):
+        assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 ties refused"
+        with warehouse.connect() as connection:
+            rows = connection.execute(sa.text("select hour, mechanism, strength, sentence from detect.cause")).all()
+        assert rows == [(HOUR, "waste_adds_partitions", 0.59, "partitions that nobody needs are counted among them")]
+    assert find_causes(warehouse, DETECTORS, HOUR - timedelta(days=1)).startswith("0 findings follow")
+
+
+def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    there_and_back = {name: Mechanism(path=("broker",), parts="thing", says="so") for name in ("there", "back")}
+    monkeypatch.setattr("streamwarden.causes.weighing.mechanisms", lambda: there_and_back)
+    slow, flushes = DETECTORS["broker_slow"], DETECTORS["log_flush_slow"]
+    detectors = {
+        slow.id: replace(slow, causes={"there": ("hurts",)}, effect_of={"back": ("hurts",)}),
+        flushes.id: replace(flushes, causes={"back": ("slow",)}, effect_of={"there": ("slow",)}),
+    }
+    with module_warehouse.connect() as connection, connection.begin() as transaction:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        store(connection, {"of": slow.id, "thing": "broker:c/1", "because": "hurts"}, "alarm")
+        first = store(connection, {"of": flushes.id, "thing": "broker:c/1", "because": "slow", "hours": 2}, "alarm")
+        found = weigh(connection, detectors, HOUR)
+        transaction.rollback()
+    assert {cause.effect == first: cause.is_accepted for cause in found} == {False: True, True: False}
