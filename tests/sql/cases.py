@@ -2,7 +2,8 @@
 
 A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads:
 [0, 9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures
-are those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds.
+are those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds. With
+`days` instead of `hours` it's a row a day, at the judged hour, and `until` counts days.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def _each(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
         yield {"hour": hour, **row}
         return
     plain = {column: value for column, value in row.items() if column != "over"}
-    for n in range(over["hours"]):
-        before = over["hours"] - 1 - n
-        one = dict(plain, hour=hour + timedelta(hours=over.get("until", 0) - before))
+    step, rows = (timedelta(days=1), over["days"]) if "days" in over else (timedelta(hours=1), over["hours"])
+    for n in range(rows):
+        before = rows - 1 - n
+        one = dict(plain, hour=hour + step * (over.get("until", 0) - before))
         for column, amount in over.get("rise", {}).items():
             if plain[column] is not None:
                 one[column] = plain[column] - before * amount

@@ -38,15 +38,14 @@ blind_spots: |
   bounded, also those whose input grows.
 */
 with held as (
-  select
+  select distinct
     m.cluster,
     p.application_id,
     m.store,
-    min(m.kind) as kind
+    m.kind
   from metrics.state_store_memory_hourly as m
   inner join metrics.jvm_app_hourly as p using (hour, cluster, app, endpoint)
   where m.hour = cast(:hour as timestamptz) and p.application_id is not null
-  group by m.cluster, p.application_id, m.store
 )
 
 select

@@ -50,7 +50,7 @@ placed as (
   select
     cluster,
     topic,
-    bool_and(is_on_parked) as is_parked,
+    bool_or(is_on_parked) and not bool_and(is_on_parked) as is_astray,
     sum(replicas) filter (where is_on_parked) as parked_replicas,
     sum(size_bytes) filter (where is_on_parked) as parked_bytes
   from replica
@@ -71,12 +71,11 @@ weighed as (
     t.cluster,
     t.topic,
     p.topic is null as is_unseen,
-    coalesce(not p.is_parked and p.parked_replicas > 0, false) as is_astray,
+    p.is_astray,
     p.parked_replicas,
     p.parked_bytes,
     row_number() over (
-      partition by t.cluster, coalesce(not p.is_parked and p.parked_replicas > 0, false)
-      order by p.parked_bytes desc nulls last, t.topic asc
+      partition by t.cluster, p.is_astray order by p.parked_bytes desc nulls last, t.topic asc
     ) as place
   from inventory.topic_hourly as t
   left join placed as p using (cluster, topic)
@@ -91,7 +90,7 @@ summary as (
     count(*) filter (where is_astray) as astray_topics,
     sum(parked_replicas) filter (where is_astray) as astray_partitions,
     sum(parked_bytes) filter (where is_astray) as astray_bytes,
-    min(topic) filter (where is_astray and place = 1) as first_topic,
+    (array_agg(topic order by place) filter (where is_astray))[1] as first_topic,
     json_agg(json_build_object('topic', topic, 'replicas', parked_replicas, 'bytes', parked_bytes) order by place)
       filter (where is_astray and place <= :most_shown) as worst_topics,
     jsonb_agg(public.thing_key('topic', cluster, topic) order by place)
