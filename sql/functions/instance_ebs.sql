@@ -1,5 +1,6 @@
 -- What each instance sustains of EBS in an hour, what its volumes want together, and how long its burst lasts.
--- AWS doesn't tell the size of its two buckets: how long they last is the slope of their balances over 25 minutes.
+-- AWS doesn't tell the size of its two buckets: how long they last is the slope of their balances over 25 minutes, and
+-- for how long they have fallen is the time since they stood highest in these.
 -- Wanted is never less than the baseline: of an instance that binds, the baseline was too little. What its volumes do
 -- while it binds is its own limit and not what they want, so it is step_ratio times that, and never less than what they
 -- wanted together in an hour of the day before: advice doesn't shrink while it is held back.
@@ -7,7 +8,8 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
   account text, region text, instance_id text, instance_type text,
   instance_baseline_iops double precision, instance_baseline_bytes_per_second double precision,
   instance_wanted_iops double precision, instance_wanted_bytes_per_second double precision,
-  instance_burst_percent double precision, hours_to_instance_burst_end double precision
+  instance_burst_percent double precision, hours_to_instance_burst_end double precision,
+  instance_burst_falling_minutes double precision
 ) language sql stable as $$
   with wanted as (
     select
@@ -29,6 +31,7 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
       s.region,
       s.instance_id,
       array_agg(b.percent order by s.at desc) as percents,
+      extract(epoch from max(s.at) - (array_agg(s.at order by b.percent desc, s.at desc))[1]) / 60 as falling_minutes,
       regr_slope(b.percent, extract(epoch from s.at) / 3600) as percent_per_hour
     from metrics.instance_sample as s
     cross join lateral (
@@ -45,7 +48,8 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
       region,
       instance_id,
       min(percents[1]) as percent,
-      min(percents[1] / -percent_per_hour) as hours
+      min(percents[1] / -percent_per_hour) as hours,
+      max(falling_minutes) as falling_minutes
     from balance
     where percent_per_hour < 0 and cardinality(percents) >= 3 and percents[1] < percents[2]
     group by account, region, instance_id
@@ -71,7 +75,8 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
       end
     ),
     b.percent,
-    b.hours
+    b.hours,
+    b.falling_minutes
   from wanted as w
   left join inventory.instance_hourly as i
     on i.hour = of_hour and w.account = i.account and w.region = i.region and w.instance_id = i.instance_id

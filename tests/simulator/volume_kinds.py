@@ -302,7 +302,7 @@ class _Builder:
 
     def instance_bursts(self) -> None:
         """A quarter of an hour beyond the instance's baseline, which its burst is for."""
-        start = start_of_hour(self.at(1, timedelta(hours=12))) + MINUTE * self.chance.randint(25, 35)
+        start = self.at(1, timedelta(hours=12))
         surge = Surge(start, start + MINUTE * self.chance.randint(12, 17), 220, 220)
         for position in range(3):
             load = LoadModel(10, 10, 256, 256, noise=0.05, surges=(surge,))

@@ -24,7 +24,7 @@ from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.volume_kinds import MINUTE, Fleet, meant
+from tests.simulator.volume_kinds import JUST_NOW, MINUTE, Fleet, meant
 from tests.simulator.volume_sources import sources
 
 FIRST = START + timedelta(days=1)
@@ -71,6 +71,13 @@ def _label(fleet: Fleet) -> None:
         kind = fleet.kinds.get(volume.volume_id, "beside a fault" if meant_at else "healthy")
         fleet.truth.decoys[volume.volume_id] = kind
         _label_volume(fleet, volume, kind, hurt, meant_at)
+        # Neither: a load that would have held it back had it lasted. Nobody can know that it ends; once it has ended
+        # for some minutes, everybody can.
+        hurt_by = {fault.begins for fault in fleet.truth.faults if fault.resource == volume.volume_id}
+        for at in set(meant_at) - hurt_by:
+            surges = [surge for v in fleet.world._unit_of(volume).volumes for surge in v.load.surges]
+            ends = max((surge.end for surge in surges if surge.start == at), default=at)
+            fleet.truth.unclear.append((volume.volume_id, at, ends - HOUR + JUST_NOW))
         # Neither: its instance was at its limit, and of the share that it lost it felt little.
         beside = [at for v in fleet.world._unit_of(volume).volumes for at in fleet.causes.get(v.volume_id, [])]
         for first, last, minutes in _spans(hurt.instance_over):
@@ -185,6 +192,14 @@ def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
     """Of each fault the alarm that is due and its last one: what they advise, and since when they say it hurts."""
     alarms: dict[str, list[Verdict]] = {}
+    judged = {(verdict.resource, verdict.hour) for verdict in verdicts}
+
+    def judged_since(verdict: Verdict) -> datetime:
+        hour = verdict.hour
+        while (verdict.resource, hour - HOUR) in judged:
+            hour -= HOUR
+        return hour
+
     for verdict in verdicts:
         if verdict.status == "alarm":
             alarms.setdefault(verdict.resource, []).append(verdict)
@@ -192,11 +207,16 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
         during = [v for v in alarms.get(fault.resource, []) if fault.due <= v.hour <= fault.ends]
         first = [v for v in during if v.hour == fault.due]
         for verdict in {v.hour: v for v in (*first, *during[-1:])}.values():
-            if _is_of_volume(fault) and fault.ends - fault.begins >= SPARE_MINUTES * MINUTE:
+            lasts = fault.ends - fault.begins >= SPARE_MINUTES * MINUTE
+            # Where its instance holds it back as well, and tighter, another volume helps nothing.
+            if lasts and _is_of_volume(fault) and not _is_held_by_instance(fleet, verdict):
                 result.claim(ADVICE, fault, verdict, _wrong_advice(fleet, fault, verdict.figures))
             if fault.kind.startswith("instance") and verdict.figures.get("instance_wanted_iops") is not None:
                 result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.figures))
-            hurt = min(verdict.hour + HOUR, fault.ends) - (fault.hurts_from or fault.begins)
+            # Of an instance's limit and of slowness the last day isn't asked: the hours judged before tell since when.
+            by_hours = verdict.figures["minutes_at_instance_limit"] or verdict.figures["slow_minutes"]
+            known_from = judged_since(verdict) if by_hours else START
+            hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
                 told = max(verdict.figures[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
@@ -207,6 +227,13 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
 def _is_of_volume(fault: Fault) -> bool:
     """Whether another volume would help."""
     return not fault.kind.startswith(("instance", "stalled", "slow", "hydrating", "beside", "healthy", "micro"))
+
+
+def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
+    """Whether its instance's limit bound for half of the hour."""
+    over = _hurt(fleet, fleet.world.volumes[verdict.resource]).instance_over
+    first = int((verdict.hour - START) / MINUTE)
+    return int(over[first : first + 60].sum()) >= 30
 
 
 def _wrong_advice(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str | None:

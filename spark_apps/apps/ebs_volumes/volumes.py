@@ -27,8 +27,9 @@ LATEST = timedelta(minutes=5)
 """A load that these minutes no longer show has ended: it empties nothing any more."""
 PAUSE = timedelta(minutes=10)
 """A pause as long as this ends a throttling."""
-NEAR_BASELINE, ABOVE_BASELINE = 0.9, 1.05
-"""Times its baseline: what does more isn't held to it yet, as a BurstBalance of 1 % may still be 80,000 credits."""
+NEAR_BASELINE, ABOVE_BASELINE = 0.97, 1.05
+"""Times its baseline. What does less earns more than it spends, so its bucket refills: nothing holds it back. What does
+more isn't held to it yet, as a BurstBalance of 1 % may still be 80,000 credits."""
 BUSY_SECONDS, TELLING_OPS = 1.0, 60
 """Of a minute: below that idle time and latency tell CloudWatch's rounding, and not what the volume did."""
 POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"

@@ -16,6 +16,7 @@ params:
   usual_hours: {default: 12, unit: hours, why: "of the last 7 days; with fewer nothing is usual"}
   low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
+  bursting_minutes: {default: 18, unit: minutes, why: "an instance's burst is made for a quarter of an hour of a deploy or a flush"}
   part_percent: {default: 10, unit: "%", why: "a volume that does less of what its instance sustains isn't what drains it"}
   habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
   habit_percent: {default: 3, unit: "%", why: "a bucket that was this near to where it is now was as low; one that overran is lower"}
@@ -189,7 +190,7 @@ rule: |
   back for long, and stalled_minutes where its I/O makes no progress. How long is counted over all hours without a pause.
 
   Warning: nothing holds it back yet, but at the load of the last 15 minutes its bucket will be empty within warn_hours,
-  or its instance's own burst will. The bucket is simulated from the operations of each minute (what is spent above what
+  or its instance's own burst will, which has fallen for bursting_minutes. The bucket is simulated from the operations of each minute (what is spent above what
   is earned), starts from BurstBalance, and pays what BurstBalance says where that falls faster. The hour as a whole must
   have drained it; a load that is newer counts when it was there in draining_minutes of the last 15 and soon_hours are
   left. A batch that drained it as fast and as far on habit_days of the last week, within an hour of this time, and
@@ -223,7 +224,8 @@ blind_spots: |
   Volumes that aren't on Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells,
   in the seconds of the minute that weren't idle. A bucket that empties within the hour after a sudden load is seen when it
   is empty, and a load that is new in the last minutes of an hour an hour later. A new volume is slow or not by slow_ms
-  alone; what was slow for half of a week is usual. The forecast takes the last 15 minutes as the load to come; a batch that is new alarms until it has become
+  alone; what was slow for half of a week is usual. An instance's
+  burst that began to fall in the last bursting_minutes is told an hour later. The forecast takes the last 15 minutes as the load to come; a batch that is new alarms until it has become
   a habit, and a habit that overruns is told once it leaves its hours.
   Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse; how
   they would have been is known of what has no bucket (gp3, io1, io2). A volume that was changed isn't judged for that hour.
@@ -278,6 +280,7 @@ measured as (
       as demand_over_baseline_ratio,
     coalesce(
       hours_to_instance_burst_end <= :warn_hours
+      and instance_burst_falling_minutes >= :bursting_minutes
       and greatest(
         iops_now / nullif(instance_baseline_iops, 0),
         bytes_per_second_now / nullif(instance_baseline_bytes_per_second, 0)

@@ -235,8 +235,14 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     world.add_volume(*PLACE, "vol-0c4", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(slow,)))
     over = Surge(LAST_HOUR, THIS_HOUR - timedelta(minutes=8), read_iops=700, write_iops=600)
     world.add_volume(*PLACE, "vol-0c5", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(over,)))
+    # Emptied hours ago; now it does a little less than it earns, so that its bucket has begun to refill.
+    emptied = Surge(LAST_HOUR - 3 * HOUR, LAST_HOUR, read_iops=1500, write_iops=1500)
+    below = Surge(LAST_HOUR, THIS_HOUR, read_iops=140, write_iops=142)
+    world.add_volume(*PLACE, "vol-0c6", "gp2", 100, None, None, "i-0c2",
+                     load=LoadModel(1, 1, noise=0, surges=(emptied, below)))  # fmt: skip
     run(spark, LAST_HOUR)
     by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
+    assert by_id["vol-0c6"]["burst_balance_last_percent"] <= 2 and by_id["vol-0c6"]["minutes_throttled"] == 0
     binds = {v: said[v]["because"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
     assert binds == {
         "vol-0c1": "instance_limit", "vol-0c2": "at_throughput_limit", "vol-0c3": "at_iops_limit",
