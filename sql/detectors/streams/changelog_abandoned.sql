@@ -45,7 +45,7 @@ with rest as materialized (
   select
     r.*,
     greatest(
-      :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days else 0 end
+      :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
     ) as needed_days
   from public.application_rest(cast(:hour as timestamptz), :quiet_days, :history_days) as r
 ),
@@ -54,7 +54,7 @@ topic as materialized (
   select
     t.*,
     (ceil(r.needed_days) * 24)::integer as hours,
-    coalesce(r.rest_days >= r.needed_days, false) as is_resting
+    r.rest_days >= r.needed_days as is_resting
   from inventory.topic_hourly as t
   inner join rest as r using (cluster, application_id)
   where t.hour = cast(:hour as timestamptz) and t.kind in ('changelog', 'repartition')
@@ -103,7 +103,7 @@ grouped as (
   inner join metrics.consumer_group_hourly as g
     on r.cluster = g.cluster and r.application_id = g.group_id
     and g.hour > cast(:hour as timestamptz) - r.needed_days * interval '1 day'
-  where g.hour <= cast(:hour as timestamptz) and g.hour > cast(:hour as timestamptz) - make_interval(days => :history_days)
+  where g.hour between cast(:hour as timestamptz) - make_interval(days => :history_days) and cast(:hour as timestamptz)
   group by r.cluster, r.application_id
 ),
 
@@ -115,7 +115,7 @@ process as (
   inner join metrics.jvm_app_hourly as a
     on r.cluster = a.cluster and r.application_id = a.application_id
     and a.hour > cast(:hour as timestamptz) - r.needed_days * interval '1 day'
-  where a.hour <= cast(:hour as timestamptz) and a.hour > cast(:hour as timestamptz) - make_interval(days => :history_days)
+  where a.hour between cast(:hour as timestamptz) - make_interval(days => :history_days) and cast(:hour as timestamptz)
 ),
 
 held as (
@@ -172,7 +172,7 @@ judged as (
     end as sign_of_use,
     case
       when r.known_days is null or (r.rest_days < r.needed_days and r.unknown_days > 0) then 'offsets'
-      when coalesce(sent.is_unknown, true) then 'bytes sent'
+      when sent.is_unknown then 'bytes sent'
       when g.is_unknown then 'its group'
     end as gap
   from rest as r
