@@ -246,6 +246,8 @@ def score(warehouse: sa.Engine, detector: Detector, only: int | None = None, see
         alive = random.Random(seed).sample(alive, min(only, len(alive)))  # noqa: S311  # it draws, it keeps no secret
     tried, refused = alive, set[Mutant]()
     for case in CASES_OF[detector.id]:
+        if not alive:
+            break
         still: list[Mutant] = []
         with warehouse.connect() as connection, connection.begin() as transaction:
             connection.exec_driver_sql("set local jit = off")

@@ -93,7 +93,7 @@ says:
     status: skip
     reason: >
       Disk reads were {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
-      the bytes that topics send were counted only when it was over.
+      the bytes that topics send were counted only when it was over, or before.
   brokers_silent:
     status: skip
     reason: >
@@ -144,16 +144,16 @@ with disk as (
     cluster,
     count(*) as volumes_known,
     count(*) filter (where minutes_known = 0 or baseline_bytes_per_second is null) as volumes_unknown,
-    count(*) filter (where minutes_above > 0) as volumes_above,
+    count(*) filter (where is_above) as volumes_above,
     max(highest_bytes_per_second) as highest,
-    max(loud_from) as since,
-    max(loud_until) as until,
-    max(loud_minutes) as minutes,
-    sum(above_bytes_per_second) filter (where minutes_above > 0) as read,
-    sum(baseline_bytes_per_second) filter (where minutes_above > 0) as baseline,
-    sum(counted_bytes_per_second) filter (where minutes_above > 0) as counted_read,
-    sum(counted_excess_bytes_per_second) filter (where minutes_above > 0) as counted_excess,
-    min(baseline_hours) filter (where minutes_above > 0 and baseline_kind = 'all_hours') as baseline_hours,
+    loud_from as since,
+    loud_until as until,
+    loud_minutes as minutes,
+    sum(above_bytes_per_second) as read,
+    sum(baseline_bytes_per_second) filter (where is_above) as baseline,
+    sum(counted_bytes_per_second) filter (where is_above) as counted_read,
+    sum(counted_excess_bytes_per_second) filter (where is_above) as counted_excess,
+    min(baseline_hours) filter (where is_above and baseline_kind = 'all_hours') as baseline_hours,
     json_agg(
       json_build_object(
         'volume_id', volume_id, 'broker_id', broker_id, 'minutes_above', minutes_above,
@@ -166,12 +166,12 @@ with disk as (
     -- One that read some bytes more beside another that was read in full has nothing to do with it.
     select
       *,
-      minutes_above > 0 and above_bytes_per_second - baseline_bytes_per_second >= :rogue_share * max(
-        above_bytes_per_second - baseline_bytes_per_second
-      ) filter (where minutes_above > 0) over (partition by cluster) as is_named
+      minutes_above > 0 as is_above,
+      above_bytes_per_second - baseline_bytes_per_second
+      >= :rogue_share * max(above_bytes_per_second - baseline_bytes_per_second) over (partition by cluster) as is_named
     from public.broker_disk_reads(:hour, :spike_mads, :floor_bytes_per_second, :sustained_minutes, :heavy_bytes)
   ) as v
-  group by cluster
+  group by cluster, loud_from, loud_until, loud_minutes
 ),
 
 -- All bytes below are those of the time that JMX counted.
@@ -232,7 +232,7 @@ topic as materialized (
   left join (
     select cluster, topic, bool_or(is_untold) as is_untold from group_topic group by cluster, topic
   ) as g on s.cluster = g.cluster and t.topic = g.topic
-  cross join lateral (select coalesce(t.may_be_restored or g.is_untold, false) as is_known) as k
+  cross join lateral (select t.may_be_restored or g.is_untold as is_known) as k
 ),
 
 unaccounted as (
@@ -268,7 +268,7 @@ measured as (
   select
     *,
     coalesce(g.cold_group_bytes, 0) + u.restored_bytes + r.catching_up_bytes as explained_bytes,
-    coalesce(g.is_unknown, false) or not exists (
+    g.is_unknown or not exists (
       select 1 from metrics.partition_hourly as p
       where p.hour = :hour and p.cluster = s.cluster and p.offsets_at is not null
     ) as offsets_unknown
@@ -309,7 +309,8 @@ select
     when d.volumes_above = 0 then 'quiet'
     when w.excess_bytes is null or w.unaccounted_bytes is null then 'sent_unknown'
     when w.offsets_unknown then 'offsets_unknown'
-    when w.rogue_bytes >= :rogue_share * w.excess_bytes and w.rogue_bytes > 0 then 'rogue'
+    when w.excess_bytes = 0 then 'over'
+    when w.rogue_bytes >= :rogue_share * w.excess_bytes then 'rogue'
     when w.counted_from >= w.until then 'over'
     when b.brokers_silent > 0 then 'brokers_silent'
     when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'
@@ -329,7 +330,7 @@ select
   w.topics as unaccounted_topics,
   f.top_client,
   f.clients as fetching_clients,
-  least(100 * w.explained_bytes / nullif(w.excess_bytes, 0), 100) as explained_percent,
+  100 * least(w.explained_bytes, w.excess_bytes) / nullif(w.excess_bytes, 0) as explained_percent,
   w.cold_group_bytes / w.seconds as cold_group_bytes_per_second,
   w.restored_bytes / w.seconds as restored_bytes_per_second,
   w.catching_up_bytes / w.seconds as catching_up_bytes_per_second,
@@ -350,13 +351,11 @@ left join judged as w using (cluster)
 left join public.page_cache(:hour, :page_cache_share) as c using (cluster)
 left join lateral (
   select
-    coalesce(
-      (array_agg(t.client_id) filter (
-        where t.group_ids is null and t.bytes_per_second >= :rogue_share * w.rogue_bytes / w.seconds
-      ))[1],
-      -- It has stopped since: the only one that may have been it.
-      case when count(*) filter (where t.group_ids is null) = 1 then min(t.client_id) filter (where t.group_ids is null) end
-    ) as top_client,
+    -- The only one may have been it and have stopped since.
+    (array_agg(t.client_id) filter (
+      where t.group_ids is null
+      and (t.without_groups = 1 or t.bytes_per_second >= :rogue_share * w.rogue_bytes / w.seconds)
+    ))[1] as top_client,
     json_agg(
       json_build_object(
         'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
@@ -365,7 +364,10 @@ left join lateral (
     ) as clients
   from (
     -- Those that commit nothing first.
-    select * from public.client_fetches(w.cluster, :hour)
+    select
+      *,
+      count(*) filter (where group_ids is null) over () as without_groups
+    from public.client_fetches(w.cluster, :hour)
     order by group_ids is not null asc, bytes_per_second desc, client_id asc
     limit 10
   ) as t
