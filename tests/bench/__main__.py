@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from streamwarden.base.paths import PROJECT_ROOT
 
-from tests.bench import aws, hour, jmx, kafka, load, memory, schemas, size
+from tests.bench import aws, hour, jmx, kafka, load, memory, scale, schemas, size
 from tests.bench.figure import Figure
 
 PARTS = {
@@ -22,6 +22,7 @@ PARTS = {
     "kafka": kafka.measure,
     "memory": memory.measure,
     "schemas": schemas.measure,
+    "scale": scale.measure,
     "hour": hour.measure,
 }
 

@@ -1,0 +1,382 @@
+"""Fills a warehouse as a large fleet leaves it: made by PostgreSQL itself, in seconds to minutes.
+
+Its newest hour is whole: brokers, partitions, groups, topics, volumes, machines, applications and their stores.
+Before it lies what rules look back on, and what people see of a year and more: findings, tickets, volumes once a day.
+Most of it is healthy; of each kind some isn't, so that a rule has something to say and takes its long way.
+"""
+
+# ruff: noqa: E501 columns of SQL stand side by side with their values
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import sqlalchemy as sa
+from streamwarden.base.catalogue import APPS
+from streamwarden.detectors import load_detectors
+
+HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Large:
+    """How large the fleet is, and for how long it has been watched."""
+
+    brokers: int = 8
+    partitions: int = 100_000
+    groups: int = 300
+    volumes: int = 1_000
+    applications: int = 500
+    days: int = 0
+    """Of findings and tickets, and of volumes once a day."""
+
+
+def fill(warehouse: sa.Engine, large: Large) -> None:
+    """Writes it all into a migrated, empty warehouse."""
+    _make_partitions(warehouse, large.days)
+    for table, rows in _ROWS.items():
+        _insert(warehouse, large, table, rows)
+    with warehouse.begin() as connection:
+        connection.execute(sa.text(_LOADS), {"apps": list(APPS), "hour": HOUR})
+    if large.days:
+        _fill_history(warehouse, large)
+    with warehouse.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("analyze")  # as autovacuum has done with all but the newest hour
+
+
+def _make_partitions(warehouse: sa.Engine, days: int) -> None:
+    months = {(HOUR - timedelta(days=back)).replace(day=1).date() for back in range(max(days, 60))}
+    recent = {(HOUR - timedelta(days=back)).date() for back in range(-1, 35)}
+    for day in sorted(months | recent):
+        with warehouse.begin() as connection:
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
+
+
+def _insert(warehouse: sa.Engine, large: Large, table: str, rows: str) -> None:
+    """Inserts `columns ← select`, in which the fleet's sizes stand as :brokers and so on, and the newest hour as :h."""
+    values: Mapping[str, object] = {
+        "h": f"timestamptz '{HOUR.isoformat()}'",
+        "brokers": large.brokers, "groups": large.groups, "volumes": large.volumes, "days": large.days,
+        "applications": large.applications, "topics": large.partitions // 10, "instances": _instances(large),
+    }  # fmt: skip
+    columns, query = rows.split("<-")
+    statement = re.sub(r"(?<!:):([a-z]+)\b", lambda found: str(values[found[1]]), query)
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql(f"insert into {table} ({columns.strip()}) {statement}".replace("%", "%%"))
+
+
+def _instances(large: Large) -> int:
+    """Brokers' machines, then those of applications; two volumes each."""
+    return max(large.brokers + large.applications, large.volumes // 2)
+
+
+# A topic has ten partitions on ten brokers, a tenth of the topics are changelogs, and a group reads of each.
+_TOPIC = """case when n % 10 = 0 then format('app-%s-store-%s-changelog', n / 10 % :applications, n / 10 / :applications)
+  else format('team-%s.orders-%s.v1', n % 40, lpad(n::text, 6, '0')) end"""
+_GROUP = "case when {n} < :applications then 'app-' || {n} else 'team.reader-' || {n} end"
+_ENDPOINT = "format('http://broker-%s.kafka.example.com:8778/jolokia', b)"
+_APP_ENDPOINT = "format('http://app-%s-%s.example.com:8778/jolokia', n, p)"
+_CONFIGS = """jsonb_build_object(
+  'cleanup.policy', jsonb_build_object('value', case when n % 10 = 0 then 'compact' else 'delete' end, 'source', 'DEFAULT_CONFIG'),
+  'min.insync.replicas', jsonb_build_object('value', '2', 'source', 'STATIC_BROKER_CONFIG'),
+  'retention.ms', jsonb_build_object('value', '604800000', 'source', 'DEFAULT_CONFIG'),
+  'segment.bytes', jsonb_build_object('value', '1073741824', 'source', 'DEFAULT_CONFIG'))"""
+_DAY = "generate_series(:h - interval '23 hours', :h, interval '1 hour') as h"
+_WEEK = "generate_series(:h - interval '191 hours', :h, interval '1 hour') as h"
+_MONTH = "generate_series(:h - interval '672 hours', :h, interval '1 hour') as h"
+_ROWS = {
+    "inventory.instance_hourly": f"""hour, account, region, instance_id, instance_type, state, name, application, owner,
+      private_ip, launched_at, vcpus, memory_bytes, nitro, ebs_baseline_iops, ebs_maximum_iops,
+      ebs_baseline_bytes_per_second, ebs_maximum_bytes_per_second, tags, observed_at <-
+      select h, '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), 'm5.2xlarge', 'running', 'node-' || n,
+        case when n >= :brokers then 'app-' || (n - :brokers) % :applications end, 'team-' || n % 40,
+        format('10.%s.%s.%s', n / 65536, n / 256 % 256, n % 256), h - interval '90 days', 8, 34359738368, true,
+        12000, 18750, 264241152, 593750000, '{{}}', h
+      from {_DAY} cross join generate_series(0, :instances - 1) as n""",
+    "metrics.instance_hourly": f"""hour, account, region, instance_id, minutes_expected, minutes_present,
+      cpu_mean_percent, cpu_max_percent, memory_used_mean_percent, memory_used_max_percent, disk_used_max_percent,
+      ebs_io_balance_min_percent, ebs_byte_balance_min_percent, minutes_ebs_limited <-
+      select h, '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), 60, 60, 30, 60, 50, 60, 40, 99, 99, 0
+      from {_DAY} cross join generate_series(0, :instances - 1) as n""",
+    "inventory.volume_hourly": f"""hour, account, region, volume_id, volume_type, size_gib, provisioned_iops,
+      provisioned_throughput_mib_s, state, multi_attach, instance_id, device, attached_at, created_at, name,
+      application, owner, tags, observed_at <-
+      select h, '123456789012', 'eu-central-1', 'vol-' || lpad(n::text, 17, '0'),
+        case when n % 3 = 0 then 'gp2' else 'gp3' end, 500, case when n % 3 = 0 then 1500 else 3000 end,
+        case when n % 3 > 0 then 125 end, 'in-use', false, 'i-' || lpad((n % :instances)::text, 17, '0'),
+        '/dev/sd' || chr(102 + n / :instances), h - interval '90 days', h - interval '90 days', 'data-' || n,
+        null, null, '{{}}', h
+      from {_DAY} cross join generate_series(0, :volumes - 1) as n""",
+    "metrics.volume_hourly": """hour, account, region, volume_id, known_until, minutes_expected, minutes_present,
+      minutes_balance, iops_mean, iops_p95, iops_p99, iops_max, iops_now, busy_iops_p95, bytes_per_second_mean,
+      bytes_per_second_p95, bytes_per_second_p99, bytes_per_second_max, bytes_per_second_now, read_bytes, write_bytes,
+      queue_length_mean, queue_length_max, read_latency_ms, write_latency_ms, baseline_iops, burst_iops,
+      baseline_bytes_per_second, burst_bytes_per_second, bucket_credits, burst_balance_min_percent,
+      burst_balance_last_percent, modelled_balance_last_percent, credits_per_hour, hours_to_exhaustion, minutes_empty,
+      minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled,
+      minutes_throttled, throttled_since, demand_iops_p95, demand_iops_p99, demand_bytes_per_second_p95,
+      demand_bytes_per_second_p99, demand_hours, read_baseline_bytes_per_second, read_baseline_mad_bytes_per_second,
+      read_baseline_hours, read_baseline_kind, minutes_draining, latency_p05_ms, latency_p25_ms, latency_p50_ms,
+      latency_p75_ms <-
+      select h, '123456789012', 'eu-central-1', 'vol-' || lpad(n::text, 17, '0'), h + interval '1 hour', 60, 60,
+        case when g.gp2 then 60 end, i, i * 1.2, i * 1.3, i * 1.4, i, i * 1.3, i * 65536, i * 80000, i * 85000,
+        i * 90000, i * 65536, i * 65536 * 1200, i * 65536 * 2400, 1, 4, 1.1, 1.3, case when g.gp2 then 1500 else 3000 end,
+        3000, 131072000, 131072000, case when g.gp2 then 5400000 end, case when g.gp2 then 80 - g.sick * 80 end,
+        case when g.gp2 then 81 - g.sick * 81 end, case when g.gp2 then 81 - g.sick * 81 end,
+        case when g.gp2 then 100000 - g.sick * 200000 end, case when g.gp2 and g.sick = 1 then 0 end,
+        case when g.gp2 then g.sick * 60 end, g.sick * 60, 0, 0, 0, g.sick * 60,
+        case when g.sick = 1 then :h - interval '6 hours' end, i * 1.2, i * 1.3, i * 80000, i * 85000, 24,
+        i * 20000, i * 2000, 672, 'hour_of_week', case when g.gp2 then g.sick * 60 end, 0.8, 1.0, 1.2, 1.4
+      from generate_series(:h - interval '191 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :volumes - 1) as n
+      cross join lateral (
+        select n % 3 = 0 as gp2, case when n % 300 = 3 and h > :h - interval '6 hours' then 1 else 0 end as sick
+      ) as g
+      cross join lateral (select 200.0 + n % 100 + g.sick * 1200 as i) as load
+      where h > :h - interval '24 hours' or extract(hour from h) % 6 = 0""",
+    "metrics.volume_sample": """account, region, volume_id, at, period_seconds, read_ops, write_ops, read_bytes,
+      write_bytes, read_seconds, write_seconds, idle_seconds, queue_length, burst_balance_percent, iops_exceeded,
+      throughput_exceeded, stalled <-
+      select '123456789012', 'eu-central-1', 'vol-' || lpad(n::text, 17, '0'), at, 60, 4000 + n % 100, 8000,
+        -- In the newest hour the first brokers' disks are read for a quarter of an hour as they never are.
+        60 * case when n < 3 and at >= :h + interval '30 minutes' then 90e6 else 4e6 end, 12e8, 4, 9, 20, 1,
+        case when n % 3 = 0 then 80 end, 0, 0, 0
+      from generate_series(:h - interval '30 minutes', :h + interval '59 minutes', interval '1 minute') as at
+      cross join generate_series(0, :volumes - 1) as n""",
+    "metrics.instance_sample": """account, region, instance_id, at, period_seconds, cpu_percent, memory_used_percent,
+      disk_used_percent, ebs_io_balance_percent, ebs_byte_balance_percent, ebs_iops_exceeded, ebs_throughput_exceeded <-
+      select '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), at, 300, 30, 50, 40, 99, 99, 0, 0
+      from generate_series(:h, :h + interval '55 minutes', interval '5 minutes') as at
+      cross join generate_series(0, :instances - 1) as n""",
+    "metrics.node_hourly": f"""hour, cluster, endpoint, instance_id, booted_at, samples, covered_seconds, memory_bytes,
+      memory_used_mean_percent, memory_used_max_percent, page_cache_bytes, load_1m_max, cpu_ratio, iowait_ratio,
+      disk_read_bytes_per_second, disk_written_bytes_per_second, disk_reads_per_second, disk_writes_per_second,
+      busiest_disk, busiest_disk_ratio, fullest_file_system, fullest_file_system_percent,
+      fullest_file_system_available_bytes <-
+      select h, 'orders-prod', 'http://node-' || n || ':9100/metrics', 'i-' || lpad(n::text, 17, '0'),
+        h - interval '90 days', 4, 3600, 34359738368, 50, 60, 1.5e10, 3, 0.3, 0.02, 4e6, 2e7, 70, 130, 'nvme1n1', 0.2,
+        '/var/lib/kafka', 40, 3e11
+      from {_MONTH} cross join generate_series(0, :brokers - 1) as n""",
+    "metrics.broker_hourly": f"""hour, cluster, broker_id, endpoint, instance_id, process_started_at, samples,
+      covered_seconds, bytes_in_per_second, bytes_out_per_second, messages_in_per_second,
+      replication_bytes_in_per_second, replication_bytes_out_per_second, log_flushes_per_second, log_flush_mean_ms,
+      log_flush_p95_ms, log_flush_p999_ms, produce_mean_ms, produce_median_ms, produce_p99_ms, fetch_consumer_mean_ms,
+      fetch_consumer_median_ms, fetch_consumer_p99_ms, fetch_follower_mean_ms, fetch_follower_median_ms,
+      fetch_follower_p99_ms, request_queue_max, request_handler_idle_min_ratio, active_controllers,
+      under_replicated_partitions, under_replicated_partitions_max, under_min_isr_partitions, offline_partitions,
+      partitions, leaders, log_bytes, open_file_descriptors, max_file_descriptors, cpu_ratio, heap_used_bytes,
+      heap_max_bytes, produce_requests_per_second, fetch_consumer_requests_per_second,
+      fetch_follower_requests_per_second <-
+      select h, 'orders-prod', b, {_ENDPOINT}, 'i-' || lpad(b::text, 17, '0'), :h - interval '90 days', 4, 3600,
+        2e7, 4e7, 2e4, 2e6, 2e6, 20, 4, 12, 40, 2, 1, 12 + b % 3, 100, 80, 500, 100, 80, 500, 5, 0.7,
+        case when b = 0 then 1 else 0 end, 0, 0, 0, 0, :topics * 30 / :brokers, :topics * 10 / :brokers, 4e11,
+        20000 + extract(epoch from h - :h) / 36000, 100000, 0.3, 3e9, 6e9, 900, 700, 900
+      from {_MONTH} cross join generate_series(0, :brokers - 1) as b""",
+    "metrics.broker_sample": f"""hour, cluster, endpoint, metric, labels, at, kind, value, process_started_at <-
+      select h, 'orders-prod', {_ENDPOINT}, format('metric_%s_total', n), '{{}}', h + s * interval '20 seconds',
+        'counter', n, h
+      from generate_series(:h - interval '1 hour', :h, interval '1 hour') as h
+      cross join generate_series(1, 60) as n cross join generate_series(0, :brokers - 1) as b
+      cross join generate_series(1, 4) as s""",
+    "metrics.log_dir_hourly": """hour, cluster, broker_id, log_dir, total_bytes, usable_bytes, replicas, log_bytes,
+      observed_at <-
+      select h, 'orders-prod', b, '/var/lib/kafka/data', 1099511627776,
+        (6e11 - case when b % 20 = 1 then 3e9 else 1e8 end * (168 + extract(epoch from h - :h) / 3600))::bigint,
+        :topics * 30 / :brokers, 400000000000, h
+      from generate_series(:h - interval '191 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :brokers - 1) as b""",
+    "inventory.topic_hourly": f"""hour, cluster, topic, partitions, replication_factor, kind, application_id,
+      cleanup_policy, retention_ms, segment_bytes, configs, observed_at <-
+      select h, 'orders-prod', {_TOPIC}, 10, 3, case when n % 10 = 0 then 'changelog' else 'plain' end,
+        case when n % 10 = 0 then 'app-' || n / 10 % :applications end,
+        case when n % 10 = 0 then 'compact' else 'delete' end, 604800000, 1073741824, {_CONFIGS}, h
+      from (
+        select * from {_DAY}
+        union all select :h - days * interval '1 day' from generate_series(1, 30) as days
+      ) as at (h)
+      cross join generate_series(0, :topics - 1) as n
+      on conflict do nothing""",
+    "metrics.topic_hourly": f"""hour, cluster, topic, brokers, covered_seconds, counted_from, counted_to, bytes_in,
+      bytes_out, messages_in, log_bytes <-
+      select h, 'orders-prod', {_TOPIC}, least(:brokers, 10), 3600, h, h + interval '1 hour',
+        a.amount, a.amount * (2 + case when n % 997 = 1 and h = :h then 20 else 0 end), a.amount / 500, a.amount * 168
+      from {_WEEK} cross join generate_series(0, :topics - 1) as n
+      cross join lateral (
+        select (1e6 + 1e5 * (n % 100)) * (1 + extract(hour from h) / 24)
+          * case when n % 50 = 7 then 0.001 else 1 end as amount
+      ) as a""",
+    "metrics.broker_topic_sample": f"""hour, cluster, endpoint, topic, at, bytes_in, bytes_out, messages_in,
+      bytes_in_total, bytes_out_total, messages_in_total, log_bytes <-
+      select h, 'orders-prod', {_ENDPOINT.replace("b)", "(n + i) % :brokers)")}, {_TOPIC}, h + interval '1 hour',
+        1e6 + n, 2e6 + n, 1e4 + n, 1e12, 2e12, 1e9, 1e9
+      from generate_series(:h - interval '1 hour', :h, interval '1 hour') as h
+      cross join generate_series(0, :topics - 1) as n cross join generate_series(0, least(:brokers, 10) - 1) as i""",
+    "metrics.replica_sample": f"""hour, cluster, topic, broker_id, log_dir, is_future, replicas, size_bytes,
+      partition_bytes, partition_lags <-
+      select h, 'orders-prod', {_TOPIC}, (n + i) % :brokers, '/var/lib/kafka/data', false, 3, 30000000 + n,
+        jsonb_build_object(i, 10000000 + n, (i + 9) % 10, 10000000, (i + 8) % 10, 10000000), '{{}}'
+      from (values (:h), (:h - interval '1 hour'), (:h - interval '24 hours')) as at (h)
+      cross join generate_series(0, :topics - 1) as n cross join generate_series(0, least(:brokers, 10) - 1) as i""",
+    "metrics.partition_hourly": f"""hour, cluster, topic, partition, leader, replicas, isr, log_start_offset,
+      log_end_offset, log_end_offset_first, log_end_offset_last, last_stable_offset, offsets_at <-
+      select h, 'orders-prod', {_TOPIC}, p, (n + p) % :brokers, 3, 3, 1000, e.log_end, e.log_end - 1000, e.log_end,
+        e.log_end, h + interval '1 hour'
+      from (
+        select * from generate_series(:h - interval '6 hours', :h, interval '1 hour')
+        union all select :h - weeks * interval '7 days' from generate_series(1, 4) as weeks
+        union all select :h - days * interval '1 day' from generate_series(1, 3) as days
+      ) as at (h)
+      cross join generate_series(0, :topics - 1) as n cross join generate_series(0, 9) as p
+      cross join lateral (select 5000000 + (extract(epoch from h - :h) / 3600)::bigint * 1000 as log_end) as e""",
+    "metrics.consumer_partition_hourly": f"""hour, cluster, group_id, topic, partition, committed_offset, committed_at,
+      log_end_offset, lag_records, lag_seconds, commits, records_consumed, consumed_seconds, moved_at, rewinds, status,
+      lag_slope_per_second, client_id, host, still_seconds, silent_seconds, commit_gap_p95_seconds, is_assigned,
+      lag_seconds_low, lag_seconds_high, arriving_per_second, reading_per_second_low, reading_per_second_high,
+      reading_seconds <-
+      select h, 'orders-prod', {_GROUP.format(n="(n % :groups)")}, {_TOPIC}, p, e.log_end - l.lag, h + interval '59 minutes',
+        e.log_end, l.lag, case when l.lag > 10 then 7200 else 0.4 end, 720, 1000, 3595, h + interval '59 minutes', 0,
+        case when l.lag > 10 then 'warn' else 'ok' end, 0.01, 'reader-' || n % :groups || '-' || p % 2,
+        format('/10.%s.%s.%s', (:brokers + n % :groups) / 65536, (:brokers + n % :groups) / 256 % 256, (:brokers + n % :groups) % 256),
+        5, 5, 6, true, 0.2, 1, 0.27, 0.27, 0.3, 3595
+      from generate_series(:h - interval '5 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :topics - 1) as n cross join generate_series(0, 9) as p
+      cross join lateral (select 5000000 + (extract(epoch from h - :h) / 3600)::bigint * 1000 as log_end) as e
+      cross join lateral (select case when n % 500 = 11 then 900000 else 5 end as lag) as l""",
+    "inventory.consumer_group_hourly": f"""hour, cluster, group_id, protocol, state, assignor, members, observed_at <-
+      select h, 'orders-prod', {_GROUP.format(n="n")}, 'classic', 'STABLE', 'range', 2, h
+      from {_DAY} cross join generate_series(0, :groups - 1) as n""",
+    "metrics.consumer_group_hourly": f"""hour, cluster, group_id, state, members, topics, partitions, lag_records,
+      lag_records_max, lag_seconds_max, lag_unknown_partitions, commits, records_consumed, rebalances, status,
+      worst_topic, worst_partition <-
+      select h, 'orders-prod', {_GROUP.format(n="n")}, 'STABLE', 2, :topics / :groups, 10 * :topics / :groups, 1000, 5,
+        0.4, 0, 720, 1000000, 0, 'ok', 'team-1.orders-000001.v1', 0
+      from {_MONTH} cross join generate_series(0, :groups - 1) as n""",
+    "inventory.consumer_member_hourly": f"""hour, cluster, group_id, member_id, client_id, host, assignment <-
+      select h, 'orders-prod', {_GROUP.format(n="g")}, format('reader-%s-%s-00000000', g, m), format('reader-%s-%s', g, m),
+        format('/10.%s.%s.%s', (:brokers + g) / 65536, (:brokers + g) / 256 % 256, (:brokers + g) % 256), a.assignment
+      from {_DAY} cross join generate_series(0, :groups - 1) as g cross join generate_series(0, 1) as m
+      cross join lateral (
+        select jsonb_object_agg({_TOPIC}, to_jsonb(array[m, m + 2, m + 4, m + 6, m + 8])) as assignment
+        from generate_series(g, :topics - 1, :groups) as n
+      ) as a""",
+    "metrics.jvm_app_hourly": f"""hour, cluster, app, endpoint, instance_id, application_id, process_started_at, samples,
+      memory_limit_bytes, heap_max_bytes, heap_used_bytes, heap_used_after_gc_bytes, non_heap_used_bytes, direct_bytes,
+      threads, thread_stack_bytes, gc_seconds, covered_seconds, cpu_ratio, open_file_descriptors, max_file_descriptors,
+      stream_threads_alive, stream_threads_failed, store_instances, rocksdb_measured_bytes, rocksdb_expected_bytes,
+      rocksdb_shared_cache, heap_survived_bytes, application_stores, rocksdb_expected_max_bytes, rocksdb_shared_bytes,
+      resident_bytes, poll_latency_max_ms, process_latency_mean_ms, process_latency_max_ms, records_processed,
+      records_dropped, records_to_restore <-
+      select h, 'orders-prod', 'app-' || n, {_APP_ENDPOINT}, 'i-' || lpad((:brokers + n)::text, 17, '0'), 'app-' || n,
+        :h - interval '90 days', 4, 8589934592, 4294967296, 2e9, 1.5e9, 2e8, 1e8, 60, 6e7, 12, 3600, 0.3, 900, 65536,
+        case when n % 100 = 7 and h = :h then 3 else 4 end, case when n % 100 = 7 and h = :h then 1 else 0 end, 30,
+        1e9 + case when n % 50 = 3 then 4e6 * (336 + extract(epoch from h - :h) / 3600) else 0 end, 1.5e9, false, 1.4e9,
+        3, 2e9, null, 5e9, 100, 2, 40, 1e7, 0, 0
+      from generate_series(:h - interval '335 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p""",
+    "metrics.state_store_memory_hourly": f"""hour, cluster, app, endpoint, store, kind, tasks, segments, memtable_bytes,
+      block_cache_usage_bytes, block_cache_capacity_bytes, table_readers_bytes, sst_bytes, keys, expected_bytes <-
+      select h, 'orders-prod', 'app-' || n, {_APP_ENDPOINT}, 'store-' || s, 'rocksdb-state', 10, 10, 3e7, 4e8, 5e8, 1e7,
+        1e10 + case when n % 50 = 3 then 1e8 * (336 + extract(epoch from h - :h) / 3600) else 0 end, 1e7, 5e8
+      from generate_series(:h - interval '335 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p
+      cross join generate_series(0, 2) as s""",
+    "metrics.state_store_hourly": f"""hour, cluster, topic, application_id, store, format, windowed, records, tombstones,
+      unreadable_values, values_profiled, values_total, versions, bytes, first_at, last_at, schemas <-
+      select h, 'orders-prod', format('app-%s-store-%s-changelog', n, s), 'app-' || n, 'store-' || s, 'json', false,
+        1000, 10, 0, 990, 990, 1, 1000000, h, h + interval '1 hour', '[]'
+      from {_DAY} cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as s""",
+    "detect.coverage": f"""hour, app, source, resource, status, asked_at <-
+      select h, 'consumer_groups', 'kafka_groups', 'orders-prod ' || {_GROUP.format(n="n")}, 'answered', h
+      from {_DAY} cross join generate_series(0, :groups - 1) as n
+      union all
+      select h, 'ebs_volumes', 'cloudwatch', 'vol-' || lpad(n::text, 17, '0'), 'answered', h
+      from {_DAY} cross join generate_series(0, :volumes - 1) as n""",
+}  # fmt: skip
+_LOADS = """
+    insert into detect.load (hour, app, status, rows, started_at, finished_at)
+    select h, app, 'loaded', '{"metrics.all": 1000}', h + interval '70 minutes', h + interval '72 minutes'
+    from generate_series(cast(:hour as timestamptz) - interval '672 hours', :hour, interval '1 hour') as h
+    cross join unnest(cast(:apps as text[])) as app"""
+
+# The key columns of every kind of thing.
+_IDENTITY = """jsonb_build_object('account', '123456789012', 'region', 'eu-central-1',
+  'volume_id', 'vol-' || lpad(n::text, 17, '0'), 'instance_id', 'i-' || lpad(n::text, 17, '0'),
+  'cluster', 'orders-prod', 'broker_id', n::text, 'topic', 'app-1-store-0-changelog', 'group_id', 'app-' || n::text,
+  'application_id', 'app-' || n::text, 'endpoint', 'http://app-1-0.example.com:8778/jolokia')"""
+
+# Findings: what is wrong each hour; what is healthy, a volume or so, each hour of the newest day and once a week before.
+_HISTORY = {
+    "inventory.volume_hourly": """hour, account, region, volume_id, volume_type, size_gib, provisioned_iops,
+      provisioned_throughput_mib_s, state, instance_id, tags, observed_at <-
+      select :h - d * interval '1 day', '123456789012', 'eu-central-1', 'vol-' || lpad(n::text, 17, '0'),
+        case when n % 3 = 0 then 'gp2' else 'gp3' end, case when d > n % 700 then 400 else 500 end,
+        case when n % 3 = 0 then 1500 else 3000 end, case when n % 3 > 0 then 125 end, 'in-use',
+        'i-' || lpad((n % :instances)::text, 17, '0'), '{}', :h - d * interval '1 day'
+      from generate_series(:days, 1, -1) as d cross join generate_series(0, :volumes - 1) as n""",
+    "detect.judgement": """hour, detector, status, sql_checksum, params, alarms, oks, skips, seconds, judged_at <-
+      select h, detector, 'judged', 'checksum', '{}', 20, 1000, 5, 1, h
+      from detect.detector
+      cross join generate_series(:h - :days * interval '1 day', :h, interval '1 hour') as h""",
+    "detect.evaluation": f"""hour, detector, fingerprint, resource, identity, status, severity, reason, figures,
+      judged_at, thing, because, cure, commands, convinces <-
+      select a.hour, a.detector, encode(sha256(convert_to(a.detector || a.n, 'UTF8')), 'hex'), 'thing ' || a.n,
+        {_IDENTITY.replace("n::", "a.n::")}, s.status,
+        case when s.status = 'alarm' then (array['critical', 'warning', 'info'])[1 + a.n % 3] end,
+        repeat('It is slower than it should be, by a figure and another. ', 3),
+        json_build_object('a_bytes', a.n, 'b_seconds', a.n, 'c_percent', 12.5), a.hour, d.header ->> 'about' || ':' || a.n, 'slow',
+        repeat('Do this, then that. ', 5), '["one --line=to-paste"]', '["a_bytes", "b_seconds"]'
+      from (
+        -- Of each rule 12 things each hour, of which five are in alarm every third month and three for good.
+        select d.detector, h.hour, n
+        from detect.detector as d
+        cross join generate_series(:h - :days * interval '1 day', :h, interval '1 hour') as h (hour)
+        cross join generate_series(0, 11) as n
+        union all
+        select 'ebs_volume_starving', :h - weeks * interval '7 days', n
+        from generate_series(0, :days / 7) as weeks
+        cross join generate_series(12, :volumes - 1) as n
+        union all
+        select 'ebs_volume_starving', :h - hours * interval '1 hour', n
+        from generate_series(1, 23) as hours cross join generate_series(12, :volumes - 1) as n
+      ) as a
+      inner join detect.detector as d using (detector)
+      cross join lateral (
+        select case
+          when a.n < 3 or (a.n < 8 and extract(month from a.hour)::integer % 3 = 1) then 'alarm'
+          when a.n = 11 then 'skip' else 'ok' end as status
+      ) as s
+      order by a.hour, a.detector""",
+    "tickets.ticket": f"""fingerprint, detector, resource, identity, severity, title, state, opened_hour,
+      last_alarm_hour, closed_hour, close_reason, sink, external_key, external_url, thing <-
+      select encode(sha256(convert_to(d.detector || n, 'UTF8')), 'hex'), d.detector, 'thing ' || n,
+        {_IDENTITY}, (array['critical', 'warning', 'info'])[1 + n % 3], d.title || ': thing ' || n,
+        case when back = 0 then 'open' else 'closed' end, :h - back * interval '30 days' - interval '4 days',
+        :h - back * interval '30 days', case when back > 0 then :h - back * interval '30 days' + interval '21 days' end,
+        case when back > 0 then 'healthy' end, 'roundup', 'issue' || n, 'https://tracker.example.com/issue' || n,
+        d.header ->> 'about' || ':' || n
+      from detect.detector as d cross join generate_series(0, 7) as n cross join generate_series(0, :days / 30) as back""",
+}  # fmt: skip
+
+
+def _fill_history(warehouse: sa.Engine, large: Large) -> None:
+    with warehouse.begin() as connection:
+        for detector in load_detectors().values():
+            connection.execute(
+                sa.text("""
+                    insert into detect.detector values
+                      (:id, :title, :severity, 'stable', 'platform', jsonb_build_object('about', cast(:about as text)), 'checksum',
+                       :hour)"""),
+                {
+                    "id": detector.id,
+                    "title": detector.title,
+                    "severity": detector.severity,
+                    "about": detector.about,
+                    "hour": HOUR,
+                },
+            )
+    for table, rows in _HISTORY.items():
+        rows = rows if table != "inventory.volume_hourly" else f"{rows} on conflict do nothing"
+        _insert(warehouse, large, table, rows)
