@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -186,6 +186,12 @@ def load_detector(file: Path, *, check: bool = True) -> Detector:
     Raises:
         StreamwardenError: one line that names file, key and reason.
     """
+    written = file.stat()
+    return _load_as_written(file, written.st_mtime_ns, written.st_size, check)
+
+
+@cache  # a page asks for all detectors, and to read and check them takes longer than the rest of it
+def _load_as_written(file: Path, _mtime_ns: int, _size: int, check: bool) -> Detector:
     header, sql = read_header(file)
     derived: dict[str, Any] = {"id": file.stem, "subject": file.parent.name, "sql": sql, "file": shown(file)}
     if taken := set(header) & set(derived):
