@@ -1,21 +1,30 @@
--- What is wrong now, the worst first, causes before what follows from them, with the ticket of the possible cause. Every filter may be null.
-select
-  f.*,
-  cause.title as cause_title,
-  cause.fingerprint as cause_fingerprint,
-  count(*) over () as total
-from public.findings_now as f
-left join tickets.ticket as t on f.ticket_id = t.ticket_id
-left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
-where
-  f.severity = coalesce(cast(:severity as text), f.severity)
-  and f.detector = coalesce(cast(:detector as text), f.detector)
-  and (
-    cast(:words as text) is null
-    or position(lower(cast(:words as text)) in lower(concat_ws(' ', f.resource, f.title, f.reason, f.ticket_key))) > 0
-  )
-order by
-  f.muted is not null asc, f.status <> 'alarm' asc,
-  public.severity_rank(f.severity) asc,
-  cause.ticket_id is not null asc, f.since_hour desc nulls last, f.resource asc
+-- What is wrong now, the worst first, causes before what follows from them, with the ticket of the possible cause: the
+-- next after a finding, or from the beginning where that isn't among them any more. Every filter may be null.
+with ranked as (
+  select
+    f.*,
+    cause.title as cause_title,
+    cause.fingerprint as cause_fingerprint,
+    count(*) over () as total,
+    row_number() over (
+      order by
+        f.muted is not null asc, f.status <> 'alarm' asc,
+        public.severity_rank(f.severity) asc,
+        cause.ticket_id is not null asc, f.since_hour desc nulls last, f.resource asc, f.fingerprint asc
+    ) as place
+  from public.findings_now as f
+  left join tickets.ticket as t on f.ticket_id = t.ticket_id
+  left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
+  where
+    f.severity = coalesce(cast(:severity as text), f.severity)
+    and f.detector = coalesce(cast(:detector as text), f.detector)
+    and (
+      cast(:words as text) is null
+      or position(lower(cast(:words as text)) in lower(concat_ws(' ', f.resource, f.title, f.reason, f.ticket_key))) > 0
+    )
+)
+
+select * from ranked
+where place > coalesce((select r.place from ranked as r where r.fingerprint = cast(:after as text)), 0)
+order by place
 limit cast(:most as integer)

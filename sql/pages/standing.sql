@@ -1,12 +1,12 @@
 -- Where things stand, in one row: the newest hour judged, and what is open or couldn't be judged now.
 with found as (
   select
-    count(*) as open,
-    count(*) filter (where severity = 'critical') as critical,
-    count(*) filter (where severity = 'warning') as warning,
-    count(*) filter (where severity = 'info') as info
+    count(*) filter (where muted is null) as open,
+    count(*) filter (where muted is null and severity = 'critical') as critical,
+    count(*) filter (where muted is null and severity = 'warning') as warning,
+    count(*) filter (where muted is null and severity = 'info') as info,
+    count(*) filter (where muted is not null) as muted
   from public.findings_now
-  where muted is null
 ),
 
 newest as (
@@ -21,7 +21,7 @@ select
   found.critical,
   found.warning,
   found.info,
-  (select count(*) from public.findings_now where muted is not null) as muted,
+  found.muted,
   (select count(*) from public.not_judged where not nothing_to_judge) as not_judged
 from newest
 cross join found

@@ -8,7 +8,7 @@ select
   e.resource,  -- The resource
   e.reason,  -- What its detector says of it, with figures
   e.cure as advice,  -- What to do about it
-  alarm.since as since_hour,  -- First hour in alarm without a healthy hour since (UTC)
+  s.since_hour,  -- First hour in alarm without a healthy hour since (UTC)
   e.hour as judged_hour,  -- Hour that was judged (UTC)
   t.ticket_id,  -- Our ticket's id; null: none is open
   filed.external_key as ticket_key,  -- Key in the tracker
@@ -24,9 +24,14 @@ select
   e.convinces  -- The few of them that convince, in their order
 from (
   select v.fingerprint
-  from (select detector, max(hour) as hour from detect.judgement where status = 'judged' group by detector) as judged
-  inner join detect.evaluation as v on judged.detector = v.detector and judged.hour = v.hour
-  where v.status = 'alarm'
+  from detect.detector as d
+  cross join lateral (
+    select max(j.hour) as hour from detect.judgement as j where j.detector = d.detector and j.status = 'judged'
+  ) as judged
+  cross join lateral (
+    select a.fingerprint from detect.evaluation as a
+    where a.hour = judged.hour and a.detector = d.detector and a.status = 'alarm'
+  ) as v
   union
   select fingerprint from tickets.ticket where state = 'open'
 ) as candidate
@@ -34,19 +39,10 @@ cross join lateral (
   select * from detect.evaluation as e where e.fingerprint = candidate.fingerprint order by e.hour desc limit 1
 ) as e
 inner join detect.detector as d on e.detector = d.detector
-inner join (select detector, max(hour) as hour from detect.judgement where status = 'judged' group by detector) as newest
-  on e.detector = newest.detector
+cross join lateral (
+  select max(j.hour) as hour from detect.judgement as j where j.detector = d.detector and j.status = 'judged'
+) as newest
 left join tickets.ticket as t on e.fingerprint = t.fingerprint and t.state = 'open'
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
-left join lateral (
-  select min(a.hour) as since from detect.evaluation as a
-  where
-    a.fingerprint = e.fingerprint and a.status = 'alarm'
-    and a.hour > coalesce(
-      (
-        select max(o.hour) from detect.evaluation as o
-        where o.fingerprint = e.fingerprint and o.status = 'ok' and o.hour < e.hour
-      ),
-      '-infinity'
-    )
-) as alarm on true;
+left join detect.standing as s on e.fingerprint = s.fingerprint
+where newest.hour is not null;

@@ -8,7 +8,8 @@ select
   j.hour as hour,  -- The hour (UTC)
   e.fingerprint,  -- Id of the finding, for joins and links
   coalesce(e.nothing_to_judge, false) as nothing_to_judge  -- Not for want of data: a detached volume, say
-from (select distinct on (detector) * from detect.judgement order by detector asc, hour desc) as j
+from detect.detector as d
+cross join lateral (select * from detect.judgement as l where l.detector = d.detector order by l.hour desc limit 1) as j
 left join detect.evaluation as e
   on j.status = 'judged' and j.detector = e.detector and j.hour = e.hour and e.status = 'skip'
 where j.status <> 'judged' or e.detector is not null;

@@ -9,21 +9,13 @@ select
   provisioned_iops,  -- IOPS as provisioned
   provisioned_throughput_mib_s,  -- Throughput as provisioned, MiB/s
   instance_id,  -- Instance it is attached to; null when detached
-  min(hour) as valid_from,  -- First hour it was seen so (UTC)
-  case when max(hour) < max(newest) then max(hour) + interval '1 hour' end as valid_to,  -- End (UTC); null: still so
-  count(*) as hours_seen  -- Hours it was seen so
+  valid_from,  -- First hour it was seen so (UTC)
+  case when last_hour < newest then last_hour + interval '1 hour' end as valid_to,  -- End (UTC); null: still so
+  hours_seen  -- Hours it was seen so
 from (
   select
     *,
-    max(hour) over (partition by account, region) as newest,
-    row_number() over (partition by account, region, volume_id order by hour)
-    - row_number() over (
-      partition by
-        account, region, volume_id, volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id
-      order by hour
-    ) as stretch
-  from inventory.volume_hourly
+    max(last_hour) over (partition by account, region) as newest
+  from inventory.volume_stretch
 ) as seen
-group by
-  account, region, volume_id, volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id, stretch
 order by volume_id, valid_from;

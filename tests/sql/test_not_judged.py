@@ -13,6 +13,7 @@ PAGES = PROJECT_ROOT / "sql" / "pages"
 def test_a_detached_volume_is_no_gap(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        insert_row(connection, "detect.detector", {"hour": HOUR, "detector": "d"})
         insert_row(connection, "detect.judgement", {"hour": HOUR, "detector": "d", "status": "judged"})
         for name, nothing in (("detached", True), ("silent", False), ("x", False)):
             insert_row(

@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
 
 from streamwarden.base.config import Config, DetectorException
 from streamwarden.base.errors import StreamwardenError
@@ -237,10 +236,15 @@ def _store(
             sa.text("delete from detect.evaluation where hour = :hour and detector = :detector"),
             {"hour": hour, "detector": detector.id},
         )
-        if found:
-            rows = [finding.to_row() for finding in found]
-            connection.execute(EVALUATION, [row | {"hour": hour, "judged_at": judged_at} for row in rows])
+        store_findings(connection, found, hour, judged_at)
         _note_exceptions(connection, detector, hour, config, found)
+
+
+def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: datetime, judged_at: datetime) -> None:
+    """Puts findings into `detect.evaluation`, in one statement: a trigger looks at what is said of all at once."""
+    when = {"hour": hour.isoformat(), "judged_at": judged_at.isoformat()}
+    if found:
+        connection.execute(_EVALUATIONS, {"rows": json.dumps([finding.to_row() | when for finding in found])})
 
 
 def _note_exceptions(
@@ -298,16 +302,9 @@ _JUDGEMENT = sa.text("""
       status = excluded.status, reason = excluded.reason, sql_checksum = excluded.sql_checksum,
       params = excluded.params, alarms = excluded.alarms, oks = excluded.oks, skips = excluded.skips,
       seconds = excluded.seconds, judged_at = excluded.judged_at""")
-EVALUATION = sa.text("""
+_EVALUATIONS = sa.text("""
     insert into detect.evaluation
-      (hour, detector, fingerprint, thing, resource, identity, owner, application, because, status, severity, reason,
-       cure, commands, figures, convinces, affected, nothing_to_judge, judged_at)
-    values
-      (:hour, :detector, :fingerprint, :thing, :resource, :identity, :owner, :application, :because, :status, :severity,
-       :reason, :cure, :commands, :figures, :convinces, :affected, :nothing_to_judge, :judged_at)""").bindparams(
-    *(sa.bindparam(name, type_=JSONB()) for name in ("identity", "commands", "convinces", "affected")),
-    sa.bindparam("figures", type_=sa.JSON()),
-)
+    select * from json_populate_recordset(null::detect.evaluation, cast(:rows as json))""")
 _EXCEPTION = sa.text("""
     insert into detect.exception (detector, rule, first_hour, last_hour, matched_hour, things)
     values (:detector, :rule, :hour, :hour, :matched, :things)

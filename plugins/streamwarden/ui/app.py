@@ -74,9 +74,10 @@ def findings(
     severity: Words = None,
     detector: Words = None,
     words: Annotated[str | None, Query(alias="q", max_length=200)] = None,
+    after: Words = None,
 ) -> HTMLResponse:
-    """All findings, filtered."""
-    return _page(request, "findings.html", pages.findings(severity, detector, words))
+    """Findings, filtered, a page of them."""
+    return _page(request, "findings.html", pages.findings(severity, detector, words, after))
 
 
 @app.get("/findings/{fingerprint}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
+from urllib.parse import urlencode
 
 import sqlalchemy as sa
 
@@ -25,7 +26,7 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.words.readable import SEVERITIES, clean, readable, span
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
-MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES = 12, 200, 60, 50
+MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES = 12, 40, 60, 50
 IDLE_EXCEPTION = timedelta(days=7)
 STALE_AFTER = timedelta(hours=3)  # the hour itself, its settling, its run; then something is wrong
 STATUS_WORDS = {
@@ -45,6 +46,10 @@ CLOSE_WORDS = {
     "person": "closed by a person",
     "wont_fix": "won't be fixed",
 }
+
+
+_QUERY_NAMES = {"severity": "severity", "detector": "detector", "words": "q"}
+_ALL = {"severity": None, "detector": None, "words": None, "after": None}
 
 
 class UnknownError(StreamwardenError):
@@ -73,7 +78,7 @@ def now() -> Row:
     """The fleet now: what is open, what couldn't be judged, how fresh every source is."""
     with _warehouse() as (connection, config):
         standing = _ask(connection, "standing")[0]
-        found = _ask(connection, "findings", severity=None, detector=None, words=None, most=MOST_CARDS)
+        found = _ask(connection, "findings", **_ALL, most=MOST_CARDS)
         newest = standing["hour"] or datetime.now(UTC)
         day = {"start": newest - timedelta(hours=STRIP_HOURS - 1), "finish": newest + HOUR}
         return {
@@ -88,13 +93,14 @@ def now() -> Row:
         }
 
 
-def findings(severity: str | None, detector: str | None, words: str | None) -> Row:
-    """All findings that are open or in alarm, and the tickets closed lately."""
+def findings(severity: str | None, detector: str | None, words: str | None, after: str | None = None) -> Row:
+    """Findings that are open or in alarm, those after one of them, and on the first page the tickets closed lately."""
     words = words.strip() if words else None
     with _warehouse() as (connection, _):
         newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
         asked = {"severity": severity or None, "detector": detector or None, "words": words or None}
-        found = _ask(connection, "findings", **asked, most=MOST_FINDINGS)
+        found = _ask(connection, "findings", **asked, after=after or None, most=MOST_FINDINGS)
+        is_first = not found or found[0]["place"] == 1
         return {
             "place": "findings",
             "asked": asked,
@@ -102,7 +108,9 @@ def findings(severity: str | None, detector: str | None, words: str | None) -> R
             "severities": SEVERITIES,
             "detectors": load_detectors(),
             "findings": _with_strips(connection, found, newest),
-            "closed": _ask(connection, "closed", newest=newest, days=CLOSED_DAYS, most=MOST_LINES),
+            "is_first": is_first,
+            "filters": urlencode({_QUERY_NAMES[name]: value for name, value in asked.items() if value}),
+            "closed": _ask(connection, "closed", newest=newest, days=CLOSED_DAYS, most=MOST_LINES) if is_first else [],
             "closed_days": CLOSED_DAYS,
             "close_words": CLOSE_WORDS,
         }
@@ -178,7 +186,7 @@ def detector(detector_id: str) -> Row:
     with _warehouse() as (connection, config):
         newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
         strips = [row for row in _rules(connection, config, newest) if row["id"] == detector_id]
-        found = _ask(connection, "findings", severity=None, detector=detector_id, words=None, most=MOST_LINES)
+        found = _ask(connection, "findings", **_ALL | {"detector": detector_id}, most=MOST_LINES)
         known_exceptions = {row["rule"]: row for row in _ask(connection, "exceptions", detector=detector_id)}
     in_force = rule.params_in_force(config)
     return {

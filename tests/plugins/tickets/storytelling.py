@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from streamwarden.detectors import Case, Detector, Finding
-from streamwarden.detectors.evaluate import EVALUATION
+from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.things import KINDS, Thing
 from streamwarden.tickets.sinks.contract import Draft, Issue, Update
 
@@ -79,7 +79,7 @@ class Story:
                     detector_id, thing(resource, detector_id), because, status,  # type: ignore[arg-type]
                     severity if status == "alarm" else None, **{"figures": {}, **said}, reason=reason,
                 )  # fmt: skip
-                connection.execute(EVALUATION, finding.to_row() | {"hour": at, "judged_at": datetime.now(UTC)})
+                store_findings(connection, [finding], at, datetime.now(UTC))
 
     def hang_together(self, number: int, volume: str, group: str, cluster: str = "c") -> None:
         """In that hour, a member of the group runs on the instance that has the volume."""
