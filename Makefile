@@ -6,7 +6,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # An hour starts some forty Python processes, a test run rewrites a hundred files' asserts: each compiles them only once.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format bench evaluate mutants docs lock clean
+.PHONY: help setup demo test test-fast check format bench evaluate mutants chaos docs lock clean
 
 help: ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ evaluate: setup ## Simulate fleets with known faults and score the flagship dete
 
 mutants: setup ## Change the detectors' SQL piece by piece and name what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)
 	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
+
+chaos: setup ## Try many random faults: killed, lost, late, doubled, wrong (PART=trackers N=1000 ONLY=github)
+	@PYTHONPATH=docker:. $(PYTHON) -m tests.chaos $(or $(PART),all) -n $(or $(N),1000) $(if $(ONLY),-k $(ONLY))
 
 docs: setup ## Generate docs/ anew
 	@streamwarden docs

@@ -173,6 +173,7 @@ class _Run:
             title=ticket["title"],
             severity=ticket["severity"],
             letter=letter,
+            is_wont_fix=ticket["close_reason"] == "wont_fix",
         )
         try:
             if ticket["unsure_at"] is not None and self.sink.has(update):

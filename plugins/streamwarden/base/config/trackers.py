@@ -29,6 +29,14 @@ class Credentials(Section):
         return self
 
 
+class Answers(Credentials):
+    """Labels by which people answer."""
+
+    acknowledged: Name = Field("acknowledged", description="Label: somebody works on it.")
+    snoozed: Name = Field("snoozed", description="Label: quiet for seven days, but for a rise in severity.")
+    wont_fix: Name = Field("wont-fix", description="Label: it won't be fixed; closed for good.")
+
+
 class Console(Section):
     """The task's log; for a look at what would be filed."""
 
@@ -44,4 +52,17 @@ class Roundup(Credentials):
     url: SafeAddress = Field(description="Address of the tracker.")
 
 
-Tracker = Annotated[Console | Roundup, Field(discriminator="kind")]
+class Github(Answers):
+    """Issues of a GitHub repository, also GitHub Enterprise. `password` is the token."""
+
+    kind: Literal["github"] = Field("github", description="`github`")
+    url: SafeAddress = Field(
+        "https://api.github.com", description="Address of the API; of an Enterprise server https://HOST/api/v3."
+    )
+    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="owner/name of the repository.")
+    label: Name = Field("streamwarden", description="Label that all tickets have; they are found by it.")
+    labels: list[Name] = Field(default_factory=list, description="Further labels.")
+    assignees: list[Name] = Field(default_factory=list, description="Who is assigned.")
+
+
+Tracker = Annotated[Console | Roundup | Github, Field(discriminator="kind")]

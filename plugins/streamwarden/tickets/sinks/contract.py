@@ -92,6 +92,8 @@ class Update:
     title: str
     severity: str
     letter: Letter
+    is_wont_fix: bool = False
+    """Closed for good, as a person asked."""
 
 
 class Sink(Protocol):

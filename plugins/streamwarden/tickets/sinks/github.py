@@ -1,0 +1,203 @@
+"""GitHub issues over REST (version 2022-11-28), also GitHub Enterprise.
+
+An issue is found again by the label that all of ours have and the fingerprint in its text; a comment by its marker.
+Issues are listed, not searched: GitHub's search lags by minutes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from streamwarden.base.config.trackers import Github
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
+
+BODY_LIMIT = 65_536  # characters of an issue or a comment
+TITLE_LIMIT = 256
+PAGE = 100
+
+
+class _Label(BaseModel):
+    name: str
+
+
+class _Issue(BaseModel):
+    number: int
+    url: str
+    html_url: str
+    state: str
+    state_reason: str | None = None
+    body: str | None = None
+    labels: list[_Label]
+    assignees: list[dict[str, Any]] = []
+
+
+class _Comment(BaseModel):
+    id: int
+    body: str | None = None
+
+
+class _Repository(BaseModel):
+    full_name: str
+    has_issues: bool
+    archived: bool
+    permissions: dict[str, bool] = {}
+
+
+class Tracker:
+    """Files into one repository."""
+
+    remembers = True
+    takes_files = False  # GitHub has no interface for pictures; the page behind the link shows the plot
+    settles = SETTLES
+
+    def __init__(self, name: str, settings: Github, network: Network = Network()) -> None:  # noqa: B008
+        self.name = name
+        self._settings = settings
+        _, token = login(name, settings)
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+            "Authorization": f"Bearer {token}",
+        }
+        self._api = Api(name, settings.url, network, headers=headers, secrets=(token,))
+        self._may_file = False
+
+    def check(self) -> str:
+        repository = self._repository()
+        return f"{repository.full_name}: issues may be filed and labelled"
+
+    def find(self, fingerprint: str) -> Issue | None:
+        wanted = {"state": "all", "labels": self._settings.label, "sort": "created", "direction": "desc"}
+        page = 1
+        while True:
+            path = f"/repos/{self._settings.repository}/issues"
+            issues = self._api.get(path, list[_Issue], **wanted, per_page=PAGE, page=page)
+            for issue in issues:
+                if hidden(fingerprint) in (issue.body or ""):
+                    return self._as_told(issue)
+            if len(issues) < PAGE:
+                return None
+            page += 1
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        issue = self._get(key)
+        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
+
+    def has(self, update: Update) -> bool:
+        page = 1
+        while True:
+            try:
+                comments = self._api.get(f"{_path(update.key)}/comments", list[_Comment], per_page=PAGE, page=page)
+            except Refused as error:
+                raise self._gone_or(update.key, error) from None
+            if any(hidden(update.marker) in (comment.body or "") for comment in comments):
+                return True
+            if len(comments) < PAGE:
+                return False
+            page += 1
+
+    def create(self, draft: Draft) -> Issue:
+        if not self._may_file:
+            self._repository()  # without the right to label, GitHub files without label, and we wouldn't find it again
+            self._may_file = True
+        issue = self._api.ask(
+            "POST",
+            f"/repos/{self._settings.repository}/issues",
+            _Issue,
+            json={
+                "title": draft.title[:TITLE_LIMIT],
+                "body": markdown(draft.letter, draft.fingerprint, BODY_LIMIT),
+                "labels": [self._settings.label, draft.severity, *self._settings.labels],
+                "assignees": self._settings.assignees,
+            },
+        )
+        if hidden(draft.fingerprint) not in (issue.body or ""):
+            raise Unsure(f"{self._api.url}: answered with another issue than the one that was sent.")
+        return self._as_told(issue)
+
+    def update(self, update: Update) -> None:
+        issue = self._get(update.key)
+        if issue is None or not self._is_ours(issue, update.fingerprint):
+            raise IssueGone(f"{update.key}: is not the ticket that was filed.")
+        path = _path(update.key)
+        names = {label.name for label in issue.labels}
+        labels = names - {"critical", "warning", "info"} | {update.severity}
+        values: dict[str, Any] = {}
+        if update.action == "close":
+            values = {"state": "closed", "state_reason": "not_planned" if update.is_wont_fix else "completed"}
+        elif update.action == "reopen":
+            values = {"state": "open", "state_reason": "reopened"} if issue.state == "closed" else {}
+            labels -= {self._settings.snoozed, self._settings.wont_fix}
+        if labels != names:
+            values["labels"] = sorted(labels)
+        if values:
+            self._api.ask("PATCH", path, _Issue, json=values)
+        body = markdown(update.letter, update.marker, BODY_LIMIT)
+        self._api.ask("POST", f"{path}/comments", _Comment, json={"body": body})
+
+    def _repository(self) -> _Repository:
+        """The repository, if we may file there."""
+        name = self._settings.repository
+        try:
+            repository = self._api.get(f"/repos/{name}", _Repository)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise TrackerDown(f"{self._api.url}: no repository {name}, or the token may not see it.") from None
+        lacks = (
+            "is archived: nothing can be filed there" if repository.archived
+            else "has its issues switched off (Settings, Features)" if not repository.has_issues
+            else "the token may not label issues there: give it Issues: read and write, and its user the role Triage"
+            if not any(repository.permissions.get(role) for role in ("triage", "push", "maintain", "admin"))
+            else ""
+        )  # fmt: skip
+        if lacks:
+            raise TrackerDown(f"{self._api.url}: repository {name}: {lacks}.")
+        return repository
+
+    def _get(self, key: str) -> _Issue | None:
+        try:
+            return self._api.get(_path(key), _Issue)
+        except Refused as error:
+            if isinstance(gone := self._gone_or(key, error), IssueGone):
+                return None
+            raise gone from None
+
+    def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
+        """410 is deleted; 404 is that too where the repository itself is seen."""
+        if error.status == 404:
+            self._repository()
+        return IssueGone(f"{key}: was deleted.") if error.status in (404, 410) else error
+
+    def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
+        body = issue.body or ""
+        is_labelled = any(label.name == self._settings.label for label in issue.labels)  # people may rewrite the text
+        return hidden(fingerprint) in body or (is_labelled and HIDDEN not in body)
+
+    def _as_told(self, issue: _Issue) -> Issue:
+        names = {label.name for label in issue.labels}
+        settings = self._settings
+        repository = issue.url.rpartition("/repos/")[2].rpartition("/issues/")[0]
+        told: State
+        if settings.wont_fix in names or (issue.state == "closed" and issue.state_reason == "not_planned"):
+            told = "wont_fix"
+        elif issue.state == "closed":
+            told = "closed"
+        elif settings.snoozed in names:
+            told = "snoozed"
+        elif settings.acknowledged in names:
+            told = "acknowledged"
+        else:
+            told = "open"
+        return Issue(f"{repository}#{issue.number}", issue.html_url, told)
+
+
+def _path(key: str) -> str:
+    repository, _, number = key.partition("#")
+    return f"/repos/{repository}/issues/{number}"

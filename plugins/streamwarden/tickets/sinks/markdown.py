@@ -1,0 +1,58 @@
+"""Letters as GitHub's and GitLab's Markdown. Nothing from outside is markup there, a mention or a quick action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+from streamwarden.tickets.sinks.contract import Letter
+from streamwarden.tickets.sinks.sections import Link, Section, fitting
+
+HIDDEN = "<!-- streamwarden: "
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$&%^])")
+_BEGINS = re.compile(r"^(\d+(?=[.)](?:\s|$))|(?=[#+\-=/:]))")  # a heading, a list, a quick action of GitLab's
+_CALLS = re.compile(r"([@#!])(?=\w)")  # a person, an issue, a merge request
+_WORD_JOINER = "\u2060"
+
+
+def markdown(letter: Letter, marker: str, limit: int) -> str:
+    """A letter, and what we know it by again, which isn't seen."""
+    told = fitting(letter, lambda some: len(_text(some)), limit - len(marker) - 10)
+    return f"{_text(told)}\n\n{hidden(marker)}\n"
+
+
+def hidden(marker: str) -> str:
+    """A marker as pages don't show it."""
+    return f"{HIDDEN}{marker} -->"
+
+
+def escaped(text: str) -> str:
+    """Text that is only text."""
+    return _BEGINS.sub(r"\1\\", _SPECIAL.sub(r"\\\1", _CALLS.sub(rf"\1{_WORD_JOINER}", text)))
+
+
+def _text(told: Sequence[Section]) -> str:
+    return "\n\n".join(part for section in told for part in _parts(section))
+
+
+def _parts(section: Section) -> Iterator[str]:
+    if section.heading:
+        yield f"#### {escaped(section.heading)}"
+    if section.lines:
+        yield "  \n".join(escaped(line) for line in section.lines)
+    if section.items:
+        yield "\n".join(f"- {escaped(item)}" for item in section.items)
+    if section.commands:
+        fence = "`" * max(3, *(len(run) + 1 for line in section.commands for run in re.findall("`+", line) or [""]))
+        yield "\n".join((f"{fence}sh", *section.commands, fence))
+    if section.figures:
+        rows = (f"| {escaped(label)} | {escaped(text)} |" for label, text in section.figures)
+        yield "\n".join(("| | |", "|---|---|", *rows))
+    if section.links:
+        yield "\n".join(f"- {_link(link)}" for link in section.links)
+
+
+def _link(link: Link) -> str:
+    title = f"[{escaped(link.title)}]({quote(link.url, safe=':/?#@!$&*+,;=%~-._')})"
+    return f"{escaped(link.before)}: {title} ({escaped(link.after)})" if link.before else title

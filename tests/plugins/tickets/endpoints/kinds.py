@@ -1,0 +1,26 @@
+"""Every kind of tracker with an endpoint, and how to open it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import httpx
+from streamwarden.base.config.trackers import Credentials
+from streamwarden.base.config.trackers import Github as GithubSettings
+from streamwarden.tickets.sinks.contract import Sink
+from streamwarden.tickets.sinks.http import Network
+
+from tests.plugins.tickets.endpoints import github
+from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
+
+KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
+    "github": (github.Github, GithubSettings(repository="acme/ops", password=github.TOKEN)),
+}
+
+
+def opened(settings: Credentials, transport: httpx.BaseTransport, clock: Clock) -> Sink:
+    """A sink whose network is this, and which waits by turning the clock."""
+    kind: str = settings.kind  # type: ignore[attr-defined]
+    network = Network(transport, clock.pause, lambda: clock.now)
+    sink: Sink = import_module(f"streamwarden.tickets.sinks.{kind}").Tracker("team", settings, network)
+    return sink

@@ -1,0 +1,146 @@
+"""Random faults against every tracker: its issues are our tickets, their comments our changes, in order.
+
+A run is killed before or after a request, requests never arrive or arrive late, answers are lost, cut off, of another
+shape, or twice; searches lag. `make chaos PART=trackers N=1000` tries more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from streamwarden.base.config import Config, Tickets
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets import deliver, listen
+from streamwarden.tickets.reconcile import plan_change
+
+from tests.plugins.tickets.endpoints.endpoint import FAULTS, Clock, Endpoint, Faulty, Killed
+from tests.plugins.tickets.endpoints.kinds import KINDS, opened
+from tests.plugins.tickets.storytelling import Story, hour
+
+EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "12"))
+TICKETS = 3
+CHANGE = st.tuples(st.integers(0, TICKETS - 1), st.integers(0, 5))
+_SAID = re.compile(r"change \d+ of ticket \d+")
+
+
+@pytest.fixture(scope="module")
+def shared_story(module_warehouse: sa.Engine) -> Story:
+    return Story(module_warehouse)
+
+
+class Fleet:
+    """Tickets in a warehouse, and what a tracker is to have of them."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.said: dict[int, list[str]] = {}
+        self.is_open: dict[int, bool] = {}
+
+    def plan(self, number: int, turn: int) -> None:
+        """The next change of a ticket: first it is filed, then commented, closed and opened again."""
+        with self.story.engine.begin() as connection:
+            if number not in self.said:
+                self.said[number], self.is_open[number] = [], True
+                connection.execute(_TICKET, {"f": f"{number:064x}", "title": f"Ticket {number}", "hour": hour(0)})
+                action = "create"
+            else:
+                action = "comment" if turn % 3 else "close" if self.is_open[number] else "reopen"
+            if action in ("close", "reopen"):
+                self.is_open[number] = action == "reopen"
+                state = "open" if self.is_open[number] else "closed"
+                connection.execute(
+                    sa.text("update tickets.ticket set state = :s where fingerprint = :f"),
+                    {"s": state, "f": f"{number:064x}"},
+                )
+            ticket_id = connection.execute(
+                sa.text("select ticket_id from tickets.ticket where fingerprint = :f"), {"f": f"{number:064x}"}
+            ).scalar_one()
+            note = f"change {len(self.said[number])} of ticket {number}"
+            self.said[number].append(note)
+            plan_change(connection, ticket_id, action, hour(len(self.said[number])), note)  # type: ignore[arg-type]
+
+    def must_be(self) -> dict[str, tuple[bool, list[str]]]:
+        return {f"{number:064x}": (self.is_open[number], said) for number, said in self.said.items()}
+
+
+def found(endpoint: Endpoint) -> dict[str, tuple[bool, list[str]]]:
+    tickets = endpoint.tickets()
+    assert len({ticket.fingerprint for ticket in tickets}) == len(tickets), "a ticket was filed twice"
+    return {
+        ticket.fingerprint: (ticket.is_open, [said for text in ticket.said for said in _SAID.findall(text)])
+        for ticket in tickets
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    print_blob=True,
+)
+@given(
+    turns=st.lists(st.lists(CHANGE, max_size=5), min_size=1, max_size=4),
+    faults=st.lists(st.sampled_from(FAULTS), min_size=5, max_size=60),
+    waits=st.lists(st.sampled_from([0, 0, 1, 4, 11, 60]), min_size=4, max_size=4),
+    lag_minutes=st.sampled_from([0, 0, 3, 9]),
+)  # fmt: skip
+def test_nothing_is_told_twice_and_nothing_is_lost(
+    shared_story: Story, kind: str, turns: list[list[tuple[int, int]]], faults: list[str], waits: list[int],
+    lag_minutes: int,
+) -> None:  # fmt: skip
+    shared_story.clear()
+    clock = Clock()
+    endpoint_class, tracker = KINDS[kind]
+    endpoint = endpoint_class(clock, timedelta(minutes=lag_minutes))
+    way = Faulty(endpoint, iter(faults), clock)
+    config = Config(tickets=Tickets(trackers={"team": tracker}))
+    fleet = Fleet(shared_story)
+
+    def run() -> list[str]:
+        sink = opened(tracker, way, clock)  # each run is a new process
+        try:
+            if sink.remembers:
+                listen(shared_story.engine, sink, hour(9))
+            failed = deliver(shared_story.engine, sink, config, lambda: clock.now).failed
+        except StreamwardenError as error:  # the tracker is down: nothing is told in this run
+            failed = [str(error)]
+        except Killed:
+            return ["killed"]
+        assert all("\n" not in line and "s3cr3t" not in line for line in failed)
+        return failed
+
+    for turn, wait in zip(turns, waits, strict=False):
+        for number, action in turn:
+            fleet.plan(number, action)
+        run()
+        clock.pause(wait * 60)
+    way.faults = itertools.repeat("fine")
+    for _ in range(8):
+        way.land()
+        failed = run()
+        clock.pause(11 * 60)
+        if not failed:
+            break
+    assert failed == []
+    way.land(all_of_it=True)
+    assert found(endpoint) == fleet.must_be()
+    assert run() == []
+    assert found(endpoint) == fleet.must_be()
+
+
+_TICKET = sa.text("""
+    with ticket as (
+      insert into tickets.ticket
+        (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour)
+      values (:f, 'd', 'r', '{}', 'warning', :title, 'open', :hour, :hour)
+      returning ticket_id
+    )
+    insert into tickets.issue (ticket_id, tracker) select ticket_id, 'team' from ticket""")

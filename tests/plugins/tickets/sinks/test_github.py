@@ -1,0 +1,122 @@
+"""What is GitHub's own: rights, repositories that move, limits by headers, people's labels."""
+
+from __future__ import annotations
+
+import pytest
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import TrackerDown
+from streamwarden.tickets.sinks.markdown import escaped
+
+from tests.plugins.tickets.endpoints.github import Github
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+
+
+@pytest.fixture
+def team() -> Team:
+    return Team("github", labels=["ops"], assignees=["octocat"])
+
+
+def endpoint_of(team: Team) -> Github:
+    assert isinstance(team.endpoint, Github)
+    return team.endpoint
+
+
+def labels(team: Team, number: int = 1) -> list[str]:
+    return [label["name"] for label in endpoint_of(team).issues[number]["labels"]]
+
+
+def test_labels_and_assignees(team: Team) -> None:
+    issue = team.sink.create(draft())
+    assert (issue.key, issue.url) == ("acme/ops#1", "https://github.com/acme/ops/issues/1")
+    assert labels(team) == ["streamwarden", "critical", "ops"]
+    assert endpoint_of(team).issues[1]["assignees"] == [{"login": "octocat"}]
+    endpoint_of(team).issues[1]["labels"].append({"name": "theirs"})
+    team.sink.update(change(issue.key, "comment", "Less."))
+    assert labels(team) == ["ops", "streamwarden", "theirs", "warning"], "what people added stays"
+
+
+@pytest.mark.parametrize(("is_wont_fix", "reason"), [(False, "completed"), (True, "not_planned")])
+def test_it_is_closed_as_completed_or_not_planned(team: Team, is_wont_fix: bool, reason: str) -> None:
+    issue = team.sink.create(draft())
+    team.sink.update(change(issue.key, "close", "Over.", is_wont_fix=is_wont_fix))
+    assert endpoint_of(team).issues[1]["state_reason"] == reason
+
+
+def test_a_transferred_issue_is_followed(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint = endpoint_of(team)
+    endpoint.issues[2] = endpoint.issues.pop(1) | {"number": 2, "url": f"{endpoint.api}/repos/acme/ops/issues/2"}
+    endpoint.comments[2] = []
+    for path in ("", "/comments"):
+        old, new = (f"/repos/acme/ops/issues/{number}{path}" for number in (1, 2))
+        endpoint.moved[old] = f"{endpoint.api}{new}"
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.key == "acme/ops#2"
+    team.sink.update(change(issue.key, "close", "Over."))
+    assert endpoint.issues[2]["state"] == "closed" and len(endpoint.comments[2]) == 1
+
+
+def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.LogCaptureFixture) -> None:
+    endpoint = endpoint_of(team)
+    endpoint.repository = "acme/operations"
+    for path in ("", "/issues"):
+        endpoint.moved[f"/repos/acme/ops{path}"] = f"{endpoint.api}/repos/acme/operations{path}"
+    assert team.sink.create(draft()).key == "acme/operations#1"
+    assert "tickets.trackers.team: /repos/acme/ops has moved to /repos/acme/operations" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"repository": "acme/other"}, "no repository acme/ops, or the token may not see it"),
+        ({"archived": True}, "is archived: nothing can be filed there"),
+        ({"has_issues": False}, "has its issues switched off"),
+        ({"role": "none"}, "the token may not label issues there: give it Issues: read and write"),
+    ],
+)
+def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values: dict[str, object], told: str) -> None:
+    for key, value in values.items():
+        setattr(team.endpoint, key, value)
+    for act in (team.sink.check, lambda: team.sink.create(draft())):
+        with pytest.raises(TrackerDown, match=told):
+            act()
+    assert team.endpoint.tickets() == []
+
+
+def test_a_repository_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint_of(team).repository = "acme/private"
+    with pytest.raises(TrackerDown, match="the token may not see it"):
+        team.sink.look(issue.key, PRINT)
+
+
+def test_an_assignee_who_is_gone_is_githubs_own_word() -> None:
+    with pytest.raises(StreamwardenError, match=r"POST /repos/acme/ops/issues: Validation Failed; .*field: assignees"):
+        Team("github", assignees=["nobody"]).sink.create(draft())
+
+
+def test_many_issues_and_comments_are_read_to_the_end(team: Team) -> None:
+    first = team.sink.create(draft())
+    for number in range(230):
+        team.sink.create(draft(fingerprint=f"{number:064x}"))
+        team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == first.key
+    assert team.sink.has(change(first.key, "comment", "More.", "n229"))
+    assert not team.sink.has(change(first.key, "comment", "More.", "n230"))
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("a_b *c* <d> [e](f)", r"a\_b \*c\* \<d\> \[e\](f)"),
+        ("@all #1 !2", "@\u2060all #\u20601 !\u20602"),
+        ("/close it", r"\/close it"),
+        ("1. x", r"1\. x"),
+        ("- x", r"\- x"),
+        ("4.0 GiB, 5 %", r"4.0 GiB, 5 \%"),
+        ("&lt; \\", r"\&lt; \\"),
+    ],
+)
+def test_text_is_only_text(text: str, markup: str) -> None:
+    assert escaped(text) == markup

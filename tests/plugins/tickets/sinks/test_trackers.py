@@ -1,0 +1,221 @@
+"""What all trackers do alike, against their endpoints: file, find, change, hear, refuse in one line, keep secrets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.detectors.finding import Finding
+from streamwarden.detectors.things import Thing
+from streamwarden.tickets.sinks.contract import Draft, IssueGone, Letter, Related, Sink, TrackerDown, Unsure, Update
+
+from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint, Faulty
+from tests.plugins.tickets.endpoints.kinds import KINDS, opened
+from tests.plugins.tickets.storytelling import hour
+
+NASTY = "<b>*x*</b> [a](http://e.vil) @everyone <!channel> #1 {code} `y` |\n/close\n-- \x1b[31m"
+PRINT = "ab" * 32
+
+
+def finding(name: str = "vol-1", **said: Any) -> Finding:
+    about = Thing("volume", {"account": "1", "region": "r", "volume_id": name}, name, "storage", "orders")
+    given = {"figures": {"heap_max_bytes": 2**32, "rate_percent": 5}, "convinces": ("heap_max_bytes", "rate_percent")}
+    given |= {
+        "reason": "It is bad.",
+        "cure": "Make it larger.",
+        "commands": ("aws ec2 modify-volume --volume-id vol-1",),
+    }
+    return Finding("rule", about, "bad", "alarm", "critical", **(given | said))
+
+
+def letter(note: str = "", found: Finding | None = None) -> Letter:
+    related = (Related("Possible cause", "Disk is slow: vol-0", "open", "https://t/1"),) if found else ()
+    return Letter(note, hour(0), found, hour(0) if found else None, "https://air/streamwarden/findings/ab", related)
+
+
+def draft(title: str = "Disk is slow: vol-1", said: Letter | None = None, fingerprint: str = PRINT) -> Draft:
+    return Draft(fingerprint, "rule", "vol-1", title, "critical", said or letter(found=finding()), b"\x89PNG\r\n")
+
+
+def change(key: str, action: str, note: str, marker: str = "m1", **more: Any) -> Update:
+    return Update(key, PRINT, f"{PRINT[:32]}.{marker}", action, "T", "warning", letter(note), **more)  # type: ignore[arg-type]
+
+
+class Team:
+    """A sink and its endpoint."""
+
+    def __init__(self, kind: str, **settings: Any) -> None:
+        endpoint_class, tracker = KINDS[kind]
+        self.clock = Clock()
+        self.endpoint: Endpoint = endpoint_class(self.clock)
+        self.settings = tracker.model_copy(update=settings)
+        self.sink: Sink = opened(self.settings, self.endpoint, self.clock)
+
+    def through(self, *faults: str) -> Sink:
+        return opened(self.settings, Faulty(self.endpoint, iter(faults), self.clock), self.clock)
+
+
+@pytest.fixture(params=KINDS)
+def team(request: pytest.FixtureRequest) -> Team:
+    return Team(request.param)
+
+
+def test_a_ticket_is_filed_found_changed_closed_and_opened(team: Team) -> None:
+    sink = team.sink
+    assert sink.check()
+    assert sink.find(PRINT) is None
+    issue = sink.create(draft())
+    (told,) = team.endpoint.tickets()
+    assert (told.fingerprint, told.is_open) == (PRINT, True)
+    text = told.said[0]
+    plain = re.sub(r"\\(.)", r"\1", text)
+    for expected in ("It is bad.", "In alarm since", "owned by storage", "Make it larger.", "--volume-id vol-1",
+                     "4.0 GiB", "findings/ab"):  # fmt: skip
+        assert expected in plain, expected
+    for number, action in enumerate(("comment", "close", "reopen")):
+        sink.update(change(issue.key, action, f"Said {number}.", f"m{number}"))
+        assert team.endpoint.tickets()[0].is_open == (action != "close")
+    notes = [found for said in team.endpoint.tickets()[0].said for found in re.findall(r"Said \d", said)]
+    assert notes == ["Said 0", "Said 1", "Said 2"]
+
+
+def test_what_it_has_it_says_and_nothing_else(team: Team) -> None:
+    if not team.sink.remembers:
+        pytest.skip("takes the same thing twice as once instead")
+    issue = team.sink.create(draft())
+    done = change(issue.key, "comment", "Said.")
+    assert not team.sink.has(done)
+    team.sink.update(done)
+    assert team.sink.has(done)
+    assert not team.sink.has(change(issue.key, "comment", "Said.", "m2"))
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == issue.key
+    assert team.sink.find("cd" * 32) is None
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and (seen.key, seen.url, seen.state in ("open", None)) == (issue.key, issue.url, True)
+
+
+def test_a_second_ticket_of_a_finding_is_another_one(team: Team) -> None:
+    if not team.sink.remembers:
+        pytest.skip("cannot be asked")
+    first = team.sink.create(draft())
+    team.sink.update(change(first.key, "close", "Over."))
+    team.clock.pause(60)
+    again = team.sink.create(draft())
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == again.key
+    assert [ticket.is_open for ticket in team.endpoint.tickets()] == [False, True]
+
+
+@pytest.mark.parametrize("state", ["acknowledged", "snoozed", "closed", "wont_fix"])
+def test_people_are_heard(team: Team, state: str) -> None:
+    issue = team.sink.create(draft())
+    try:
+        team.endpoint.answer(issue.key, state)
+    except NotImplementedError:
+        pytest.skip("people can't say so there")
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.state == state
+    if state == "snoozed":
+        team.sink.update(change(issue.key, "reopen", "The snooze has ended."))
+        seen = team.sink.look(issue.key, PRINT)
+        assert seen is not None and seen.state == "open"
+
+
+def test_what_was_deleted_is_gone(team: Team) -> None:
+    issue = team.sink.create(draft())
+    try:
+        team.endpoint.delete(issue.key)
+    except NotImplementedError:
+        pytest.skip("nothing can be deleted there")
+    assert team.sink.look(issue.key, PRINT) is None
+    with pytest.raises(IssueGone):
+        team.sink.update(change(issue.key, "comment", "More."))
+    with pytest.raises(IssueGone):
+        team.sink.has(change(issue.key, "comment", "More."))
+
+
+def test_somebody_elses_issue_is_not_touched(team: Team) -> None:
+    if not team.sink.remembers:
+        pytest.skip("cannot be asked")
+    other = team.sink.create(draft(fingerprint="cd" * 32))
+    assert team.sink.look(other.key, PRINT) is None
+    before = team.endpoint.tickets()
+    with pytest.raises(IssueGone):
+        team.sink.update(change(other.key, "close", "Over."))
+    assert team.endpoint.tickets() == before
+
+
+def test_a_text_that_is_too_long_is_cut_and_says_so(team: Team) -> None:
+    storm = "Many.\n\n" + "\n".join(f"- {number} {'x' * 300}" for number in range(5000))
+    issue = team.sink.create(draft(said=letter(storm)))
+    team.sink.update(change(issue.key, "comment", "One line of " + "words " * 200_000))
+    (told,) = team.endpoint.tickets()
+    for text in told.said[:2]:
+        assert "findings/ab" in text, "the way to the page is never cut"
+    assert "Too long for this tracker" in "".join(told.said).replace("\\", "")
+
+
+def test_a_long_title_is_cut(team: Team) -> None:
+    team.sink.create(draft(title="Ä" * 2000))
+    assert len(team.endpoint.tickets()) == 1
+
+
+def test_nothing_from_outside_is_markup(team: Team) -> None:
+    found = finding(
+        NASTY, reason=f"It is {NASTY}", cure=NASTY, commands=(NASTY,), figures={"n": NASTY}, convinces=("n",)
+    )
+    said = letter(f"Note {NASTY}", found)
+    team.sink.create(draft(title=NASTY, said=said))
+    (told,) = team.endpoint.tickets()
+    text = "\n".join(told.said)
+    assert "\x1b" not in text
+    assert not re.search(r"^/close|^-- $", text, flags=re.MULTILINE), (
+        "a quick action, or the rest taken for a signature"
+    )
+    assert "<!channel>" not in text or "```" in text
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_credentials_are_not_carried_to_another_host(team: Team, status: int) -> None:
+    asked = []
+
+    def elsewhere(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return httpx.Response(status, headers={"Location": "https://user:pw@e.vil/take"})
+
+    sink = opened(team.settings, httpx.MockTransport(elsewhere), team.clock)
+    with pytest.raises(TrackerDown, match=r"it leads to https://e\.vil, where credentials aren't sent: check `url`"):
+        sink.create(draft())
+    assert "e.vil" not in asked
+
+
+def test_wrong_credentials_are_one_line_without_them(team: Team) -> None:
+    sink = opened(team.settings.model_copy(update={"password": "hunter2-wrong"}), team.endpoint, team.clock)
+    with pytest.raises(StreamwardenError) as told:
+        sink.check()
+    assert "hunter2" not in str(told.value) and "\n" not in str(told.value)
+    assert not isinstance(told.value, Unsure)
+
+
+def test_a_tracker_that_is_busy_is_waited_for_but_not_for_ever(team: Team) -> None:
+    team.through("busy", "busy", "fine", "busy").create(draft())
+    assert len(team.endpoint.tickets()) == 1
+    waits = httpx.MockTransport(lambda request: httpx.Response(429, headers={"Retry-After": "3600"}))
+    before = team.clock.now
+    with pytest.raises(TrackerDown, match="too many requests; it asks to wait for 1 h"):
+        opened(team.settings, waits, team.clock).create(draft())
+    assert team.clock.now == before
+
+
+def test_a_tracker_that_is_away_is_told_in_one_line(team: Team) -> None:
+    with pytest.raises(TrackerDown, match="the tracker doesn't answer: connection refused"):
+        team.through(*["no connection"] * 20).create(draft())
+    assert team.endpoint.tickets() == []
+
+
+def test_its_settings_show_no_secret(team: Team) -> None:
+    assert "s3cr3t" not in repr(team.settings) and "s3cr3t" not in str(vars(team.sink).get("_settings", ""))
