@@ -106,8 +106,8 @@ place as (
     -- transaction's end, or a client that commits the last record in place of the next.
     c.committed_offset < p.log_start_offset - 1 and p.log_end_offset > p.log_start_offset
     and (
-      coalesce(c.committed_at >= cast(:hour as timestamptz) - make_interval(days => :dead_days), false)
-      or coalesce(c_then.committed_offset >= p_then.log_start_offset, false)
+      c.committed_at >= cast(:hour as timestamptz) - make_interval(days => :dead_days)
+      or c_then.committed_offset >= p_then.log_start_offset
     ) as is_lost,
     extract(epoch from c.hour - c_then.hour) as passed_seconds,
     c.lag_seconds - c_then.lag_seconds as aged_seconds,
@@ -136,38 +136,43 @@ measured as (
     *,
     lag_seconds / retention_seconds as share_by_time,
     case when retention_bytes is not null then cast(lag_records as double precision) / nullif(log_end_offset - log_start_offset, 0) end
-      as share_by_size,
-    case when aged_seconds > 0 then greatest(retention_seconds - lag_seconds, 0) * passed_seconds / aged_seconds end
-      as left_by_time,
-    case
-      when retention_bytes is not null and narrowed_records > 0
-        then greatest(room_records, 0) * passed_seconds / narrowed_records
-    end as left_by_size
+      as share_by_size
   from place
+),
+
+timed as (
+  select
+    *,
+    least(
+      case
+        when share_by_time >= :near_share and aged_seconds > 0
+          then greatest(retention_seconds - lag_seconds, 0) * passed_seconds / aged_seconds
+      end,
+      case
+        when share_by_size >= :near_share and narrowed_records > 0
+          then greatest(room_records, 0) * passed_seconds / narrowed_records
+      end
+    ) as left_seconds
+  from measured
 ),
 
 judged as (
   select
     *,
-    least(
-      case when share_by_time >= :near_share then left_by_time end,
-      case when share_by_size >= :near_share then left_by_size end
-    ) as left_seconds,
     case
       when is_beyond then 'topic_anew'
       when is_lost then 'lost'
       when
         lag_records is null or (lag_seconds is null and retention_seconds is not null) or log_start_offset is null
         then 'log_unknown'
-      when (share_by_time >= :near_share and left_by_time < :warn_hours * 3600)
-        or (share_by_size >= :near_share and left_by_size < :warn_hours * 3600) then 'at_risk'
+      when left_seconds < :warn_hours * 3600 then 'at_risk'
       when (share_by_time >= :consumed_share and aged_seconds >= 0)
         or (share_by_size >= :consumed_share and narrowed_records > 0) then 'on_the_brink'
       when is_untold then 'settings_unknown'
       when passed_seconds is null and (share_by_time >= :near_share or share_by_size >= :near_share) then 'short_history'
       else 'safe'
     end as because
-  from measured
+  from timed
 ),
 
 ranked as (
@@ -207,7 +212,7 @@ life as (
     cluster,
     group_id,
     coalesce(max(committed_at) < cast(:hour as timestamptz) - make_interval(days => :dead_days), true)
-    and coalesce(bool_and(commits = 0), false) as is_silent
+    and bool_and(commits = 0) as is_silent
   from metrics.consumer_partition_hourly
   where hour = cast(:hour as timestamptz)
   group by cluster, group_id
