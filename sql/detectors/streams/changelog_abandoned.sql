@@ -44,10 +44,11 @@ blind_spots: |
 with rest as materialized (
   select
     r.*,
+    r.name as application_id,
     greatest(
       :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
     ) as needed_days
-  from public.application_rest(cast(:hour as timestamptz), :quiet_days, :history_days) as r
+  from public.topics_rest(cast(:hour as timestamptz), :quiet_days, :history_days, true) as r
 ),
 
 topic as materialized (
@@ -60,7 +61,6 @@ topic as materialized (
   where t.hour = cast(:hour as timestamptz) and t.kind in ('changelog', 'repartition')
 ),
 
--- Hour by hour, by the primary key: of what rests there is little, and of all topics' weeks too much.
 sent as (
   select
     t.cluster,
@@ -68,18 +68,7 @@ sent as (
     sum(s.bytes_out) as bytes_out,
     bool_or(s.known_hours * 2 < t.hours) as is_unknown
   from topic as t
-  cross join lateral (
-    select
-      sum(h.bytes_out) as bytes_out,
-      count(h.bytes_out) as known_hours
-    from generate_series(0, t.hours - 1) as n (ago)
-    cross join lateral (
-      select bytes_out
-      from metrics.topic_hourly
-      where hour = cast(:hour as timestamptz) - make_interval(hours => n.ago)
-      and cluster = t.cluster and topic = t.topic
-    ) as h
-  ) as s
+  cross join lateral public.topic_sent(t.cluster, t.topic, cast(:hour as timestamptz), t.hours) as s
   where t.is_resting
   group by t.cluster, t.application_id
 ),

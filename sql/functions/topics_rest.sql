@@ -1,10 +1,10 @@
--- How long the internal topics of each application have got no record, and its longest pause before, by the sums of their
--- log-end offsets at the same time of each day: offsets only rise, so a sum that is the same is a day without records. A
--- day on which an offset isn't known doesn't count. Only of applications that had no record for quiet_days at least; the
--- others rest for 0 days.
-create or replace function public.application_rest(as_of timestamptz, quiet_days integer, history_days integer)
+-- How long the internal topics of each application, or else each plain topic, have got no record, and the longest pause
+-- before, by the sums of their log-end offsets at the same time of each day: offsets only rise, so a sum that is the same
+-- is a day without records. A day on which an offset isn't known doesn't count. Only of those that had no record for
+-- quiet_days at least; the others rest for 0 days.
+create or replace function public.topics_rest(as_of timestamptz, quiet_days integer, history_days integer, internal boolean)
 returns table (
-  cluster text, application_id text,
+  cluster text, name text,                     -- an application's id, or a topic
   known_days double precision,                 -- since its first known day; null: today's offsets aren't known
   rest_days double precision,                  -- since the day of the last record that was seen
   longest_pause_days double precision,         -- between records before, or before the first of them
@@ -12,33 +12,32 @@ returns table (
   unknown_days bigint                          -- on which an offset wasn't known
 ) language sql stable rows 100 as $$
   with topic as materialized (
-    select cluster, application_id, topic
+    select cluster, case when internal then application_id else topic end as name, topic
     from inventory.topic_hourly
-    where hour = as_of and application_id is not null and kind in ('changelog', 'repartition')
+    where hour = as_of
+    and case when internal then application_id is not null and kind in ('changelog', 'repartition') else kind = 'plain' end
   ),
 
   edge as materialized (
     select
       t.cluster,
-      t.application_id,
+      t.name,
       count(*) filter (where p.hour = as_of and p.log_end_offset is null) = 0
-      and count(distinct p.topic) filter (where p.hour = as_of)
-      = (select count(*) from topic as all_of where all_of.cluster = t.cluster and all_of.application_id = t.application_id)
-        as is_known,
+      and count(distinct p.topic) filter (where p.hour = as_of) = count(distinct t.topic) as is_known,
       sum(p.log_end_offset) filter (where p.hour = as_of) as last_sum,
       sum(p.log_end_offset) filter (where p.hour < as_of) as first_sum
     from topic as t
-    inner join metrics.partition_hourly as p using (cluster, topic)
-    where p.hour in (as_of, as_of - make_interval(days => quiet_days))
-    group by t.cluster, t.application_id
+    left join metrics.partition_hourly as p
+      on t.cluster = p.cluster and t.topic = p.topic and p.hour in (as_of, as_of - make_interval(days => quiet_days))
+    group by t.cluster, t.name
   ),
 
   -- Topic by topic, by the primary key: of the newest hours PostgreSQL's statistics know nothing.
   topic_day as materialized (
-    select t.cluster, t.application_id, n.ago, l.end_sum, l.is_known
+    select t.cluster, t.name, n.ago, l.end_sum, l.is_known
     from topic as t
     inner join edge as e
-      on t.cluster = e.cluster and t.application_id = e.application_id and e.is_known
+      on t.cluster = e.cluster and t.name = e.name and e.is_known
       and e.last_sum = coalesce(e.first_sum, e.last_sum)
     cross join generate_series(0, history_days) as n (ago)
     cross join lateral (
@@ -50,9 +49,9 @@ returns table (
   ),
 
   every_day as (
-    select cluster, application_id, ago, sum(end_sum) as end_sum, bool_and(is_known) as is_known
+    select cluster, name, ago, sum(end_sum) as end_sum, bool_and(is_known) as is_known
     from topic_day
-    group by cluster, application_id, ago
+    group by cluster, name, ago
   ),
 
   day as (
@@ -60,10 +59,10 @@ returns table (
   ),
 
   gap as (
-    select cluster, application_id, count(*) as days
+    select cluster, name, count(*) as days
     from every_day
     where not is_known
-    group by cluster, application_id
+    group by cluster, name
   ),
 
   -- A day is active if the sum isn't that of the known day before it.
@@ -73,11 +72,11 @@ returns table (
       coalesce(end_sum <> lag(end_sum) over application, false) as is_active,
       row_number() over application = 1 as is_first
     from day
-    window application as (partition by cluster, application_id order by ago desc)
+    window application as (partition by cluster, name order by ago desc)
   ),
 
   paused as (
-    select *, lag(ago) over (partition by cluster, application_id order by ago desc) - ago as pause_days
+    select *, lag(ago) over (partition by cluster, name order by ago desc) - ago as pause_days
     from marked
     where is_active or is_first
   ),
@@ -85,27 +84,27 @@ returns table (
   rest as (
     select
       cluster,
-      application_id,
+      name,
       max(ago) as known_days,
       min(ago) as rest_days,
       coalesce(max(pause_days), 0) as longest_pause_days,
       max(ago) - min(ago) as observed_days
     from paused
-    group by cluster, application_id
+    group by cluster, name
   )
 
   select
     a.cluster,
-    a.application_id,
+    a.name,
     case when coalesce(e.is_known, false) then coalesce(r.known_days, quiet_days) end,
     coalesce(r.rest_days, 0),
     coalesce(r.longest_pause_days, 0),
     coalesce(r.observed_days, 0),
     coalesce(g.days, 0)
-  from (select distinct cluster, application_id from topic) as a
-  left join edge as e using (cluster, application_id)
-  left join rest as r using (cluster, application_id)
-  left join gap as g using (cluster, application_id)
+  from (select distinct cluster, name from topic) as a
+  left join edge as e using (cluster, name)
+  left join rest as r using (cluster, name)
+  left join gap as g using (cluster, name)
 $$;
-comment on function public.application_rest is
-'How long the internal topics of each application have got no record, and its longest pause before, by their offsets of each day.';
+comment on function public.topics_rest is
+'How long the internal topics of each application, or else each plain topic, have got no record, and the longest pause before, by their offsets of each day.';
