@@ -1,23 +1,40 @@
--- What a ticket has to do with others: asked by the tracker's texts and by the pages.
+-- What a ticket has to do with others: asked by the trackers' texts and by the pages.
 create or replace function tickets.related(of_ticket bigint) returns table (
   ticket_id bigint, fingerprint text, title text, severity text, state text, external_url text,
   relation text, nearness integer
 ) language sql stable as $$
-  select
-    o.ticket_id, o.fingerprint, o.title, o.severity, o.state, filed.external_url,
-    case
-      when o.ticket_id = this.cause_ticket_id then 'Possible cause'
-      when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
-      when o.cause_ticket_id = this.ticket_id then 'May follow from this'
-      else 'About the same thing'
-    end,
-    case when o.ticket_id = this.cause_ticket_id then 0 when o.cause_ticket_id = this.ticket_id then 1 else 2 end
-  from tickets.ticket as this
-  inner join tickets.ticket as o
-    on
-      o.ticket_id in (this.cause_ticket_id, this.previous_ticket_id)
-      or o.cause_ticket_id = this.ticket_id
-      or (o.state = 'open' and o.ticket_id <> this.ticket_id and o.thing = this.thing)
+  with this as (
+    select * from tickets.ticket as t where t.ticket_id = of_ticket
+  ),
+
+  tie as (
+    select c.effect, c.cause
+    from this
+    inner join detect.cause as c on c.hour = this.last_alarm_hour and this.fingerprint in (c.effect, c.cause)
+    where c.strength >= 0.3
+  ),
+
+  other as (
+    select
+      o.*,
+      case
+        when o.ticket_id = this.cause_ticket_id then 'Cause'
+        when o.cause_ticket_id = this.ticket_id then 'Follows from this'
+        when o.fingerprint in (select cause from tie) and o.state = 'open' then 'Possible cause'
+        when o.fingerprint in (select effect from tie) and o.state = 'open' then 'May follow from this'
+        when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
+        when o.state = 'open' and o.thing = this.thing then 'About the same thing'
+      end as relation
+    from this
+    inner join tickets.ticket as o on o.ticket_id <> this.ticket_id
+  )
+
+  select o.ticket_id, o.fingerprint, o.title, o.severity, o.state, filed.external_url, o.relation,
+    case o.relation
+      when 'Cause' then 0 when 'Possible cause' then 0 when 'Follows from this' then 1 when 'May follow from this' then 1
+      else 2
+    end
+  from other as o
   left join public.ticket_filed as filed on o.ticket_id = filed.ticket_id
-  where this.ticket_id = of_ticket
+  where o.relation is not null
 $$;

@@ -1,5 +1,5 @@
--- All tickets of a finding, newest first, with what each tracker has of it; one that a storm's summary stands for has that
--- one's issues.
+-- All tickets of a finding, newest first, with what each tracker has of it; one that stands in another's place has
+-- that one's issues.
 select
   t.ticket_id,
   t.state,

@@ -1,20 +1,23 @@
--- What is open at the end of a period, worst first, with the newest word of its detector. A storm's findings count
--- with the ticket that stands for them.
+-- What is open at the end of a period, worst first, with the newest word of its detector. What stands in another's
+-- place, as it follows from it or came in a storm, counts with that.
 select
-  t.ticket_id, t.fingerprint, t.detector, t.resource, t.identity, t.severity, t.title, t.opened_hour, t.muted_until,
+  t.ticket_id, root.fingerprint, root.detector, root.resource, root.identity, root.title,
+  coalesce(t.issue_severity, t.severity) as severity,
+  t.opened_hour, t.muted_until,
   filed.external_url, t.owner, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
   t.opened_hour >= cast(:start as timestamptz) as is_new,
   (select count(*) from tickets.ticket as m where m.summary_ticket_id = t.ticket_id and m.state = 'open') as members,
   count(*) over () as total
 from tickets.ticket as t
+inner join tickets.ticket as root on coalesce(t.root_ticket_id, t.ticket_id) = root.ticket_id
 left join tickets.ticket as c on t.cause_ticket_id = c.ticket_id
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 left join lateral (
   select v.hour, to_jsonb(v) as finding
   from detect.evaluation as v
   where
-    v.fingerprint = t.fingerprint and v.detector = t.detector and v.status = 'alarm'
-    and v.hour >= t.opened_hour and v.hour < cast(:finish as timestamptz)
+    v.fingerprint = root.fingerprint and v.detector = root.detector and v.status = 'alarm'
+    and v.hour >= root.opened_hour and v.hour < cast(:finish as timestamptz)
   order by v.hour desc
   limit 1
 ) as e on true
@@ -22,5 +25,5 @@ where
   t.summary_ticket_id is null
   and t.opened_hour < cast(:finish as timestamptz)
   and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
-order by public.severity_rank(t.severity), t.opened_hour desc, t.ticket_id asc
+order by public.severity_rank(coalesce(t.issue_severity, t.severity)), t.opened_hour desc, t.ticket_id asc
 limit cast(:most as integer)

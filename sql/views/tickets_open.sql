@@ -9,7 +9,8 @@ select
   t.last_alarm_hour,  -- Newest hour in alarm (UTC)
   t.muted,  -- wont_fix or snoozed, where people said so
   t.muted_until,  -- End of a snooze (UTC)
-  cause.title as cause,  -- Title of the ticket of its likely cause
+  t.role,  -- root: others follow from it; follows: from its cause; alone
+  cause.title as cause,  -- Title of the ticket that it follows from
   filed.tracker,  -- The first tracker that has it
   filed.external_key,  -- Key there; null: no tracker was told yet
   filed.external_url,  -- Link there

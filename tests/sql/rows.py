@@ -48,7 +48,9 @@ def _columns(connection: sa.Connection, table: str) -> Sequence[sa.Row[Any]]:
     schema, relation = table.split(".")
     return connection.execute(
         sa.text("""
-            select column_name, data_type, is_nullable, column_default from information_schema.columns
+            select
+              column_name, case when data_type = 'ARRAY' then udt_name else data_type end, is_nullable, column_default
+            from information_schema.columns
             where table_schema = :schema and table_name = :relation and is_identity = 'NO'"""),
         {"schema": schema, "relation": relation},
     ).all()

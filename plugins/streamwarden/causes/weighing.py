@@ -7,6 +7,7 @@ What may lead to what stands in `sql/mechanisms.yaml` and the detectors' headers
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -66,12 +67,16 @@ def find_causes(engine: sa.Engine, detectors: Mapping[str, Detector], hour: date
     with engine.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
     with engine.begin() as connection:
+        started = time.monotonic()
         found = weigh(connection, detectors, hour)
         connection.execute(sa.text("delete from detect.cause where hour = :hour"), {"hour": hour})
         if found:
             at = {"hour": hour, "weighed_at": datetime.now(UTC)}
             connection.execute(_CAUSE, [asdict(cause) | {"way": list(cause.way)} | at for cause in found])
-    accepted = sum(cause.is_accepted for cause in found)
+        accepted = sum(cause.is_accepted for cause in found)
+        seconds = time.monotonic() - started
+        values = {"hour": hour, "pairs": len(found), "accepted": accepted, "seconds": seconds}
+        connection.execute(_WEIGHING, values)
     possible = sum(not cause.is_accepted and cause.strength >= POSSIBLE for cause in found)
     return f"{accepted} findings follow from others, {possible} may, {len(found) - accepted - possible} ties refused"
 
@@ -111,6 +116,12 @@ def short_name(key: str) -> str:
     )
 
 
+_WEIGHING = sa.text("""
+    insert into detect.weighing (hour, pairs, accepted, seconds, weighed_at)
+    values (:hour, :pairs, :accepted, :seconds, now())
+    on conflict (hour) do update set
+      pairs = excluded.pairs, accepted = excluded.accepted, seconds = excluded.seconds,
+      weighed_at = excluded.weighed_at""")
 _CAUSE = sa.text("""
     insert into detect.cause
       (hour, effect, cause, mechanism, strength, is_accepted, place_factor, time_factor, share_factor, siblings_factor,

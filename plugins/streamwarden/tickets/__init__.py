@@ -3,7 +3,8 @@
 from streamwarden.tickets.deliver import Delivery, deliver, reconcile_and_deliver
 from streamwarden.tickets.listen import listen
 from streamwarden.tickets.muting import mute, unmute
-from streamwarden.tickets.reconcile import Plan, reconcile
+from streamwarden.tickets.plan import Plan
+from streamwarden.tickets.reconcile import reconcile
 from streamwarden.tickets.sinks import open_sink
 
 __all__ = ["Delivery", "Plan", "deliver", "listen", "mute", "open_sink", "reconcile", "reconcile_and_deliver", "unmute"]

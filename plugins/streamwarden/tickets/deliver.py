@@ -18,7 +18,8 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import Detector, Finding
 from streamwarden.tickets import render
 from streamwarden.tickets.listen import listen
-from streamwarden.tickets.reconcile import STORM, reconcile
+from streamwarden.tickets.plan import STORM
+from streamwarden.tickets.reconcile import reconcile
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks import open_sink
 from streamwarden.tickets.sinks.contract import (
@@ -149,7 +150,7 @@ class _Run:
         plot = _plot(self.engine, change, ticket) if self.sink.takes_files and ticket["detector"] != STORM else None
         draft = Draft(
             fingerprint=ticket["fingerprint"], detector=ticket["detector"], resource=ticket["resource"],
-            title=ticket["title"], severity=ticket["severity"], letter=letter, plot_png=plot,
+            title=ticket["told_title"], severity=ticket["told_severity"], letter=letter, plot_png=plot,
         )  # fmt: skip
         self._before_sending(ticket)
         return self.sink.create(draft)
@@ -170,8 +171,8 @@ class _Run:
             fingerprint=ticket["fingerprint"],
             marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
             action=change["action"],
-            title=ticket["title"],
-            severity=ticket["severity"],
+            title=ticket["told_title"],
+            severity=ticket["told_severity"],
             letter=letter,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
         )
@@ -207,6 +208,7 @@ class _Run:
                 related = _related(connection, self.config, ticket)
         finding = Finding.from_row(change["finding"]) if change["finding"] else None
         since = change["since"] or ticket["opened_hour"]
+        incident = change["incident"] or {}
         return Letter(
             note=change["body"] or "",
             hour=change["hour"],
@@ -214,6 +216,9 @@ class _Run:
             since=finding.since or since if finding else None,
             url=render.finding_url(self.config, ticket["fingerprint"]) if ticket["detector"] != STORM else "",
             related=related,
+            follows=tuple(incident.get("follows", ())),
+            refused=tuple(incident.get("refused", ())),
+            before=tuple(incident.get("before", ())),
         )
 
 
@@ -252,7 +257,9 @@ _ATTEMPT = sa.text("""
     update tickets.issue as i set attempts = i.attempts + 1, attempted_at = now()
     from tickets.ticket as t
     where i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
-    returning t.*, i.external_key, i.unsure_at""")
+    returning
+      t.*, coalesce(t.issue_title, t.title) as told_title, coalesce(t.issue_severity, t.severity) as told_severity,
+      i.external_key, i.unsure_at""")
 _KNOWN = sa.text(
     "select 1 from tickets.issue where tracker = :tracker and external_key = :key and ticket_id <> :id limit 1"
 )

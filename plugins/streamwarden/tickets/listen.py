@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from streamwarden.base.hours import start_of_hour
 from streamwarden.tickets.muting import close_as_wont_fix
-from streamwarden.tickets.reconcile import Action, plan_change, update_ticket
+from streamwarden.tickets.plan import Action, plan_change, update_ticket
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks.contract import Issue, Sink
 from streamwarden.words.readable import moment
@@ -85,7 +85,8 @@ _HEARD = sa.text("""
     from tickets.issue as i
     inner join tickets.ticket as t on i.ticket_id = t.ticket_id
     where
-      i.tracker = :tracker and i.external_key is not null and (t.state = 'open' or t.muted = 'wont_fix')
+      i.tracker = :tracker and i.external_key is not null and t.summary_ticket_id is null
+      and (t.state = 'open' or t.muted = 'wont_fix')
       and not exists (
         select from tickets.change as c
         where

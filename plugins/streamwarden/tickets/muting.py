@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.tickets.reconcile import STORM, plan_change, update_ticket
+from streamwarden.tickets.plan import STORM, plan_change, update_ticket
 from streamwarden.words.readable import clean, moment
 
 
@@ -51,7 +51,7 @@ def mute(
     said = f"{clean(who)}: {clean(why).rstrip('.')}."
     with engine.begin() as connection:
         ticket = _locked(connection, ticket_id)
-        is_told = ticket["summary_ticket_id"] is None  # a storm's finding has no ticket of its own in the tracker
+        is_told = ticket["summary_ticket_id"] is None  # what stands in another's place has none in the tracker
         if until is not None:
             update_ticket(connection, ticket_id, muted="snoozed", muted_until=until)
             if is_told:

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from streamwarden.base.config import Config
+from streamwarden.causes.weighing import POSSIBLE
 from streamwarden.detectors import Detector, Finding
 from streamwarden.words.readable import clean, counted, moment
 from streamwarden.words.templates import folder_templates
@@ -41,13 +43,50 @@ def closing(detector: Detector, resource: str, hour: datetime, reason: str, said
     return f"Healthy again as of the hour {moment(hour)} ({hours}).{because} Closed."
 
 
-def storm(config: Config, detectors: Mapping[str, Detector], found: Sequence[Finding], hour: datetime) -> str:
+def listed(lines: Sequence[str], most: int) -> list[str]:
+    """At most so many lines, and how many more there are."""
+    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+
+
+def because(weighed: Mapping[str, Any]) -> str:
+    """Why a finding is thought to follow from another."""
+    return f"({clean(weighed['sentence'])}; {weighed['strength']:.0%})"
+
+
+def refusal(weighed: Mapping[str, Any]) -> str:
+    """Why a finding isn't thought to follow from another: by the factor that speaks most against it."""
+    figures = weighed["figures"]
+    if weighed["strength"] >= POSSIBLE:
+        return f"may follow from it ({clean(weighed['sentence'])}; {weighed['strength']:.0%})."
+    reasons = {
+        "time_factor": "it began before, or long after.",
+        "share_factor": f"{clean(weighed['sentence'])}.",
+        "siblings_factor": (
+            f"{figures.get('well_there', 0)} others that hang on the same are well, and"
+            f" {figures.get('sick_elsewhere', 0)} that don't are not."
+        ),
+        "amount_factor": f"only {clean(weighed['sentence'])}.",
+    }
+    known = {name: weighed[name] for name in reasons if weighed[name] is not None}
+    return reasons[min(known, key=lambda name: known[name])]
+
+
+def healed(order: Sequence[tuple[datetime, str]], most: int) -> str:
+    """In which order the findings of an incident were over."""
+    lines = listed([f"{moment(hour)}: {clean(title)}" for hour, title in order], most)
+    return "\n".join(["Over, one after the other:", *(f"- {line}" for line in lines)])
+
+
+def storm(
+    config: Config, detectors: Mapping[str, Detector], found: Sequence[Finding], hour: datetime, incidents: int
+) -> str:
     """The one text for all findings beyond the cap of a run."""
     counts = Counter(finding.detector for finding in found)
     return _TEMPLATES.get_template("storm.txt").render(
         findings=found[:STORM_LINES],
         more=len(found) - STORM_LINES,
         total=len(found),
+        incidents=incidents,
         counts=[(detectors[detector].title, number) for detector, number in counts.most_common()],
         hour=hour,
         cap=config.tickets.max_new_per_run,

@@ -38,7 +38,9 @@ def file_again(connection: sa.Connection, ticket_id: int, tracker: str) -> None:
 
 
 _TICKETS = sa.text("""
-    select t.ticket_id, t.detector, t.owner, t.severity, array_remove(array_agg(i.tracker), null) as trackers
+    select
+      t.ticket_id, t.detector, t.owner, coalesce(t.issue_severity, t.severity) as severity,
+      array_remove(array_agg(i.tracker), null) as trackers
     from tickets.ticket as t
     left join tickets.issue as i on t.ticket_id = i.ticket_id
     where t.summary_ticket_id is null and t.state = 'open'
@@ -52,11 +54,14 @@ _FORGET = sa.text("""
     update tickets.issue set external_key = null, external_url = null, state = null
     where ticket_id = :id and tracker = :tracker""")
 _TELL_AGAIN = sa.text("""
-    insert into tickets.change (ticket_id, tracker, action, hour, body, finding, because, since)
+    insert into tickets.change (ticket_id, tracker, action, hour, body, finding, because, since, incident)
     select
       t.ticket_id, :tracker, 'create', c.hour, case when c.finding is null then c.body end, c.finding, c.because,
-      c.since
-    from (select ticket_id from tickets.ticket where ticket_id = :id and state = 'open' for update) as t
+      c.since, c.incident
+    from (
+      select ticket_id from tickets.ticket
+      where ticket_id = :id and state = 'open' and summary_ticket_id is null for update
+    ) as t
     inner join tickets.change as c on t.ticket_id = c.ticket_id
     order by c.finding is not null desc, (c.finding is null and c.action = 'create') desc, c.change_id desc
     limit 1""")

@@ -81,18 +81,22 @@ class Story:
                 )  # fmt: skip
                 store_findings(connection, [finding], at, datetime.now(UTC))
 
-    def hang_together(self, number: int, volume: str, group: str, cluster: str = "c") -> None:
-        """In that hour, a member of the group runs on the instance that has the volume."""
-        place = {"account": "1", "region": "r", "instance_id": f"i-{volume}"}
+    def causes(self, number: int, ties: dict[tuple[str, str], float], factor: str = "share_factor") -> None:
+        """What was weighed in that hour, by fingerprints of effect and cause; `factor` speaks most against it."""
         with self.engine.begin() as connection:
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
-            for table, row in (
-                ("inventory.volume_hourly", place | {"volume_id": volume}),
-                ("inventory.instance_hourly", place | {"private_ip": f"10.0.0.{volume}"}),
-                ("inventory.consumer_member_hourly",
-                 {"cluster": cluster, "group_id": group, "member_id": "m", "host": f"/10.0.0.{volume}"}),
-            ):  # fmt: skip
-                insert_row(connection, table, {"hour": hour(number), **row})
+            connection.execute(sa.text("delete from detect.cause where hour = :hour"), {"hour": hour(number)})
+            connection.execute(sa.text("delete from detect.weighing where hour = :hour"), {"hour": hour(number)})
+            insert_row(connection, "detect.weighing", {"hour": hour(number)})
+            strongest = {effect: max(s for (e, _), s in ties.items() if e == effect) for effect, _ in ties}
+            for (effect, cause), strength in ties.items():
+                one = dict.fromkeys(("place_factor", "time_factor", "share_factor", "siblings_factor"), 1.0)
+                row = one | {
+                    "hour": hour(number), "effect": effect, "cause": cause, "strength": strength, factor: strength,
+                    "is_accepted": strength >= 0.6 and strength == strongest[effect], "way": "{}",
+                    "sentence": "its partitions lie there",
+                }  # fmt: skip
+                insert_row(connection, "detect.cause", row)
 
     def rows(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         with self.engine.connect() as connection:
@@ -115,7 +119,7 @@ class Story:
 
     def clear(self) -> None:
         with self.engine.begin() as connection:
-            for table in ("load", "coverage", "judgement", "evaluation"):
+            for table in ("load", "coverage", "judgement", "evaluation", "cause", "weighing"):
                 connection.execute(sa.text(f"delete from detect.{table}"))
             connection.execute(sa.text("truncate tickets.ticket, tickets.change, tickets.issue restart identity"))
 

@@ -273,48 +273,16 @@ def test_muting_what_is_not_there_or_in_the_past_is_one_clear_line(story: Story)
         mute(story.engine, 7, until=hour(0), who="Vera", why="Known.")
 
 
-def test_what_lies_upstream_may_be_the_cause(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
-    story.hang_together(0, "1", "group")
+def test_what_may_be_the_cause_is_linked(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
     story.judge(0, {"group": "alarm"}, "consumer_group_lagging")
-    story.judge(0, {"1": "alarm", "2": "alarm"})
+    story.judge(0, {"1": "alarm"})
+    story.causes(0, {(print_of("group", "consumer_group_lagging"), print_of("1")): 0.45})
     run()
-    by_name = {ticket["resource"]: ticket for ticket in story.tickets()}
-    volume = by_name["1"]
-    assert by_name["group"]["cause_ticket_id"] == volume["ticket_id"]
-    assert (volume["cause_ticket_id"], by_name["2"]["cause_ticket_id"]) == (None, None)
+    assert [ticket["cause_ticket_id"] for ticket in story.tickets()] == [None, None]
     deliver(story.engine, sink, config)
     related = {draft.resource: [(r.relation, r.title) for r in draft.letter.related] for draft in sink.drafts}
     assert related["group"] == [("Possible cause", "ebs_volume_starving title: 1")]
     assert related["1"] == [("May follow from this", "consumer_group_lagging title: group")]
-
-
-def test_a_group_of_that_name_in_another_cluster_has_another_cause(story: Story, run: Any) -> None:
-    story.hang_together(0, "1", "group", cluster="staging")
-    story.judge(0, {"1": "alarm"})
-    story.judge(0, {"group": "alarm"}, "consumer_group_lagging")
-    run()
-    assert [ticket["cause_ticket_id"] for ticket in story.tickets()] == [None, None]
-
-
-def test_a_cause_is_not_younger_than_its_effect(story: Story, run: Any) -> None:
-    for number in (0, 1):
-        story.hang_together(number, "1", "group")
-        story.judge(number, {"group": "alarm"}, "consumer_group_lagging")
-        story.judge(number, {"1": "ok" if number == 0 else "alarm"})
-        run()
-    assert [ticket["cause_ticket_id"] for ticket in story.tickets()] == [None, None]
-
-
-def test_a_cause_found_later_is_told_once(story: Story, run: Any) -> None:
-    story.judge(0, {"group": "alarm"}, "consumer_group_lagging")
-    story.judge(0, {"1": "alarm"})
-    run()
-    story.hang_together(1, "1", "group")
-    story.judge(1, {"group": "alarm"}, "consumer_group_lagging")
-    story.judge(1, {"1": "alarm"})
-    assert run().commented == 1
-    assert "A possible cause is known now: ebs_volume_starving title: 1" in story.changes()[-1]["body"]
-    assert run().commented == 0
 
 
 def test_a_change_of_tracker_files_what_is_open_anew(story: Story, run: Any, sink: MemorySink, config: Config) -> None:

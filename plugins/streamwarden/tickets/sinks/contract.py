@@ -66,6 +66,12 @@ class Letter:
     url: str = ""
     """Its page: plot, history, rule, SQL."""
     related: tuple[Related, ...] = ()
+    follows: tuple[str, ...] = ()
+    """What follows from the finding: a line each."""
+    refused: tuple[str, ...] = ()
+    """What was held against it and doesn't follow from it, and why."""
+    before: tuple[str, ...] = ()
+    """What changed there just before."""
 
 
 @dataclass(frozen=True)

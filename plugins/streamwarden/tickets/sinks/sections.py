@@ -41,7 +41,8 @@ class Section:
 
 def sections(letter: Letter) -> list[Section]:
     """All that a letter tells, in the order in which it is read."""
-    return [*_note(letter.note), *(_finding(letter, letter.finding) if letter.finding else ()), *_ways_on(letter)]
+    finding = _finding(letter, letter.finding) if letter.finding else ()
+    return [*_note(letter.note), *finding, *_incident(letter), *_ways_on(letter)]
 
 
 def _note(note: str) -> Iterator[Section]:
@@ -68,6 +69,13 @@ def _finding(letter: Letter, finding: Finding) -> Iterator[Section]:
     if figures := readable_figures(finding.convincing):
         pairs = tuple((clean(label), clean(text)) for label, text in figures)
         yield Section(f"Figures of the hour {moment(letter.hour)}", figures=pairs)
+
+
+def _incident(letter: Letter) -> Iterator[Section]:
+    follows = f"What follows from it ({len(letter.follows)})"
+    for heading, told in ((follows, letter.follows), ("What doesn't", letter.refused), ("Just before", letter.before)):
+        if told:
+            yield Section(heading, items=tuple(clean(line) for line in told))
 
 
 def _ways_on(letter: Letter) -> Iterator[Section]:

@@ -1,0 +1,74 @@
+"""What is known of how open findings hang together: the causes weighed for the last hours, and what people said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from streamwarden.causes.weighing import POSSIBLE
+from streamwarden.tickets.plan import Run
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Evidence:
+    """Findings by fingerprint."""
+
+    hours: list[datetime]
+    """The last two hours that were weighed, the newest first."""
+    accepted: dict[str, str] = field(default_factory=dict)
+    """Effect → its cause, in the newest of them."""
+    near: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Those that are at least possible causes or effects of each other in any of them."""
+    weighed: dict[tuple[str, str], Row] = field(default_factory=dict)
+    """(Effect, cause) → how it was weighed last."""
+    alarms: dict[str, int] = field(default_factory=dict)
+    """In how many of these hours a finding was in alarm."""
+    bonds: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    def are_split(self, one: str, other: str) -> bool:
+        """Whether people said that they have nothing to do with each other."""
+        return self.bonds.get((min(one, other), max(one, other))) is False
+
+    def is_complete(self, fingerprint: str) -> bool:
+        """Whether enough is known to say that it no longer follows from anything."""
+        return len(self.hours) == 2 and self.alarms.get(fingerprint) == 2
+
+
+def gather(run: Run, fingerprints: list[str]) -> Evidence:
+    """What is known of these, as of the run's newest hour."""
+    hours = run.connection.execute(_HOURS, {"newest": run.newest}).scalars().all()
+    evidence = Evidence(list(hours))
+    asked = {"hours": evidence.hours, "fingerprints": fingerprints}
+    for row in run.connection.execute(_CAUSES, asked).mappings():
+        pair = row["effect"], row["cause"]
+        evidence.weighed.setdefault(pair, dict(row))
+        if row["is_accepted"] and row["hour"] == evidence.hours[0]:
+            evidence.accepted[row["effect"]] = row["cause"]
+        if row["strength"] >= POSSIBLE:
+            evidence.near[row["effect"]].add(row["cause"])
+            evidence.near[row["cause"]].add(row["effect"])
+    evidence.alarms = dict(run.connection.execute(_ALARMS, asked).tuples().all())
+    bonds = run.connection.execute(sa.text("select one, other, is_joined from tickets.bond")).all()
+    evidence.bonds = {(one, other): is_joined for one, other, is_joined in bonds}
+    return evidence
+
+
+_HOURS = sa.text("""
+    select hour from detect.weighing
+    where hour <= :newest and hour > cast(:newest as timestamptz) - interval '3 hours'
+    order by hour desc limit 2""")
+_CAUSES = sa.text("""
+    select * from detect.cause
+    where hour = any(:hours) and effect = any(:fingerprints)
+    order by hour desc""")
+_ALARMS = sa.text("""
+    select fingerprint, count(*) from detect.evaluation
+    where hour = any(:hours) and fingerprint = any(:fingerprints) and status = 'alarm'
+    group by fingerprint""")

@@ -1,0 +1,242 @@
+"""Which open findings are one incident: what follows from what, what people joined, and what still belongs together.
+
+A finding joins the incident of its accepted cause. It stays in the one that it is in while it may follow from what is
+open there (between 0.3 and 0.6 nothing changes), or while too little is known to say that it doesn't; and for two hours
+after its cause is over. What people split stays apart, what they joined stays together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from streamwarden.tickets.evidence import Evidence
+from streamwarden.tickets.plan import LAYERS, STORM, Run, Ticket
+
+GRACE = timedelta(hours=2)  # how long an effect may outlive its cause in the same issue
+
+
+@dataclass
+class Group:
+    """One incident."""
+
+    members: list[Ticket]
+    root: Ticket
+    issues: list[Ticket]
+    """Members that have an issue of their own, the one that stays first."""
+    place: int | None = None
+    """Without issues: a storm's summary, or the ticket of a muted cause, in whose place all stand."""
+
+
+@dataclass
+class Tickets:
+    """All open tickets but storms' summaries."""
+
+    rows: dict[int, Ticket]
+    elsewhere: dict[int, Ticket]
+    """Tickets that aren't among them and that they name: closed ones, storms."""
+    muted: dict[str, Ticket]
+    """By fingerprint: the newest ticket, closed, of findings that people have quiet."""
+    fresh: set[int]
+    by_print: dict[str, Ticket] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_print = {row["fingerprint"]: row for row in self.rows.values()}
+
+    def any(self, ticket_id: int | None) -> Ticket | None:
+        return self.rows.get(ticket_id or 0) or self.elsewhere.get(ticket_id or 0)
+
+    def carrier(self, ticket: Ticket) -> Ticket | None:
+        """The open ticket in whose place it stands."""
+        return self.rows.get(ticket["summary_ticket_id"] or 0)
+
+    def has_issue(self, ticket: Ticket) -> bool:
+        return ticket["summary_ticket_id"] is None and ticket["ticket_id"] not in self.fresh
+
+
+def read(run: Run, accepted: set[str]) -> Tickets:
+    """Tickets as they are after the rules for single findings; `accepted`: fingerprints of causes."""
+    rows = {row["ticket_id"]: dict(row) for row in run.connection.execute(_OPEN, {"storm": STORM}).mappings()}
+    named = {row[key] for row in rows.values() for key in ("summary_ticket_id", "cause_ticket_id")} - {None, *rows}
+    found = run.connection.execute(_NAMED, {"ids": list(named)}).mappings()
+    muted = run.connection.execute(_MUTED, {"prints": list(accepted), "now": run.now}).mappings()
+    return Tickets(
+        rows,
+        {row["ticket_id"]: dict(row) for row in found},
+        {row["fingerprint"]: dict(row) for row in muted},
+        run.fresh,
+    )
+
+
+def is_live(ticket: Ticket) -> bool:
+    """Whether its own finding is in alarm."""
+    return ticket["healed_hour"] is None
+
+
+def groups(run: Run, tickets: Tickets, evidence: Evidence) -> list[Group]:
+    """All incidents, each with its root."""
+    leads = {ticket_id: ticket_id for ticket_id in tickets.rows}
+
+    def lead(ticket_id: int) -> int:
+        while leads[ticket_id] != ticket_id:
+            leads[ticket_id] = ticket_id = leads[leads[ticket_id]]
+        return ticket_id
+
+    causes: dict[int, int] = {}
+    for ticket in tickets.rows.values():
+        if is_live(ticket):
+            cause = _cause(ticket, tickets, evidence)
+            if cause is not None:
+                causes[ticket["ticket_id"]] = cause["ticket_id"]
+            for other in _kin(run, ticket, cause, tickets, evidence):
+                leads[lead(ticket["ticket_id"])] = lead(other["ticket_id"])
+    for pair, is_joined in evidence.bonds.items():
+        both = [tickets.by_print[one]["ticket_id"] for one in pair if one in tickets.by_print]
+        if is_joined and len(both) == 2:
+            leads[lead(both[0])] = lead(both[1])
+    found: dict[int, list[Ticket]] = defaultdict(list)
+    for ticket_id, ticket in tickets.rows.items():
+        found[lead(ticket_id)].append(ticket)
+    return [_group(run, members, causes, tickets, evidence) for members in found.values()]
+
+
+def _cause(ticket: Ticket, tickets: Tickets, evidence: Evidence) -> Ticket | None:
+    """The open ticket of its accepted cause; not when it may still follow from what it stands with."""
+    own = ticket["fingerprint"]
+    cause = tickets.by_print.get(evidence.accepted.get(own, ""))
+    if cause is None or not is_live(cause) or evidence.are_split(own, cause["fingerprint"]):
+        return None
+    carrier = tickets.carrier(ticket)
+    if carrier is None or cause in (carrier, ticket) or tickets.carrier(cause) is carrier:
+        return cause
+    return None if any(_near(ticket, carrier, tickets, evidence)) else cause
+
+
+def _kin(
+    run: Run, ticket: Ticket, cause: Ticket | None, tickets: Tickets, evidence: Evidence
+) -> Iterator[Ticket]:  # fmt: skip
+    """Those with which it shares an issue."""
+    carrier = tickets.carrier(ticket)
+    if cause is not None:
+        yield cause
+        if carrier is None or not (cause is carrier or tickets.carrier(cause) is carrier):
+            return
+    if carrier is None:
+        return
+    yield from _near(ticket, carrier, tickets, evidence)
+    if not evidence.are_split(ticket["fingerprint"], carrier["fingerprint"]) and _stays(
+        run, ticket, carrier, tickets, evidence
+    ):
+        yield carrier
+
+
+def _near(ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence) -> Iterator[Ticket]:
+    """Of those that stand in the same place, what it may follow from, and what may follow from it."""
+    for fingerprint in evidence.near[ticket["fingerprint"]]:
+        other = tickets.by_print.get(fingerprint)
+        if (
+            other is not None
+            and is_live(other)
+            and (other is carrier or tickets.carrier(other) is carrier)
+            and not evidence.are_split(ticket["fingerprint"], fingerprint)
+        ):
+            yield other
+
+
+def _stays(run: Run, ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence) -> bool:
+    """Whether it stays where it stands without a tie that is as strong as to be told."""
+    if carrier["root_ticket_id"] == ticket["ticket_id"]:
+        return not is_live(carrier) or not evidence.is_complete(ticket["fingerprint"])
+    cause = tickets.any(ticket["cause_ticket_id"])
+    over = (cause["closed_hour"] or cause["healed_hour"]) if cause else None
+    if over is not None:
+        return bool(run.newest < over + GRACE)
+    return not evidence.is_complete(ticket["fingerprint"])
+
+
+def _group(
+    run: Run, members: list[Ticket], causes: dict[int, int], tickets: Tickets, evidence: Evidence
+) -> Group:  # fmt: skip
+    ids = {ticket["ticket_id"] for ticket in members}
+    issues = sorted(
+        (ticket for ticket in members if tickets.has_issue(ticket)),
+        key=lambda ticket: (ticket["ticket_id"] in run.reopened, ticket["ticket_id"]),
+    )
+    root = _root(members, issues, {one: cause for one, cause in causes.items() if one in ids}, tickets)
+    for ticket in members:
+        cause = causes.get(ticket["ticket_id"])
+        if cause is None and ticket is not root:  # it stays with what it followed from
+            known = ticket["cause_ticket_id"]
+            cause = known if known in ids and known != ticket["ticket_id"] else root["ticket_id"]
+        role = "follows" if ticket is not root else "root" if len(members) > 1 else "alone"
+        ticket["new"] = {"cause_ticket_id": cause if ticket is not root else None, "role": role}
+    place = None if issues else next(iter(_places(run, members, tickets, evidence)), None)
+    return Group(members, root, issues, place)
+
+
+def _root(
+    members: list[Ticket], issues: list[Ticket], causes: dict[int, int], tickets: Tickets
+) -> Ticket:  # fmt: skip
+    """What nothing in the group is the cause of: the one that was the root, else what most follows from."""
+    by_id = {ticket["ticket_id"]: ticket for ticket in members}
+    known = by_id.get(issues[0]["root_ticket_id"] or issues[0]["ticket_id"]) if issues else None
+    if known is not None and known["ticket_id"] not in causes:
+        return known
+    below: dict[int, int] = defaultdict(int)
+    for ticket in members:
+        top, steps = ticket["ticket_id"], 0
+        while top in causes and steps < len(members):
+            top, steps = causes[top], steps + 1
+        below[top] += 1
+    tops = [ticket for ticket in members if ticket["ticket_id"] not in causes and is_live(ticket)] or members
+    return min(
+        tops, key=lambda t: (-below[t["ticket_id"]], layer(t), t["opened_hour"], t["ticket_id"])
+    )  # fmt: skip
+
+
+def layer(ticket: Ticket) -> int:
+    """How deep it lies; the deepest is 0."""
+    kind = (ticket["thing"] or "").partition(":")[0]
+    return LAYERS.index(kind) if kind in LAYERS else len(LAYERS)
+
+
+def _places(run: Run, members: list[Ticket], tickets: Tickets, evidence: Evidence) -> Iterator[int]:
+    """Tickets in whose place they stand without an issue: a storm's, or of a cause that people have quiet."""
+    for ticket in members:
+        there = tickets.elsewhere.get(ticket["summary_ticket_id"] or 0)
+        if there is not None and there["detector"] == STORM and there["state"] == "open":
+            yield there["ticket_id"]
+    news = run.fresh | run.risen
+    if any(ticket["severity"] == "critical" and ticket["ticket_id"] in news for ticket in members):
+        return  # that one is told, whatever people said of its cause
+    for ticket in members:
+        there = tickets.elsewhere.get(ticket["summary_ticket_id"] or 0)
+        alarm = run.alarms.get(ticket["fingerprint"])
+        if there is not None and there["state"] == "closed":
+            is_muted = there["muted"] == "wont_fix" or (there["muted"] and there["muted_until"] > run.now)
+            is_past = there["close_reason"] == "person" and alarm is not None and alarm.hour <= there["closed_hour"]
+            if is_muted or is_past:
+                yield there["ticket_id"]
+        if (cause := evidence.accepted.get(ticket["fingerprint"])) in tickets.muted:
+            yield tickets.muted[cause]["summary_ticket_id"] or tickets.muted[cause]["ticket_id"]
+
+
+_OPEN = sa.text("""
+    select t.*, filed.external_url, exists (select from tickets.issue as i where i.ticket_id = t.ticket_id) as was_filed
+    from tickets.ticket as t
+    left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
+    where t.state = 'open' and t.detector <> :storm order by t.ticket_id""")
+_NAMED = sa.text("""
+    select t.*, filed.external_url from tickets.ticket as t
+    left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
+    where t.ticket_id = any(:ids)""")
+_MUTED = sa.text("""
+    select * from (
+      select distinct on (fingerprint) * from tickets.ticket where fingerprint = any(:prints)
+      order by fingerprint, ticket_id desc
+    ) as newest
+    where state = 'closed' and (muted = 'wont_fix' or (muted = 'snoozed' and muted_until > :now))""")

@@ -1,0 +1,150 @@
+"""What the steps of a reconcile share: the run, its plan, and how a change is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from streamwarden.base.config import Config
+from streamwarden.detectors import Detector, Finding
+from streamwarden.detectors.things import KINDS
+from streamwarden.words.readable import SEVERITIES
+
+STORM = "storm"  # `detector` of a summary ticket
+Action = Literal["create", "comment", "close", "reopen"]
+Ticket = dict[str, Any]
+"""A row of tickets.ticket."""
+LAYERS = list(KINDS)
+
+
+@dataclass
+class Plan:
+    """What a reconcile decided; numbers of tickets."""
+
+    opened: int = 0
+    reopened: int = 0
+    commented: int = 0
+    closed: int = 0
+    in_storm: int = 0
+    still_open: int = 0
+
+    def __str__(self) -> str:
+        storm = f" ({self.in_storm} of them in a summary)" if self.in_storm else ""
+        return (
+            f"{self.opened} opened{storm}, {self.reopened} reopened, {self.commented} commented,"
+            f" {self.closed} closed, {self.still_open} open"
+        )
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A finding in the hour that it was in alarm last."""
+
+    hour: datetime
+    finding: Finding
+
+    @property
+    def severity(self) -> str:
+        return self.finding.severity or "info"
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Why a finding is over."""
+
+    hour: datetime
+    reason: str
+    said: str | None
+
+
+@dataclass
+class Run:
+    """What all steps of one reconcile share."""
+
+    connection: sa.Connection
+    config: Config
+    detectors: Mapping[str, Detector]
+    now: datetime
+    newest: datetime
+    plan: Plan = field(default_factory=Plan)
+    alarms: dict[str, Alarm] = field(default_factory=dict)
+    """Newest alarm of every finding that should be open, by fingerprint."""
+    fresh: set[int] = field(default_factory=set)
+    """Tickets that this run opened; nobody was told yet."""
+    reopened: set[int] = field(default_factory=set)
+    news: dict[int, str] = field(default_factory=dict)
+    """What is to be told of a finding itself, by its ticket."""
+    risen: set[int] = field(default_factory=set)
+    """Tickets whose findings got worse."""
+    over: dict[int, Closing] = field(default_factory=dict)
+    """Tickets whose own findings are over."""
+
+
+def plan_change(
+    connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, note: str | None,
+    alarm: Alarm | None = None, since: datetime | None = None, tracker: str | None = None,
+    incident: Mapping[str, list[str]] | None = None,
+) -> None:  # fmt: skip
+    """Notes what one tracker or all that have the ticket are to be told: a text, a finding as it is now, or both."""
+    finding = alarm.finding if alarm else None
+    connection.execute(
+        _CHANGE,
+        {
+            "ticket_id": ticket_id,
+            "action": action,
+            "hour": hour,
+            "body": note,
+            "finding": finding.to_row() if finding else None,
+            "because": finding.because if finding else None,
+            "since": since,
+            "tracker": tracker,
+            "incident": dict(incident) if incident else None,
+        },
+    )
+
+
+def update_ticket(connection: sa.Connection, ticket_id: int, **values: Any) -> None:
+    """Sets columns of a ticket."""
+    table = sa.table("ticket", *(sa.column(name) for name in ("ticket_id", "updated_at", *values)),
+                     schema="tickets")  # fmt: skip
+    connection.execute(
+        sa.update(table).where(table.c.ticket_id == ticket_id).values(**values, updated_at=sa.func.now())
+    )
+
+
+def insert_ticket(connection: sa.Connection, **values: Any) -> int:
+    """Adds a ticket that is open; returns its id."""
+    return int(connection.execute(_TICKET, {"previous": None, "thing": None, "owner": None} | values).scalar_one())
+
+
+def rank(severity: str) -> int:
+    """0 is the worst."""
+    return SEVERITIES.index(severity)
+
+
+def rises(before: str, after: str) -> bool:
+    """Whether it got worse."""
+    return rank(after) < rank(before)
+
+
+_CHANGE = sa.text("""
+    insert into tickets.change (ticket_id, action, hour, body, finding, because, since, tracker, incident)
+    select ticket_id, :action, :hour, :body, :finding, :because, :since, :tracker, :incident
+    from (select ticket_id from tickets.ticket where ticket_id = :ticket_id for update) as locked""").bindparams(
+    sa.bindparam("finding", type_=JSONB(none_as_null=True)), sa.bindparam("incident", type_=JSONB(none_as_null=True))
+)
+_TICKET = sa.text("""
+    insert into tickets.ticket
+      (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour,
+       previous_ticket_id, thing, owner)
+    values
+      (:fingerprint, :detector, :resource, :identity, :severity, :title, 'open', :opened_hour, :last_alarm_hour,
+       :previous, :thing, :owner)
+    returning ticket_id""").bindparams(
+    sa.bindparam("identity", type_=JSONB()),
+)

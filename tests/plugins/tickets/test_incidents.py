@@ -1,0 +1,251 @@
+"""One issue per incident: each row of what may happen to one, on a real warehouse, with causes as they were weighed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from streamwarden.base.config import Config
+from streamwarden.tickets import deliver, listen, mute, reconcile
+from streamwarden.tickets.sinks.contract import Letter
+from streamwarden.tickets.sinks.plain import letter_text as lines_of
+
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
+
+LAG = "consumer_group_lagging"
+V1, V2 = print_of("v1"), print_of("v2")
+
+
+def letter_text(letter: Letter) -> str:
+    """Its text, in one line."""
+    return " ".join(lines_of(letter).split())
+
+
+def g(name: str) -> str:
+    return print_of(name, LAG)
+
+
+@pytest.fixture
+def run(story: Story, config: Config) -> Any:
+    return lambda now=None: reconcile(story.engine, config, DETECTORS, now)
+
+
+class Telling:
+    """A story whose tracker hears of every hour at once."""
+
+    def __init__(self, story: Story, sink: MemorySink, config: Config) -> None:
+        self.story, self.sink, self.config = story, sink, config
+        self.hour = -1
+
+    def go(
+        self, volumes: dict[str, str], groups: dict[str, str], ties: dict[tuple[str, str], float] | None = None,
+        severity: str = "warning", now: Any = None,
+    ) -> None:  # fmt: skip
+        """The next hour."""
+        self.hour += 1
+        self.story.judge(self.hour, volumes, severity="critical")
+        self.story.judge(self.hour, groups, LAG, severity=severity)
+        if ties is not None:
+            self.story.causes(self.hour, ties)
+        reconcile(self.story.engine, self.config, DETECTORS, now)
+        deliver(self.story.engine, self.sink, self.config)
+
+    @property
+    def titles(self) -> list[str]:
+        return [draft.title.replace(" title", "") for draft in self.sink.drafts]
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(update.action, letter_text(update.letter)) for update in self.sink.updates]
+
+    def states(self) -> dict[str, Any]:
+        rows = self.story.tickets()
+        names = {row["ticket_id"]: row["resource"] for row in rows}
+        return {row["resource"]: (row["role"], names.get(row["summary_ticket_id"]), row["state"]) for row in rows}
+
+
+@pytest.fixture
+def tell(story: Story, sink: MemorySink, config: Config) -> Telling:
+    return Telling(story, sink, config)
+
+
+def test_findings_of_one_run_are_one_issue_that_says_what_follows_and_what_does_not(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
+    assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g2"]
+    assert tell.states()["g1"] == ("follows", "v1", "open")
+    text = letter_text(tell.sink.drafts[0].letter)
+    assert (
+        "What follows from it (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90%)"
+        in text
+    )
+    assert "What doesn't - consumer_group_lagging title: g2: its partitions lie there." in text
+    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
+    assert (len(tell.titles), tell.told) == (2, [])
+
+
+def test_an_effect_that_joins_later_is_a_line_in_a_comment(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    assert tell.titles == ["ebs_volume_starving: v1"]
+    (told,) = tell.told
+    assert told[0] == "comment" and "- consumer_group_lagging title: g1. It is bad. (its partitions" in told[1]
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    assert len(tell.told) == 1
+
+
+def test_the_severity_is_that_of_the_worst(tell: Telling, story: Story) -> None:
+    story.judge(0, {"v1": "alarm"}, severity="warning")
+    story.judge(0, {"g1": "alarm"}, LAG, severity="warning")
+    story.causes(0, {(g("g1"), V1): 0.8})
+    reconcile(story.engine, tell.config, DETECTORS)
+    story.judge(1, {"v1": "alarm"}, severity="warning")
+    story.judge(1, {"g1": "alarm"}, LAG, severity="critical")
+    story.causes(1, {(g("g1"), V1): 0.8})
+    reconcile(story.engine, tell.config, DETECTORS)
+    deliver(story.engine, tell.sink, tell.config)
+    (update,) = tell.sink.updates
+    assert update.severity == "critical" and "Severity changed from warning to critical." in update.letter.note
+
+
+def test_a_cause_that_shows_up_later_gives_the_issue_that_exists_its_title(tell: Telling) -> None:
+    tell.go({"v1": "ok"}, {"g1": "alarm"}, {})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    assert tell.titles == ["consumer_group_lagging: g1"]
+    (update,) = tell.sink.updates
+    assert update.title == "ebs_volume_starving title: v1" and update.key == "0"
+    assert update.letter.finding is not None and update.letter.finding.about.name == "v1"
+    assert "Its cause is known now:" in update.letter.note
+    assert tell.states() == {"g1": ("follows", None, "open"), "v1": ("root", "g1", "open")}
+    for _ in range(2):  # it closes when all is over, though its own finding was over first
+        tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+    assert len(tell.told) == 1
+    for _ in range(2):
+        tell.go({"v1": "ok"}, {"g1": "ok"}, {})
+    action, text = tell.told[-1]
+    assert action == "close" and text.index("title: g1") < text.index("title: v1")
+    assert {row[2] for row in tell.states().values()} == {"closed"}
+
+
+def test_two_incidents_that_turn_out_to_be_one_keep_the_older_issue(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {})
+    assert len(tell.titles) == 2
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    assert len(tell.titles) == 2
+    by_key = {update.key: update for update in tell.sink.updates}
+    assert by_key["1"].action == "close" and "http://tracker/0" in by_key["1"].letter.note
+    assert by_key["0"].action == "comment" and "g1" in by_key["0"].letter.note
+    assert listen(tell.story.engine, tell.sink) == 0, "nobody closed it but us"
+    for _ in range(3):
+        tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    assert len(tell.told) == 2
+
+
+def test_an_effect_that_outlives_its_cause_leaves_after_two_hours(tell: Telling) -> None:
+    tie = {(g("g1"), V1): 0.9}
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, tie)
+    for _ in range(3):  # over after two clean hours
+        tell.go({"v1": "ok"}, {"g1": "alarm"}, tie)
+        assert len(tell.titles) == 1
+    tell.go({"v1": "ok"}, {"g1": "alarm"}, tie)
+    assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
+    assert "It outlived its cause ebs_volume_starving title: v1: http://tracker/0" in tell.sink.drafts[1].letter.note
+    assert [action for action, _ in tell.told] == ["close"]
+    assert tell.states() == {"v1": ("alone", None, "closed"), "g1": ("alone", None, "open")}
+
+
+def test_between_strong_and_weak_nothing_changes_and_a_weak_tie_of_two_hours_parts_them(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.7})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.4})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.2})
+    assert tell.told == []
+    tell.go({"v1": "alarm"}, {"g1": "skip"}, {})
+    assert tell.told == [], "what can't be judged parts nothing"
+    for _ in range(2):
+        tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.2})
+    assert tell.titles[1:] == ["consumer_group_lagging: g1"]
+    assert "It no longer follows from ebs_volume_starving title: v1" in tell.sink.drafts[1].letter.note
+    assert [action for action, _ in tell.told] == ["comment"]
+
+
+def test_an_hour_in_which_nothing_was_weighed_parts_nothing(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.7})
+    for _ in range(4):
+        tell.go({"v1": "alarm"}, {"g1": "alarm"})
+    assert (len(tell.titles), tell.told) == (1, [])
+
+
+def test_effects_of_what_is_muted_keep_quiet_but_for_a_critical_one(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+    mute(tell.story.engine, 1, until=None, who="Vera", why="Known.")
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    assert tell.titles == ["ebs_volume_starving: v1"]
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8}, severity="critical")
+    assert tell.titles[1:] == ["consumer_group_lagging: g1"]
+    assert "follows from ebs_volume_starving title: v1, which is muted" in tell.sink.drafts[1].letter.note
+
+
+def test_effects_of_what_is_snoozed_keep_quiet_but_for_a_critical_one(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "ok"}, {}, now=hour(1))
+    mute(tell.story.engine, 1, until=hour(100), who="Vera", why="Known.", now=hour(1))
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8}, now=hour(2))
+    assert [text.partition(" A rise")[0] for _, text in tell.told] == [
+        "Snoozed until 2026-01-09 14:00 UTC by Vera: Known."
+    ]
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8}, severity="critical", now=hour(3))
+    assert "is snoozed, but this is critical:" in tell.told[-1][1] and len(tell.told) == 2
+
+
+def test_the_cap_counts_incidents(tell: Telling) -> None:
+    groups = {f"g{n}": "alarm" for n in range(300)}
+    tell.go({"v1": "alarm"}, groups, {(g(name), V1): 0.9 for name in groups})
+    assert tell.titles == ["ebs_volume_starving: v1"]
+    assert "What follows from it (51)" in letter_text(tell.sink.drafts[0].letter)
+    assert "- and 250 more" in letter_text(tell.sink.drafts[0].letter)
+    for _ in range(2):
+        tell.go({"v1": "ok"}, dict.fromkeys(groups, "ok"), {})
+    assert [action for action, _ in tell.told] == ["close"]
+
+
+def test_an_incident_beyond_the_cap_is_in_the_storm_with_all_that_follows(tell: Telling) -> None:
+    volumes = {f"v{n}": "alarm" for n in range(6)}
+    ties = {(g(f"g{n}"), print_of(f"v{n}")): 0.9 for n in range(6)}
+    tell.go(volumes, {f"g{n}": "alarm" for n in range(6)}, ties)
+    assert len(tell.titles) == 4
+    storm = next(draft for draft in tell.sink.drafts if draft.detector == "storm")
+    assert "Storm: 6 more findings" in storm.title and "6 findings of 3 incidents came up" in storm.letter.note
+
+
+def test_what_comes_back_within_the_window_reopens_its_issue(tell: Telling) -> None:
+    tie = {(g("g1"), V1): 0.9}
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, tie)
+    for _ in range(2):
+        tell.go({"v1": "ok"}, {"g1": "ok"}, {})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, tie)
+    assert [action for action, _ in tell.told] == ["close", "reopen"] and len(tell.titles) == 1
+    assert "It is back." in tell.told[1][1] and "title: g1" in tell.told[1][1]
+
+
+def test_hours_judged_in_another_order_end_in_the_same_incidents(story: Story, run: Any) -> None:
+    tie = {(g("g1"), V1): 0.9}
+    ends = []
+    for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+        story.clear()
+        for number in order:
+            story.judge(number, {"v1": "alarm"})
+            story.judge(number, {"g1": "alarm"}, LAG)
+            story.causes(number, tie)
+            run()
+        ends.append({(t["resource"], t["role"], t["state"], t["opened_hour"]) for t in story.tickets()})
+    assert ends[0] == ends[1] == ends[2]
+
+
+def test_tickets_that_stood_before_causes_were_weighed_go_on(story: Story, run: Any, tell: Telling) -> None:
+    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"g1": "alarm"}, LAG)
+    run()
+    story.judge(1, {"v1": "alarm"})
+    story.judge(1, {"g1": "alarm"}, LAG)
+    assert run().opened == 0 and story.actions() == ["create", "create"]
+    assert timedelta(0) == story.tickets()[0]["opened_hour"] - hour(0)
