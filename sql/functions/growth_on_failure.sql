@@ -36,7 +36,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       application_id,
       count(*) as instances,
       sum(store_instances) as stores,
-      coalesce(max(application_stores), sum(store_instances)) as distinct_stores,
+      max(application_stores) as distinct_stores,
       sum(growing_bytes) / nullif(sum(store_instances), 0) as bytes_per_store
     from process
     group by cluster, application_id

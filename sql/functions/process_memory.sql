@@ -46,7 +46,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       from metrics.jvm_app_hourly
       where hour = of_hour and application_id is not null
       group by cluster, application_id
-      having coalesce(max(application_stores), 0) = 0 and coalesce(sum(store_instances), 0) = 0
+      having coalesce(greatest(max(application_stores), sum(store_instances)), 0) = 0
     ) as a
     left join changelog as c on a.cluster = c.cluster and a.application_id = c.application_id
   )

@@ -1,5 +1,5 @@
 -- What RocksDB takes at most in each process in which it is known for so many days and grows no more: since its start, with
--- as many stores as now, the later half of the time at most still_ratio of the earlier one.
+-- as many stores as now, at most still_ratio of what it took in the earlier half of the time.
 create or replace function metrics.settled_stores(
   of_hour timestamptz, measured_days double precision, still_ratio double precision
 ) returns table (
@@ -21,9 +21,8 @@ create or replace function metrics.settled_stores(
     and min(then_.hour) filter (where then_.rocksdb_measured_bytes is not null)
       <= w.since + make_interval(secs => measured_days * 8640)
     and min(then_.store_instances) >= a.store_instances
-    and max(then_.rocksdb_measured_bytes) filter (where then_.hour > w.since + make_interval(secs => measured_days * 43200))
-      <= still_ratio * max(then_.rocksdb_measured_bytes)
-        filter (where then_.hour <= w.since + make_interval(secs => measured_days * 43200))
+    and max(then_.rocksdb_measured_bytes) <= still_ratio * max(then_.rocksdb_measured_bytes)
+      filter (where then_.hour <= w.since + make_interval(secs => measured_days * 43200))
 $$;
 comment on function metrics.settled_stores is
 'What RocksDB takes at most in each process in which it is known for so many days and grows no more.';

@@ -202,6 +202,154 @@ def test_one_jvm_of_which_little_is_known_leaves_open_what_the_machine_holds(con
     assert (rows["a"]["neighbours_bytes"], rows["b"]["neighbours_bytes"]) == (0, 100)
 
 
+def test_what_jvms_have_taken_is_heap_rest_and_rocksdb_as_measured(connection: sa.Connection) -> None:
+    _given(connection, "inventory.instance_hourly", _machine("i", 10000))
+    on = {"instance_id": "i", "heap_max_bytes": 100, "direct_bytes": 5, "rocksdb_measured_bytes": 30}
+    _given(
+        connection,
+        "metrics.jvm_app_hourly",
+        _process("a", **on, store_instances=1),
+        _process("b", **on, store_instances=0, memory_limit_bytes=60),
+        _process("d", **on | {"rocksdb_measured_bytes": None}, store_instances=1),
+        _process("e", **on | {"instance_id": None}),
+    )
+    rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
+    taken = {endpoint: (row["taken_bytes"], row["machine_taken_bytes"]) for endpoint, row in rows.items()}
+    assert taken == {"a": (135, 300), "b": (105, 300), "d": (105, 300), "e": (105, None)}
+
+
+MEMBER = {"application_id": "orders-app", "heap_max_bytes": 1, "non_heap_used_bytes": 0}
+CHANGELOG = {"cluster": "c", "topic": "t", "kind": "changelog", "application_id": "orders-app", "partitions": 5}
+
+
+def _unseen(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    _given(connection, "metrics.jvm_app_hourly", *rows)
+    return {
+        f"{row['cluster']}/{row['endpoint']}": (row["unseen_stores"], row["most_bytes"])
+        for row in _asked(connection, "process_memory")
+    }
+
+
+def test_changelogs_tell_how_many_stores_there_are_where_jmx_shows_none(connection: sa.Connection) -> None:
+    others: tuple[dict[str, Any], ...] = (
+        {"topic": "u", "kind": "plain"}, {"cluster": "d"}, {"topic": "v", "application_id": "bills-app"},
+        {"hour": EARLIER}, {"cluster": "early", "hour": EARLIER},
+    )  # fmt: skip
+    _given(connection, "inventory.topic_hourly", CHANGELOG, CHANGELOG | {"topic": "s", "partitions": 2})
+    _given(connection, "inventory.topic_hourly", *(CHANGELOG | {"partitions": 100} | other for other in others))
+    default = 3 * (3 * 16 + 50) * 2**20
+    assert _unseen(
+        connection,
+        _process("a", **MEMBER),
+        _process("b", **MEMBER, store_instances=0),
+        _process("left", **MEMBER, hour=EARLIER),
+        _process("no-changelog", **MEMBER | {"application_id": "new-app"}),
+        _process("no-app", **MEMBER | {"application_id": None}),
+        _process("early", **MEMBER, cluster="early"),
+        _process("early-no-app", **MEMBER | {"application_id": None}, cluster="early"),
+    ) == {
+        "c/a": (4, 1 + 4 * default),
+        "c/b": (4, 1 + 4 * default),
+        "c/no-changelog": (0, 1),
+        "c/no-app": (0, 1),
+        "early/early": (None, None),
+        "early/early-no-app": (0, 1),
+    }
+
+
+@pytest.mark.parametrize("seen", [{"store_instances": 1}, {"application_stores": 1}], ids=str)
+def test_of_an_application_that_shows_stores_none_are_unseen(connection: sa.Connection, seen: dict[str, Any]) -> None:
+    _given(connection, "inventory.topic_hourly", CHANGELOG)
+    rows = _process("a", **MEMBER, store_instances=0, application_stores=0), _process("b", **MEMBER, **seen)
+    assert {stores for stores, _ in _unseen(connection, *rows).values()} == {0}
+
+
+# settled_stores
+
+DAYS = 2.5
+SINCE = HOUR - timedelta(days=DAYS)
+"""Twenty hours of 60 are a third, the first six a tenth."""
+KNOWN: dict[float, float | None] = {6: 95, **dict.fromkeys(range(14, 30), 90.0), 30: 100, 45: 100, 60: 105}
+SECOND = 1 / 3600
+
+
+def _known(
+    endpoint: str, by_hour: dict[float, float | None], started_at: Any = SINCE, **more: Any
+) -> list[dict[str, Any]]:
+    """The process of the last hour may be younger than what was there before."""
+    return [
+        _process(
+            endpoint, **{"hour": SINCE + timedelta(hours=after), "rocksdb_measured_bytes": measured,
+                         "store_instances": 1, "process_started_at": started_at if after == 60 else SINCE, **more}
+        )
+        for after, measured in by_hour.items()
+    ]  # fmt: skip
+
+
+def _settled(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, float]:
+    for day in (1, 2, 3):
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR - timedelta(days=day)).date()})
+    _given(connection, "metrics.jvm_app_hourly", *rows)
+    call = "select * from metrics.settled_stores(:hour, :days, 1.05)"
+    found = connection.execute(sa.text(call), {"hour": HOUR, "days": DAYS})
+    return {f"{row.cluster}/{row.endpoint}": row.measured_bytes for row in found}
+
+
+@pytest.mark.parametrize(
+    ("changed", "measured"),
+    [
+        ({}, 105),
+        ({0: 999, 61: 999}, 105),
+        ({14: None}, None),
+        ({6: None, 6 + SECOND: 95}, None),
+        ({6: None, 1: None, 7: 95}, None),
+        ({60: 106}, None),
+        ({30 + SECOND: 106}, None),
+        ({60: None, 50: 105}, None),
+    ],
+    ids=[
+        "as little as will do", "of other hours nothing counts", "nineteen hours", "known from the seventh on",
+        "known from the seventh on, and without a figure before", "grows by more", "has grown by more since the half",
+        "isn't known now",
+    ],
+)  # fmt: skip
+def test_stores_are_settled_where_they_are_known_and_grow_no_more(
+    connection: sa.Connection, changed: dict[float, float | None], measured: float | None
+) -> None:
+    found = _settled(connection, *_known("e", KNOWN | changed))
+    assert found == ({} if measured is None else {"c/e": measured})
+
+
+def test_a_young_process_isnt_settled_nor_one_that_had_fewer_stores_or_has_none(connection: sa.Connection) -> None:
+    before = {after: measured for after, measured in KNOWN.items() if after < 60}
+    now = {60.0: KNOWN[60]}
+    assert _settled(
+        connection,
+        *_known("young", KNOWN, SINCE + timedelta(seconds=1)),
+        *_known("young", now, cluster="d"),  # old, but nothing is known of it
+        *_known("old", now),
+        *_known("none", KNOWN, store_instances=0),
+        *_known("had-less", before),
+        *_known("had-less", now, store_instances=2),
+        *_known("had-more", before, store_instances=2),
+        *_known("had-more", now),
+    ) == {"c/had-more": 105}
+
+
+def test_a_settled_process_takes_what_it_has_taken(connection: sa.Connection) -> None:
+    more = {"heap_max_bytes": 1000, "non_heap_used_bytes": 0, "rocksdb_expected_bytes": 500}
+    rows = [*_known("e", KNOWN | {60: 70}, **more), *_known("f", {60: 70}, **more)]
+    _settled(connection, *rows, *_known("e", {60: 70}, **more, cluster="d"))
+    call = f"select * from metrics.process_memory(:hour, {DAYS}) order by cluster, endpoint"
+    settled, *others = connection.execute(sa.text(call), {"hour": HOUR}).all()
+    assert (settled.is_settled, settled.off_heap_bytes, settled.taken_bytes, settled.most_bytes) == (
+        True, 100, 1100, 1100,
+    )  # fmt: skip
+    assert [(row.is_settled, row.off_heap_bytes, row.taken_bytes, row.most_bytes) for row in others] == [
+        (False, 500, 1070, 1500)
+    ] * 2
+
+
 # growth_on_failure
 
 
@@ -263,6 +411,7 @@ def test_clusters_and_applications_are_told_apart(connection: sa.Connection) -> 
         _member("v", 2, 2, application_id="bills-app"),
         _member("w", 2, 2, application_id="bills-app"),
         _member("none", 2, 2, application_id=None),
+        _member("a", 2, 2, application_id=None, cluster="d"),
         _member("a", 9, 9, hour=EARLIER),
     ) == {
         "a": (10, 10),
@@ -294,6 +443,7 @@ def test_on_one_machine_nobody_is_left(connection: sa.Connection) -> None:
         ({"application_stores": 3}, 10),
         ({"application_stores": 9}, 20),
         ({"store_instances": 0}, None),
+        ({"store_instances": 0, "application_stores": 3}, None),
         ({"store_instances": None}, None),
         ({"rocksdb_expected_bytes": None}, None),
     ],
@@ -311,3 +461,7 @@ def test_who_knows_of_the_most_stores_of_an_application_is_right(connection: sa.
 
 def test_a_process_without_stores_takes_over_all(connection: sa.Connection) -> None:
     assert _growth(connection, _member("a", None, 0), _member("b", 2, 20)) == {"a": (20, 20), "b": (0, 0)}
+
+
+def test_a_single_store_moves_with_all_that_it_takes(connection: sa.Connection) -> None:
+    assert _growth(connection, _member("a", 1, 10), _member("b", 0, 0)) == {"a": (0, 0), "b": (10, 10)}
