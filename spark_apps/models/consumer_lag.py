@@ -13,6 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS
+from spark_apps.sources.kafka_record_times import NOTHING
 
 STANDSTILL_SECONDS = 300
 """Of the status only, which describes; what a verdict takes for standing still is in the detector."""
@@ -22,13 +23,13 @@ STATUS_WORST_FIRST = ("stop", "stall", "rewind", "warn", "ok")
 def lag_records() -> Column:
     """Records that a reader can still have, as of the hour's end.
 
-    What retention took before it was read is lost, not behind. Beyond the last stable offset transactions are open;
-    who has committed there reads uncommitted records too. Unknown: a commit beyond the log's end (the topic was made
-    anew, or an offset was set by hand), a log whose start has passed that hour's end since, and, where clocks were
-    refuted, a place at the very end of what is proven, as more may have come.
+    What retention took before it was read is lost, not behind; markers and aborted records in front (up to
+    `next_offset`, which is -1 where nothing is behind them) can't be had. Beyond the last stable offset transactions
+    are open; who has committed there reads uncommitted records too. Unknown: a commit beyond the log's end (the topic
+    was made anew, or an offset was set by hand), a log whose start has passed that hour's end since, and, where clocks
+    were refuted, a place at the very end of what is proven, as more may have come.
     """
-    committed, stable = f.col("committed_offset"), f.col("last_stable_offset")
-    end = f.when(stable >= committed, f.least("log_end_offset", stable)).otherwise(f.col("log_end_offset"))
+    committed, end = f.col("committed_offset"), _readable_end()
     is_unknown = (
         committed.isNull()
         | end.isNull()
@@ -36,7 +37,24 @@ def lag_records() -> Column:
         | ((committed < f.col("log_end_offset")) & (f.col("log_start_offset") > f.col("log_end_offset")))
         | (f.col("is_refuted") & (committed >= f.col("log_end_offset")) & (committed < f.col("end_now")))
     )
-    return f.when(~is_unknown, f.greatest(end - f.greatest(committed, "log_start_offset"), f.lit(0)))
+    return f.when(~is_unknown, _records_before(end))
+
+
+def waiting_records() -> Column:
+    """Of `lag_records` those that came RECENT_SECONDS or more before the hour's end."""
+    return f.when(lag_records().isNotNull(), _records_before(f.least("recent_offset", _readable_end())))
+
+
+def _readable_end() -> Column:
+    stable = f.col("last_stable_offset")
+    return f.when(stable >= f.col("committed_offset"), f.least("log_end_offset", stable)).otherwise(
+        f.col("log_end_offset")
+    )
+
+
+def _records_before(end: Column) -> Column:
+    first = f.greatest("committed_offset", "log_start_offset", "next_offset")
+    return f.when(f.col("next_offset") == NOTHING, 0).otherwise(f.greatest(end - first, f.lit(0)))
 
 
 def lag_seconds() -> Column:

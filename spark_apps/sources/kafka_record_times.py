@@ -1,11 +1,15 @@
 """When records were written: the timestamp of the record at an offset, found by asking for offsets by time.
 
-`record_times(wanted)` adds `record_at` to rows of (cluster, topic, partition, offset). It halves the span of time until
-the answer is that very record, or the span is a second wide; what is left is interpolated between its two ends,
-`earliest_at` and `latest_at`, and a place that can't be bracketed stays null. Asks only Describe on the topic, reads no
-data, and takes some 20 requests per 1,000 places, within BUDGET_SECONDS.
+`record_times(wanted)` adds `record_at` to rows of (cluster, topic, partition, offset, stands). It halves the span of
+time until the answer is that very record, or the span is a second wide; what is left is interpolated between its two
+ends, `earliest_at` and `latest_at`, and a place that can't be bracketed stays null. That takes Describe on the topic
+and some 20 requests per 1,000 places, within BUDGET_SECONDS.
 
-Can't see: true ages where producers set their own clocks or write old timestamps.
+Where a reader `stands`, its next records are read as well (`kafka_next_records`, with the right to Read):
+`next_offset` is the first that a reader of committed records can have, -1 where there is none, null where nobody knows;
+`read_end` is how far was read.
+
+Can't see: true ages where all producers' clocks are wrong.
 """
 
 from __future__ import annotations
@@ -13,21 +17,23 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import Answer, Connection, cluster_named, list_offsets
+from spark_apps.sources.kafka_next_records import Next, Place, next_records
 
 BUDGET_SECONDS = 10
 _CLOSE_ENOUGH_MS = 1000
 _SCHEMA = (
     "cluster string, topic string, partition int, offset bigint, record_at timestamp, earliest_at timestamp,"
-    " latest_at timestamp, resource string, gap string"
+    " latest_at timestamp, next_offset bigint, read_end bigint, resource string, gap string"
 )
 _ARROW = pa.schema(
     [
@@ -38,27 +44,30 @@ _ARROW = pa.schema(
         ("record_at", pa.timestamp("us", "UTC")),
         ("earliest_at", pa.timestamp("us", "UTC")),
         ("latest_at", pa.timestamp("us", "UTC")),
+        ("next_offset", pa.int64()),
+        ("read_end", pa.int64()),
         ("resource", pa.string()),
         ("gap", pa.string()),
     ]
 )
-Place = tuple[str, int, int]
-"""Topic, partition, offset."""
+NOTHING = -1
+"""`next_offset` where nothing can be read."""
 
 
 def record_times(wanted: DataFrame) -> DataFrame:
     """Rows (cluster, topic, partition, offset) with `record_at`, `resource` and `gap`; a task per cluster."""
-    places = wanted.select("cluster", "topic", "partition", "offset").distinct().repartition("cluster")
+    place = ["cluster", "topic", "partition", "offset"]
+    places = wanted.groupBy(*place).agg(f.bool_or("stands").alias("stands")).repartition("cluster")
     return places.mapInArrow(_answer_batches, _SCHEMA)
 
 
 def _answer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        by_cluster: dict[str, list[Place]] = {}
-        for cluster, *place in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            by_cluster.setdefault(cluster, []).append((place[0], place[1], place[2]))
+        by_cluster: dict[str, dict[Place, bool]] = {}
+        for cluster, *place, stands in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            by_cluster.setdefault(cluster, {})[place[0], place[1], place[2]] = stands
         for cluster, places in by_cluster.items():
-            found, gap = _times(cluster, places)
+            found, gap = _times(cluster, list(places), [place for place, stands in places.items() if stands])
             rows = [
                 {
                     "cluster": cluster,
@@ -81,10 +90,25 @@ class _Time:
     at: float
     earliest: float
     latest: float
+    next_offset: int | None = None
+    read_end: int | None = None
 
-    def columns(self) -> dict[str, int]:
+    def columns(self) -> dict[str, int | None]:
         named = {"record_at": self.at, "earliest_at": self.earliest, "latest_at": self.latest}
-        return {column: int(ms * 1000) for column, ms in named.items()}
+        offsets = {"next_offset": self.next_offset, "read_end": self.read_end}
+        return offsets | {column: int(ms * 1000) for column, ms in named.items()}
+
+    def read(self, offset: int, found: Next | None) -> _Time:
+        """By what a reader got from `offset` on: no later than its record says, as an earlier one may be dated ahead.
+
+        Where that one is behind others that can't be read, its own time counts.
+        """
+        if found is None:
+            return replace(self, next_offset=NOTHING)
+        own = float(found.timestamp_ms)
+        if found.offset > offset:
+            return _Time(own, own, own, found.offset, found.read_end)
+        return _Time(min(self.at, own), min(self.earliest, own), min(self.latest, own), found.offset, found.read_end)
 
 
 @dataclass
@@ -118,16 +142,21 @@ class _Bracket:
         return _Time(self.low.timestamp_ms + share * (latest - self.low.timestamp_ms), self.low.timestamp_ms, latest)
 
 
-def _times(cluster: str, places: list[Place]) -> tuple[dict[Place, _Time], str | None]:
+def _times(cluster: str, places: list[Place], standing: list[Place]) -> tuple[dict[Place, _Time], str | None]:
     """Times by place, and the gap where the cluster didn't answer."""
     try:
         connection = Connection(cluster_named(cluster))
     except StreamwardenError as error:
         return {}, f"refused: {error}"
     try:
-        return _search(connection, places), None
+        found = _search(connection, places)
     except KafkaException as error:
         return {}, connection.gap(error)
+    deadline = time.monotonic() + BUDGET_SECONDS
+    for turn in _turns(place for place in standing if place in found):
+        for place, seen in next_records(connection, turn, deadline).items():
+            found[place] = found[place].read(place[2], seen)
+    return found, None
 
 
 def _search(connection: Connection, places: list[Place]) -> dict[Place, _Time]:

@@ -516,7 +516,8 @@ class _Sources:
         create = self.bench.spark.createDataFrame
         read = create([(case.name, "read", 0) for case in self.chosen], READ)
         told = self._frame("commits", commits, generation="int", resource="string")
-        exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at")}
+        exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
+                 "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
         sources = {
             "kafka_topics": rows_frame(self.bench.spark, topics, KafkaTopics({}).schema()),
             "kafka_groups": rows_frame(self.bench.spark, groups, KafkaGroups({}).schema()),

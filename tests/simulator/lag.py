@@ -24,6 +24,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from spark_apps.apps import consumer_groups as app
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
+from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
 from tests.simulator.frames import NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
@@ -35,6 +36,7 @@ FIRST_HOUR, HOURS = 2, 16
 """Hours of each timeline that are judged; the ones before are the logs' past."""
 READ_AFTER = timedelta(minutes=3)
 RECENT = timedelta(seconds=60)
+STANDS = timedelta(minutes=5)
 AHEAD = timedelta(minutes=50)
 AUTO_COMMIT = timedelta(seconds=5)
 WRITTEN_DOWN = timedelta(minutes=1)
@@ -59,6 +61,14 @@ class Log:
         end = self.end(asked_at)
         later = np.flatnonzero(self.stamped[:end] >= _seconds(moment))
         return int(later[0]) if len(later) else end
+
+    def next_from(self, offset: int, asked_at: datetime) -> tuple[int, int, float]:
+        """First record that a committed reader gets from here on (-1: none), the end of 100, and when it came."""
+        got = offset + np.flatnonzero(self.readable[offset : self.end(asked_at)])[:RECORDS]
+        if not len(got):
+            return -1, -1, float("inf")
+        times_ms = [int(second * 1000) for second in self.stamped[got].tolist()]
+        return int(got[0]), int(got[-1]) + 1, appended_ms(times_ms) / 1000
 
     def time_of(self, offset: int) -> float:
         """Where the answers by time pass this offset."""
@@ -462,8 +472,13 @@ def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[
     log = timeline.logs[partition]
     if offset >= log.end(end + READ_AFTER):
         return history, []
-    written = START + timedelta(seconds=log.time_of(offset)) + case.shift
-    return history, [place | dict.fromkeys(("record_at", "earliest_at", "latest_at"), written) | {"offset": offset}]
+    by_time = log.time_of(offset)
+    told: dict[str, Any] = {"offset": offset, "next_offset": None, "read_end": None}
+    if timeline.committed(partition, end - STANDS)[0] == offset:
+        told["next_offset"], told["read_end"], seen = log.next_from(offset, end + READ_AFTER)
+        by_time = min(by_time, seen) if told["next_offset"] in (offset, -1) else seen
+    written = START + timedelta(seconds=by_time) + case.shift
+    return history, [place | dict.fromkeys(("record_at", "earliest_at", "latest_at"), written) | told]
 
 
 def _seconds(moment: datetime) -> float:

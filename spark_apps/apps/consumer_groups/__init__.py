@@ -29,6 +29,7 @@ from spark_apps.apps.consumer_groups.inventory import (
 from spark_apps.apps.consumer_groups.lag import LOOK_BACK, consumer_groups, consumer_partitions
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
+from spark_apps.models.consumer_lag import STANDSTILL_SECONDS, still_seconds
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
@@ -62,8 +63,12 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources["unlisted_groups"] = unlisted_groups(sources, hour)
     sources["known_ends"] = known_ends(spark, hour)
     sources["positions"] = positions(sources, hour)
-    behind = sources["positions"].filter("committed_offset < recent_offset")
-    sources["kafka_record_times"] = record_times(behind.withColumn("offset", f.col("committed_offset")))
+    behind = sources["positions"].filter(
+        "committed_offset < recent_offset or is_refuted and committed_offset < end_now"
+    )
+    stands = f.coalesce(still_seconds(hour - LOOK_BACK) >= STANDSTILL_SECONDS, f.lit(True))
+    asked = behind.withColumns({"offset": f.col("committed_offset"), "stands": stands})
+    sources["kafka_record_times"] = record_times(asked)
     return sources
 
 

@@ -18,6 +18,7 @@ from spark_apps.models.consumer_lag import (
     partition_status,
     silent_seconds,
     still_seconds,
+    waiting_records,
 )
 from spark_apps.models.hourly_columns import sum_unless_unknown
 
@@ -26,15 +27,22 @@ LOOK_BACK = timedelta(minutes=15)
 
 
 def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    times = sources["kafka_record_times"].select(
-        *PARTITION, f.col("offset").alias("committed_offset"), "record_at", "earliest_at", "latest_at"
-    )
+    read = ("record_at", "earliest_at", "latest_at", "next_offset", "read_end")
+    times = sources["kafka_record_times"].select(*PARTITION, f.col("offset").alias("committed_offset"), *read)
+    # Where clocks put the log's end too low, what was read there had come if the first of it had.
+    had_come = f.col("is_refuted") & (f.col("next_offset") >= 0) & (f.col("record_at") < f.col("as_of"))
     places = (
         sources["positions"]
         .join(times, [*PARTITION, "committed_offset"], "left")
         .join(_owners(sources), PLACE, "left")
         .join(_assigned_groups(sources), GROUP, "left")
-        .withColumn("lag_records", lag_records())
+        .withColumns(
+            {
+                end: f.when(had_come, f.greatest(end, "read_end")).otherwise(f.col(end))
+                for end in ("log_end_offset", "recent_offset")
+            }
+        )
+        .withColumns({"lag_records": lag_records(), "waiting_records": waiting_records()})
         .withColumns({"lag_seconds": lag_seconds(), "lag_seconds_low": lag_low(), "lag_seconds_high": lag_high()})
         .withColumn("lag_slope_per_second", f.col("arriving_per_second") - f.col("reading"))
     )
@@ -64,6 +72,7 @@ def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFr
         "reading_per_second_low",
         "reading_per_second_high",
         "reading_seconds",
+        "waiting_records",
     )
 
 

@@ -82,8 +82,8 @@ runbook: |
      partitions, or make the processing faster. One partition is never processed by more than one member.
 blind_spots: |
   Lag is the age of the first uncommitted record by its producer's clock: one that is ahead hides a lag until its time has
-  passed, unless commits or the log's end of an hour ago refute it. Records of aborted transactions at the end of a log
-  count until others come behind them. Groups
+  passed, unless commits, the log's end of an hour ago or the records behind it refute it. Where Streamwarden may not
+  read a topic, aborted records at the end of its logs count until others come behind them. Groups
   that keep their offsets elsewhere aren't seen. A topic that was deleted doesn't count. A single record that is left at
   the end of a log isn't judged until a second one comes.
 */
@@ -92,7 +92,7 @@ with place as (
     p.*,
     g.members,
     p.lag_records is null or (p.lag_records > 0 and p.lag_seconds is null) as is_unknown,
-    p.lag_records > :tail_records as has_lag,
+    coalesce(p.waiting_records, p.lag_records) > :tail_records as has_lag,
     p.lag_records is null and p.committed_offset > p.log_end_offset as is_beyond,
     coalesce(p.lag_seconds_low, p.lag_seconds) as lag_low,
     case when p.lag_seconds_low is null then p.lag_seconds else coalesce(p.lag_seconds_high, 'infinity') end as lag_high,

@@ -177,13 +177,52 @@ def test_a_clock_ahead_hides_no_standstill(
 
     config = judged(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id")
-    # As far as the first has come the log had come too: so much is certain, but not since when.
+    # As far as the first has come the log had come too; since when the next record waits it says itself.
     behind = places[stands]
-    assert (behind["log_end_offset"], behind["lag_records"], behind["lag_seconds"]) == (358, 177, None)
-    assert (places[leads]["lag_records"], places[beyond]["lag_records"]) == (None, None)
+    assert (behind["log_end_offset"], behind["lag_records"], behind["waiting_records"]) == (358, 177, 177)
+    assert behind["lag_seconds"] == pytest.approx(1790, abs=11)
+    assert (places[leads]["lag_records"], places[beyond]["lag_records"]) == (2, None)
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     found = rows(warehouse, "detect.evaluation", "resource")
-    assert (found[f"shop/{stands}"]["because"], found[f"shop/{beyond}"]["because"]) == ("lag_unknown", "beyond_the_end")
+    assert (found[f"shop/{stands}"]["because"], found[f"shop/{beyond}"]["because"]) == ("stands", "beyond_the_end")
+
+
+def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """Of two groups that stand one has read all there is; for the other a record waits behind what was aborted."""
+    done, waits = topic(servers, 1), topic(servers, 1)
+    hour = PAST + 4 * HOUR
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"tx-{done}"})
+    producer.init_transactions()
+
+    def moments(first: int, last: int) -> list[datetime]:
+        return [hour + timedelta(minutes=minute) for minute in range(first, last)]
+
+    # Markers are stamped by the broker, today: by time a log ends at its first one.
+    for name in (done, waits):
+        produce(servers, name, moments(0, 10))
+        producer.begin_transaction()
+        for at in moments(10, 20):
+            producer.produce(name, b"x" * 50, partition=0, timestamp=int(at.timestamp() * 1000))
+        producer.flush(10)
+        if name == waits:
+            produce(servers, name, moments(20, 25))
+        producer.abort_transaction()
+    commit(servers, "warm-up", TopicPartition(done, 0, 0))
+    taken = {log_partition("warm-up", 8)}
+    of = {done: _named("done", taken), waits: _named("waits", taken)}
+    minutes = [hour + timedelta(minutes=m, seconds=1) for m in range(10, 60)]
+    write_commits(servers, [Commit(of[name], name, 0, 10, at) for at in minutes for name in (done, waits)])
+
+    config = judged(hour)
+    places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id")
+    assert (places[of[done]]["lag_records"], places[of[done]]["lag_seconds"]) == (0, 0)
+    assert (places[of[waits]]["lag_records"], places[of[waits]]["waiting_records"]) == (5, 5)
+    assert places[of[waits]]["lag_seconds"] == pytest.approx(40 * 60, abs=61)
+    evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
+    found = rows(warehouse, "detect.evaluation", "resource")
+    assert [found[f"shop/{of[name]}"]["status"] for name in (done, waits)] == ["ok", "alarm"]
 
 
 def _named(stem: str, taken: set[int]) -> str:

@@ -311,9 +311,12 @@ def test_a_topic_deleted_between_listing_and_reading_costs_only_itself(read: Rea
     assert isinstance(answers["gone", 0], BaseException)
 
 
+_WANTED = "cluster string, topic string, partition int, offset bigint, stands boolean"
+
+
 def test_record_times_are_found_by_offset(read: Read, spark: SparkSession) -> None:
-    wanted = [("watched", "orders", 0, offset) for offset in (0, 1, 50, 99, 100)] + [("watched", "gone", 0, 3)]
-    frame = spark.createDataFrame(wanted, "cluster string, topic string, partition int, offset bigint")
+    wanted = [("watched", "orders", 0, offset, False) for offset in (0, 1, 50, 99, 100)]
+    frame = spark.createDataFrame([*wanted, ("watched", "gone", 0, 3, True)], _WANTED)
     found = {(row.topic, row.offset): row.record_at for row in record_times(frame).collect()}
     for offset in (0, 1, 50, 99):
         expected = BEFORE + timedelta(seconds=36 * offset)
