@@ -2,7 +2,8 @@
 -- A group's lag is known by group and hour: its worst one counts for each topic that it reads, so a need is never too
 -- small. Lags are those at the hours' ends, so an hour is added; a group that went back may have read anything.
 create or replace function public.topic_retentions(as_of timestamptz, days integer) returns table (
-  cluster text, topic text, kept_seconds double precision, read_seconds double precision, groups bigint,
+  cluster text, topic text, kept_seconds double precision, read_seconds double precision,
+  groups bigint,                               -- null: nobody reads it
   went_back boolean, is_unknown boolean, log_bytes double precision, written_bytes_per_second double precision,
   cluster_was_there boolean
 ) language sql stable rows 10000 set enable_nestloop = off as $$
@@ -52,9 +53,9 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
   ),
 
   rate as materialized (
-    select cluster, topic, avg(bytes_in / covered_seconds) as bytes_per_second, max(log_bytes) as log_bytes
+    select cluster, topic, avg(bytes_in / nullif(covered_seconds, 0)) as bytes_per_second, max(log_bytes) as log_bytes
     from metrics.topic_hourly
-    where hour > as_of - interval '7 days' and hour <= as_of and bytes_in is not null and covered_seconds > 0
+    where hour > as_of - interval '7 days' and hour <= as_of
     group by cluster, topic
   )
 
@@ -67,7 +68,7 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
       else t.retention_ms
     end / 1000.0,
     r.read_seconds,
-    coalesce(r.groups, 0),
+    r.groups,
     r.went_back,
     r.is_unknown,
     coalesce(h.log_bytes, w.log_bytes),

@@ -21,8 +21,9 @@ from (
   order by hour desc
   limit 1
 ) as j
-cross join lateral public.topics_low_rate(
+cross join lateral public.topics_by_rate(
   j.hour, (j.params ->> 'days')::integer, (j.params ->> 'partitions_at_least')::integer,
   (j.params ->> 'bytes_per_partition')::double precision, (j.params ->> 'set_topics')::integer
 ) as l
+where l.freed_partitions is not null
 order by l.freed_replicas desc, l.cluster asc, l.topic asc;

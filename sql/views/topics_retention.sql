@@ -20,8 +20,9 @@ from (
   order by hour desc
   limit 1
 ) as j
-cross join lateral public.topics_overkept(
+cross join lateral public.topics_by_retention(
   j.hour, (j.params ->> 'days')::integer, (j.params ->> 'least_seconds')::double precision,
   (j.params ->> 'kept_over_needed')::double precision, (j.params ->> 'min_bytes')::double precision, j.params ->> 'keep'
 ) as o
+where o.saved_bytes is not null
 order by o.saved_bytes desc, o.cluster asc, o.topic asc;

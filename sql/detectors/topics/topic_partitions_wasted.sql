@@ -38,22 +38,27 @@ blind_spots: |
   group joins the topics that it reads isn't known: equal numbers of partitions count as a join. Open files are those of
   one segment a replica.
 */
-with low as materialized (
+with topic as (
   select
     *,
-    row_number() over (partition by cluster order by freed_replicas desc, topic asc) as place
-  from public.topics_low_rate(cast(:hour as timestamptz), :days, :partitions_at_least, :bytes_per_partition, :set_topics)
+    case
+      when freed_partitions is not null
+        then row_number() over (partition by cluster order by freed_replicas desc nulls last, topic asc)
+    end as place
+  from public.topics_by_rate(cast(:hour as timestamptz), :days, :partitions_at_least, :bytes_per_partition, :set_topics)
 ),
 
-found as (
+summary as (
   select
     cluster,
-    count(*) as low_topics,
-    count(*) filter (where is_new) as new_topics,
+    bool_or(cluster_was_there) as was_there,
+    count(place) as low_topics,
+    count(place) filter (where is_new) as new_topics,
     sum(freed_partitions) as freed_partitions,
     sum(freed_replicas) as freed_replicas,
     sum(freed_open_files) as freed_open_files,
-    min(topic) filter (where place = 1) as first_topic,
+    count(*) filter (where is_judged) as judged_topics,
+    count(*) filter (where is_judged and not is_known) as unknown_topics,
     json_agg(
       json_build_object(
         'topic', topic, 'owner', owner, 'partitions', partitions, 'needed_partitions', needed_partitions,
@@ -61,42 +66,26 @@ found as (
       ) order by place
     ) filter (where place <= :most_shown) as worst_topics,
     jsonb_agg(public.thing_key('topic', cluster, topic) order by place) filter (where place <= :most_shown) as affected
-  from low
-  group by cluster
-),
-
-known as (
-  select
-    cluster,
-    bool_or(cluster_was_there) as was_there,
-    count(*) filter (where is_large) as judged_topics,
-    count(*) filter (where is_large and known_hours < :days * 12) as unknown_topics
-  from (
-    select
-      *,
-      kind = 'plain' and partitions >= :partitions_at_least and was_there as is_large
-    from public.topic_traffic(cast(:hour as timestamptz), :days, :bytes_per_partition)
-  ) as r
+  from topic
   group by cluster
 )
 
 select
   case
-    when not k.was_there then 'young'
-    when f.low_topics > 0 then 'wasted'
-    when k.unknown_topics > 0 then 'unknown'
+    when not was_there then 'young'
+    when low_topics > 0 then 'wasted'
+    when unknown_topics > 0 then 'unknown'
     else 'fitting'
   end as because,
   cluster,
-  f.freed_partitions,
-  f.freed_replicas,
-  f.freed_open_files,
-  coalesce(f.low_topics, 0) as low_topics,
-  coalesce(f.new_topics, 0) as new_topics,
-  k.judged_topics,
-  k.unknown_topics,
-  f.first_topic,
-  f.worst_topics,
-  f.affected
-from known as k
-left join found as f using (cluster)
+  freed_partitions,
+  freed_replicas,
+  freed_open_files,
+  low_topics,
+  new_topics,
+  judged_topics,
+  unknown_topics,
+  worst_topics -> 0 ->> 'topic' as first_topic,
+  worst_topics,
+  affected
+from summary

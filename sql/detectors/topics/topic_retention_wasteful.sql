@@ -37,22 +37,25 @@ blind_spots: |
   group's lag is that of its worst topic, so topics that a group reads beside a late one are spared. Topics without an
   end (retention.ms -1), compacted ones, those bound by size, and those nobody reads aren't judged here.
 */
-with over as materialized (
+with topic as (
   select
     *,
-    row_number() over (partition by cluster order by saved_bytes desc, topic asc) as place
-  from public.topics_overkept(cast(:hour as timestamptz), :days, :least_seconds, :kept_over_needed, :min_bytes, :keep)
+    case
+      when saved_bytes is not null
+        then row_number() over (partition by cluster order by saved_bytes desc nulls last, topic asc)
+    end as place
+  from public.topics_by_retention(cast(:hour as timestamptz), :days, :least_seconds, :kept_over_needed, :min_bytes, :keep)
 ),
 
-found as (
+summary as (
   select
     cluster,
-    count(*) as overkept_topics,
+    bool_or(cluster_was_there) as was_there,
+    count(place) as overkept_topics,
     sum(saved_bytes) as saved_bytes,
     sum(saved_usd_per_month) as saved_usd_per_month,
-    min(topic) filter (where place = 1) as first_topic,
-    min(kept_seconds) filter (where place = 1) as first_kept_seconds,
-    min(needed_seconds) filter (where place = 1) as first_needed_seconds,
+    count(*) filter (where is_judged) as large_topics,
+    count(*) filter (where is_judged and not is_known) as unknown_topics,
     json_agg(
       json_build_object(
         'topic', topic, 'owner', owner, 'kept_seconds', kept_seconds, 'needed_seconds', needed_seconds,
@@ -60,46 +63,29 @@ found as (
       ) order by place
     ) filter (where place <= :most_shown) as worst_topics,
     jsonb_agg(public.thing_key('topic', cluster, topic) order by place) filter (where place <= :most_shown) as affected
-  from over
-  group by cluster
-),
-
-known as (
-  select
-    cluster,
-    bool_or(cluster_was_there) as was_there,
-    count(*) filter (where is_large) as large_topics,
-    count(*) filter (
-      where is_large and (kept_seconds is null or groups > 0)
-      and (kept_seconds is null or is_unknown or written_bytes_per_second is null or log_bytes is null)
-    ) as unknown_topics
-  from (
-    select
-      *,
-      coalesce(log_bytes >= :min_bytes, true) and (:keep = '' or topic !~ :keep) as is_large
-    from public.topic_retentions(cast(:hour as timestamptz), :days)
-  ) as r
+  from topic
   group by cluster
 )
 
 select
   case
-    when not k.was_there then 'young'
-    when f.overkept_topics > 0 then 'wasteful'
-    when k.unknown_topics > 0 then 'unknown'
+    when not was_there then 'young'
+    when overkept_topics > 0 then 'wasteful'
+    when unknown_topics > 0 then 'unknown'
     else 'fitting'
   end as because,
   cluster,
-  f.saved_bytes,
-  f.saved_usd_per_month,
-  coalesce(f.overkept_topics, 0) as overkept_topics,
-  f.first_topic,
-  f.first_kept_seconds,
-  f.first_needed_seconds,
-  (ceil(f.first_needed_seconds * 2 / 3600) * 3600000)::bigint as first_advised_ms,
-  k.large_topics,
-  k.unknown_topics,
-  f.worst_topics,
-  f.affected
-from known as k
-left join found as f using (cluster)
+  saved_bytes,
+  saved_usd_per_month,
+  overkept_topics,
+  first.topic as first_topic,
+  first.kept_seconds as first_kept_seconds,
+  first.needed_seconds as first_needed_seconds,
+  (ceil(first.needed_seconds * 2 / 3600) * 3600000)::bigint as first_advised_ms,
+  large_topics,
+  unknown_topics,
+  worst_topics,
+  affected
+from summary
+left join json_to_record(worst_topics -> 0)
+  as first (topic text, kept_seconds double precision, needed_seconds double precision) on true
