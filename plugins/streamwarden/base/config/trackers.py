@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamwarden.base.config.fields import Name, SafeAddress, Section
+from streamwarden.base.config.fields import Name, SafeAddress, Section, Severity
 
+Label = Annotated[str, Field(pattern=r"^\S{1,255}$")]
 TrackerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
@@ -65,4 +66,43 @@ class Github(Answers):
     assignees: list[Name] = Field(default_factory=list, description="Who is assigned.")
 
 
-Tracker = Annotated[Console | Roundup | Github, Field(discriminator="kind")]
+class Jira(Answers):
+    """A project in Jira: Cloud (`user` is an account's address, `password` its API token) or Data Center (`password` is
+    a personal access token, or that of `user`)."""
+
+    kind: Literal["jira"] = Field("jira", description="`jira`")
+    url: SafeAddress = Field(description="Address of the site, e.g. https://acme.atlassian.net")
+    edition: Literal["cloud", "data_center"] = Field("cloud", description="Which Jira it is.")
+    project: str = Field(pattern=r"^[A-Z][A-Z0-9_]+$", description="Key of the project.")
+    issue_type: Name = Field("Bug", description="Type of the issues.")
+    label: Label = Field("streamwarden", description="Label that all tickets have.")
+    labels: list[Label] = Field(default_factory=list, description="Further labels.")
+    fields: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Further fields of new issues, as the API takes them: `{components: [{name: Kafka}]}`.",
+    )
+    priorities: dict[Severity, Name] = Field(
+        default_factory=dict, description="Priority by severity: `{critical: Highest, warning: High}`; none: not set."
+    )
+    fingerprint_field: str | None = Field(
+        None,
+        pattern=r"^customfield_\d+$",
+        description="Text field that holds the fingerprint; none: a label `streamwarden-…` does.",
+    )
+    close_transition: Name | None = Field(
+        None, description="Transition that closes; none: the first that leads to a status of the category Done."
+    )
+    reopen_transition: Name | None = Field(
+        None, description="Transition that reopens; none: the first that leads to another category."
+    )
+    resolution: Name | None = Field(None, description="Resolution to close with, where the transition asks for one.")
+    wont_fix_resolution: Name | None = Field(
+        None, description="Resolution to close with for good; people's `Won't Do` and `Won't Fix` are heard anyway."
+    )
+
+    def priority_of(self, severity: str) -> str | None:
+        """Priority to set, if any."""
+        return next((priority for key, priority in self.priorities.items() if key == severity), None)
+
+
+Tracker = Annotated[Console | Roundup | Github | Jira, Field(discriminator="kind")]

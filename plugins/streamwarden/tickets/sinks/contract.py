@@ -15,7 +15,7 @@ from streamwarden.detectors.finding import Finding
 
 State = Literal["open", "acknowledged", "snoozed", "wont_fix", "closed"]
 SETTLES = timedelta(minutes=10)
-"""How long after a request without an answer a tracker may still do it, or not yet find what it did."""
+"""How long after a request without an answer a tracker may still do it and then not yet find what it did."""
 
 
 class TrackerDown(StreamwardenError):

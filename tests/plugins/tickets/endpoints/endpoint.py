@@ -11,6 +11,9 @@ from typing import Any, ClassVar
 
 import httpx
 
+MOST_LATE_SECONDS = 300
+MOST_LAG_MINUTES = 4  # together within what `settles` allows for
+
 
 @dataclass
 class Clock:
@@ -47,6 +50,10 @@ class Endpoint(httpx.BaseTransport):
     """How long searches and lists don't show what was written."""
     requests: list[httpx.Request] = field(default_factory=list)
     routes: ClassVar[list[tuple[str, str, str]]] = []
+    has_quick_actions: ClassVar[bool] = False
+    """A line that begins with a slash does something."""
+    has_calls: ClassVar[bool] = False
+    """Names in a text call people."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         request.read()
@@ -166,7 +173,7 @@ class Faulty(httpx.BaseTransport):
         return ({}, None, 7, "fine")[self._turn % 4]
 
     def _is_late(self, request: httpx.Request) -> httpx.Response:
-        self.late.append((self.clock.now + timedelta(seconds=self._turn * 97 % 570), request))
+        self.late.append((self.clock.now + timedelta(seconds=self._turn * 97 % MOST_LATE_SECONDS), request))
         raise httpx.ReadTimeout("timed out", request=request)
 
 

@@ -32,6 +32,7 @@ class Github(Endpoint):
     archived: bool = False
     role: str = "triage"
     assignable: ClassVar[set[str]] = {"octocat"}
+    has_calls: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/repos/([^/]+/[^/]+)", "read_repository"),
         ("GET", r"/repos/([^/]+/[^/]+)/issues", "list_issues"),

@@ -7,14 +7,21 @@ from importlib import import_module
 import httpx
 from streamwarden.base.config.trackers import Credentials
 from streamwarden.base.config.trackers import Github as GithubSettings
+from streamwarden.base.config.trackers import Jira as JiraSettings
 from streamwarden.tickets.sinks.contract import Sink
 from streamwarden.tickets.sinks.http import Network
 
-from tests.plugins.tickets.endpoints import github
+from tests.plugins.tickets.endpoints import github, jira
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
 
+SITE = "https://acme.atlassian.net"
 KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
     "github": (github.Github, GithubSettings(repository="acme/ops", password=github.TOKEN)),
+    "jira": (jira.Jira, JiraSettings(url=SITE, project="OPS", user=jira.USER, password=jira.TOKEN)),
+    "jira_data_center": (
+        jira.DataCenter,
+        JiraSettings(url="https://jira.acme.example", project="OPS", edition="data_center", password=jira.TOKEN),
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.things import Thing
 from streamwarden.tickets.sinks.contract import Draft, IssueGone, Letter, Related, Sink, TrackerDown, Unsure, Update
+from streamwarden.words.readable import clean
 
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint, Faulty
 from tests.plugins.tickets.endpoints.kinds import KINDS, opened
@@ -169,14 +170,14 @@ def test_nothing_from_outside_is_markup(team: Team) -> None:
         NASTY, reason=f"It is {NASTY}", cure=NASTY, commands=(NASTY,), figures={"n": NASTY}, convinces=("n",)
     )
     said = letter(f"Note {NASTY}", found)
-    team.sink.create(draft(title=NASTY, said=said))
+    team.sink.create(draft(title=clean(NASTY), said=said))
     (told,) = team.endpoint.tickets()
     text = "\n".join(told.said)
     assert "\x1b" not in text
-    assert not re.search(r"^/close|^-- $", text, flags=re.MULTILINE), (
-        "a quick action, or the rest taken for a signature"
-    )
-    assert "<!channel>" not in text or "```" in text
+    if team.endpoint.has_quick_actions:
+        assert not re.search("^/close", text, flags=re.MULTILINE)
+    if team.endpoint.has_calls:
+        assert "<!channel>" not in text.partition("```")[0] and "@everyone" not in text.partition("```")[0]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

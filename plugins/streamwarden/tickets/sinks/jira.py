@@ -1,0 +1,286 @@
+"""Jira: Cloud (REST v3) and Data Center (REST v2).
+
+An issue is found again by a label that holds the fingerprint, or by a custom field; a comment by its last line. JQL
+lags behind writes, so what was sent without an answer is sent again only after a while (`settles`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pydantic import BaseModel
+
+from streamwarden.base.config.trackers import Jira
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Update
+from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.jira_markup import adf, adf_text, reference, wiki
+
+SUMMARY_LIMIT = 255
+PAGE = 100
+NEEDED = ("BROWSE_PROJECTS", "CREATE_ISSUES", "EDIT_ISSUES", "ADD_COMMENTS", "TRANSITION_ISSUES")
+SEVERITIES = {"critical", "warning", "info"}
+
+log = logging.getLogger(__name__)
+
+
+class _Named(BaseModel):
+    name: str
+
+
+class _Category(BaseModel):
+    key: str
+
+
+class _Status(BaseModel):
+    name: str
+    statusCategory: _Category
+
+
+class _Fields(BaseModel):
+    status: _Status
+    resolution: _Named | None = None
+    labels: list[str] = []
+    model_config = {"extra": "allow"}
+
+
+class _Issue(BaseModel):
+    key: str
+    fields: _Fields
+
+
+class _Created(BaseModel):
+    id: str
+    key: str
+
+
+class _Found(BaseModel):
+    issues: list[_Issue]
+
+
+class _Comment(BaseModel):
+    id: str
+    body: Any = None
+
+
+class _Comments(BaseModel):
+    comments: list[_Comment]
+    total: int
+
+
+class _Transition(BaseModel):
+    id: str
+    name: str
+    to: _Status
+
+
+class _Transitions(BaseModel):
+    transitions: list[_Transition]
+
+
+class _Project(BaseModel):
+    key: str
+    issueTypes: list[_Named]
+
+
+class _Permission(BaseModel):
+    havePermission: bool
+
+
+class _Permissions(BaseModel):
+    permissions: dict[str, _Permission]
+
+
+class Tracker:
+    """Files into one project."""
+
+    remembers = True
+    takes_files = True
+    settles = SETTLES
+
+    def __init__(self, name: str, settings: Jira, network: Network = Network()) -> None:  # noqa: B008
+        self.name = name
+        self._settings = settings
+        user, password = login(name, settings)
+        headers = {} if user else {"Authorization": f"Bearer {password}"}
+        self._api = Api(
+            name, settings.url, network, headers=headers, auth=(user, password) if user else None, secrets=(password,)
+        )
+        self._rest = f"/rest/api/{3 if settings.edition == 'cloud' else 2}"
+
+    def check(self) -> str:
+        project = self._project()
+        types = [kind.name for kind in project.issueTypes]
+        if self._settings.issue_type not in types:
+            raise StreamwardenError(
+                f"{self._api.url}: project {project.key} has no issue type '{self._settings.issue_type}'; it has"
+                f" {', '.join(types)}."
+            )
+        asked = {"projectKey": project.key, "permissions": ",".join(NEEDED)}
+        held = self._api.get(f"{self._rest}/mypermissions", _Permissions, **asked).permissions
+        if lacks := [name for name in NEEDED if name not in held or not held[name].havePermission]:
+            raise StreamwardenError(f"{self._api.url}: project {project.key}: the user lacks {', '.join(lacks)}.")
+        return f"project {project.key}, type {self._settings.issue_type}: issues may be filed, edited and closed"
+
+    def find(self, fingerprint: str) -> Issue | None:
+        settings = self._settings
+        known_by = (
+            f'cf[{settings.fingerprint_field.removeprefix("customfield_")}] ~ "{fingerprint}"'
+            if settings.fingerprint_field
+            else f'labels = "{_label(fingerprint)}"'
+        )
+        jql = f'project = "{settings.project}" AND {known_by} ORDER BY created DESC'
+        path = f"{self._rest}/search{'/jql' if settings.edition == 'cloud' else ''}"
+        asked = {"jql": jql, "maxResults": 1, "fields": self._fields()}
+        found = self._api.ask("POST", path, _Found, harmless=True, json=asked)
+        return self._as_told(found.issues[0]) if found.issues else None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        issue = self._get(key)
+        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
+
+    def has(self, update: Update) -> bool:
+        start = 0
+        while True:
+            path = f"{self._rest}/issue/{update.key}/comment"
+            try:
+                page = self._api.get(path, _Comments, startAt=start, maxResults=PAGE)
+            except Refused as error:
+                raise self._gone_or(update.key, error) from None
+            if any(reference(update.marker) in adf_text(comment.body) for comment in page.comments):
+                return True
+            start += len(page.comments)
+            if not page.comments or start >= page.total:
+                return False
+
+    def create(self, draft: Draft) -> Issue:
+        settings = self._settings
+        fields: dict[str, Any] = {
+            "project": {"key": settings.project},
+            "issuetype": {"name": settings.issue_type},
+            "summary": draft.title[:SUMMARY_LIMIT],
+            "description": self._body(draft.letter, draft.fingerprint),
+            "labels": [settings.label, draft.severity, _label(draft.fingerprint), *settings.labels],
+            **({"priority": {"name": priority}} if (priority := settings.priority_of(draft.severity)) else {}),
+            **({settings.fingerprint_field: draft.fingerprint} if settings.fingerprint_field else {}),
+            **settings.fields,
+        }
+        created = self._api.ask("POST", f"{self._rest}/issue", _Created, json={"fields": fields})
+        if draft.plot_png:
+            self._attach(created.key, draft.plot_png)
+        return Issue(created.key, self._page(created.key), "open")
+
+    def update(self, update: Update) -> None:
+        issue = self._get(update.key)
+        if issue is None or not self._is_ours(issue, update.fingerprint):
+            raise IssueGone(f"{self._page(update.key)}: is not the ticket that was filed.")
+        path = f"{self._rest}/issue/{issue.key}"
+        if edit := self._edit(issue, update):
+            self._api.ask("PUT", path, object, json=edit)
+        is_done = issue.fields.status.statusCategory.key == "done"
+        if update.action in ("close", "reopen") and is_done != (update.action == "close"):
+            self._transit(issue, update)
+        body = {"body": self._body(update.letter, update.marker)}
+        self._api.ask("POST", f"{path}/comment", _Comment, json=body)
+
+    def _edit(self, issue: _Issue, update: Update) -> dict[str, Any]:
+        """Labels and priority that differ; single labels, so that what people set meanwhile stays."""
+        settings, labels = self._settings, set(issue.fields.labels)
+        leave = SEVERITIES - {update.severity}
+        if update.action == "reopen":
+            leave |= {settings.snoozed, settings.wont_fix}
+        changes = [{"add": update.severity}] if update.severity not in labels else []
+        changes += [{"remove": label} for label in sorted(leave & labels)]
+        if not changes:
+            return {}
+        priority = settings.priority_of(update.severity)
+        return {"update": {"labels": changes}} | ({"fields": {"priority": {"name": priority}}} if priority else {})
+
+    def _transit(self, issue: _Issue, update: Update) -> None:
+        settings = self._settings
+        path = f"{self._rest}/issue/{issue.key}/transitions"
+        offered = self._api.get(path, _Transitions).transitions
+        closes = update.action == "close"
+        wanted = settings.close_transition if closes else settings.reopen_transition
+        fitting = [one for one in offered if (one.to.statusCategory.key == "done") == closes]
+        chosen = next((one for one in offered if one.name == wanted), None) if wanted else next(iter(fitting), None)
+        if chosen is None:
+            names = ", ".join(f"'{one.name}'" for one in offered) or "none"
+            key = f"{'close' if closes else 'reopen'}_transition"
+            named = f"'{wanted}' " if wanted else ""
+            raise StreamwardenError(
+                f"{self._page(issue.key)}: no transition {named}to {update.action} it from status"
+                f" '{issue.fields.status.name}': name one of {names} in tickets.trackers.{self.name}.{key}."
+            )
+        resolution = settings.wont_fix_resolution if update.is_wont_fix else settings.resolution
+        fields = {"fields": {"resolution": {"name": resolution}}} if closes and resolution else {}
+        self._api.ask("POST", path, object, json={"transition": {"id": chosen.id}, **fields})
+
+    def _attach(self, key: str, png: bytes) -> None:
+        path, header = f"{self._rest}/issue/{key}/attachments", {"X-Atlassian-Token": "no-check"}
+        try:
+            self._api.ask("POST", path, object, files={"file": ("plot.png", png, "image/png")}, headers=header)
+        except StreamwardenError as error:  # a ticket without its picture is better than none
+            log.warning("no plot at %s: %s", key, error)
+
+    def _project(self) -> _Project:
+        try:
+            return self._api.get(f"{self._rest}/project/{self._settings.project}", _Project)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise TrackerDown(
+                f"{self._api.url}: no project {self._settings.project}, or the user may not see it."
+            ) from None
+
+    def _get(self, key: str) -> _Issue | None:
+        try:
+            return self._api.get(f"{self._rest}/issue/{key}", _Issue, fields=",".join(self._fields()))
+        except Refused as error:
+            if isinstance(gone := self._gone_or(key, error), IssueGone):
+                return None
+            raise gone from None
+
+    def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
+        if error.status != 404:
+            return error
+        self._project()  # 404 is also what isn't to be seen
+        return IssueGone(f"{self._page(key)}: was deleted.")
+
+    def _fields(self) -> list[str]:
+        own = self._settings.fingerprint_field
+        return ["status", "resolution", "labels", *([own] if own else [])]
+
+    def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
+        fields = issue.fields
+        if self._settings.fingerprint_field:
+            return getattr(fields, self._settings.fingerprint_field, None) == fingerprint
+        others = [label for label in fields.labels if label.startswith("streamwarden-")]
+        return _label(fingerprint) in others or (not others and self._settings.label in fields.labels)
+
+    def _as_told(self, issue: _Issue) -> Issue:
+        fields, settings = issue.fields, self._settings
+        is_done = fields.status.statusCategory.key == "done"
+        refusals = {"Won't Do", "Won't Fix", settings.wont_fix_resolution}
+        state: State = "open"
+        if settings.wont_fix in fields.labels or (is_done and fields.resolution and fields.resolution.name in refusals):
+            state = "wont_fix"
+        elif is_done:
+            state = "closed"
+        elif settings.snoozed in fields.labels:
+            state = "snoozed"
+        elif settings.acknowledged in fields.labels or fields.status.statusCategory.key == "indeterminate":
+            state = "acknowledged"
+        return Issue(issue.key, self._page(issue.key), state)
+
+    def _body(self, letter: Any, marker: str) -> Any:
+        return adf(letter, marker) if self._settings.edition == "cloud" else wiki(letter, marker)
+
+    def _page(self, key: str) -> str:
+        return f"{self._api.url}/browse/{key}"
+
+
+def _label(fingerprint: str) -> str:
+    return f"streamwarden-{fingerprint[:32]}"

@@ -1,0 +1,119 @@
+"""Letters as Jira writes them: ADF (Atlassian Document Format, Cloud) and wiki markup (Data Center)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from streamwarden.tickets.sinks.contract import Letter
+from streamwarden.tickets.sinks.sections import Link, Section, fitting
+
+LIMIT = 32_767  # characters of a description or a comment
+_SPECIAL = re.compile(r"([\\{}\[\]*_+^~|!?#@&-])")
+_BEFORE_WORDS = "Reference: "
+Node = dict[str, Any]
+
+
+def adf(letter: Letter, marker: str) -> Node:
+    """A document; what we know it by again is its last line."""
+    return _document(fitting(letter, lambda some: len(json.dumps(_document(some, marker))), LIMIT), marker)
+
+
+def adf_text(node: Any) -> str:
+    """The words of a document, for looking for a marker in it."""
+    if isinstance(node, list):
+        return "\n".join(map(adf_text, node))
+    return f"{node.get('text', '')}{adf_text(node.get('content') or [])}" if isinstance(node, dict) else str(node or "")
+
+
+def wiki(letter: Letter, marker: str) -> str:
+    """A text in wiki markup."""
+    return _wiki(fitting(letter, lambda some: len(_wiki(some, marker)), LIMIT), marker)
+
+
+def reference(marker: str) -> str:
+    """The line by which a text is known again."""
+    return f"{_BEFORE_WORDS}{marker}"
+
+
+def _document(told: Sequence[Section], marker: str) -> Node:
+    content = [node for section in told for node in _nodes(section)]
+    return {"version": 1, "type": "doc", "content": [*content, _paragraph(_text(reference(marker)))]}
+
+
+def _nodes(section: Section) -> Iterator[Node]:
+    if section.heading:
+        yield {"type": "heading", "attrs": {"level": 4}, "content": [_text(section.heading)]}
+    if section.lines:
+        broken = [node for line in section.lines for node in (_text(line), {"type": "hardBreak"})]
+        yield _paragraph(*broken[:-1])
+    if section.items:
+        yield _list([[_text(item)] for item in section.items])
+    if section.commands:
+        yield {"type": "codeBlock", "attrs": {"language": "bash"}, "content": [_text("\n".join(section.commands))]}
+    if section.figures:
+        rows = [
+            {"type": "tableRow", "content": [_cell("tableHeader", label), _cell("tableCell", text)]}
+            for label, text in section.figures
+        ]
+        yield {"type": "table", "content": rows}
+    if section.links:
+        yield _list([_link(link) for link in section.links])
+
+
+def _text(words: str, *marks: Node) -> Node:
+    node: Node = {"type": "text", "text": words or " "}  # ADF has no empty text
+    return node | {"marks": list(marks)} if marks else node
+
+
+def _paragraph(*content: Node) -> Node:
+    return {"type": "paragraph", "content": list(content)}
+
+
+def _list(items: Sequence[Sequence[Node]]) -> Node:
+    return {
+        "type": "bulletList",
+        "content": [{"type": "listItem", "content": [_paragraph(*content)]} for content in items],
+    }
+
+
+def _cell(kind: str, words: str) -> Node:
+    return {"type": kind, "attrs": {}, "content": [_paragraph(_text(words))]}
+
+
+def _link(link: Link) -> list[Node]:
+    title = _text(link.title, {"type": "link", "attrs": {"href": link.url}})
+    return [_text(f"{link.before}: "), title, _text(f" ({link.after})")] if link.before else [title]
+
+
+def _wiki(told: Sequence[Section], marker: str) -> str:
+    parts = [part for section in told for part in _wiki_parts(section)]
+    return "\n\n".join([*parts, reference(marker)])
+
+
+def _wiki_parts(section: Section) -> Iterator[str]:
+    if section.heading:
+        yield f"h4. {_escaped(section.heading)}"
+    if section.lines:
+        yield "\n".join(_escaped(line) for line in section.lines)
+    if section.items:
+        yield "\n".join(f"* {_escaped(item)}" for item in section.items)
+    if section.commands:
+        commands = "\n".join(section.commands).replace("{noformat}", "{ noformat}")
+        yield f"{{noformat}}\n{commands}\n{{noformat}}"
+    if section.figures:
+        yield "\n".join(f"||{_escaped(label) or ' '}|{_escaped(text)}|" for label, text in section.figures)
+    if section.links:
+        yield "\n".join(f"* {_wiki_link(link)}" for link in section.links)
+
+
+def _wiki_link(link: Link) -> str:
+    title = f"[{_escaped(link.title)}|{quote(link.url, safe=':/?#@!$&*+,;=%~-._')}]"
+    return f"{_escaped(link.before)}: {title} ({_escaped(link.after)})" if link.before else title
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)

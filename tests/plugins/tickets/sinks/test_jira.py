@@ -1,0 +1,142 @@
+"""What is Jira's own: rights, fields, transitions and resolutions, projects and issues that move, its two markups."""
+
+from __future__ import annotations
+
+import pytest
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import TrackerDown
+from streamwarden.tickets.sinks.jira_markup import adf, wiki
+
+from tests.plugins.tickets.endpoints.jira import Jira
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft, finding, letter
+
+
+def endpoint_of(team: Team) -> Jira:
+    assert isinstance(team.endpoint, Jira)
+    return team.endpoint
+
+
+@pytest.fixture(params=["jira", "jira_data_center"])
+def team(request: pytest.FixtureRequest) -> Team:
+    return Team(request.param)
+
+
+def test_fields_labels_priority_and_the_plot(team: Team) -> None:
+    team = Team(
+        "jira", labels=["kafka"], fields={"customfield_10050": "x"}, priorities={"critical": "Highest"},
+        fingerprint_field="customfield_10042",
+    )  # fmt: skip
+    issue = team.sink.create(draft())
+    fields = endpoint_of(team).issues["OPS-1"]["fields"]
+    assert issue.url == "https://acme.atlassian.net/browse/OPS-1"
+    assert fields["labels"] == ["streamwarden", "critical", f"streamwarden-{PRINT[:32]}", "kafka"]
+    assert (fields["priority"], fields["customfield_10050"]) == ({"name": "Highest"}, "x")
+    assert fields["customfield_10042"] == PRINT
+    assert len(endpoint_of(team).attachments["OPS-1"]) == 1
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == "OPS-1"
+
+
+def test_a_field_that_its_screen_lacks_is_jiras_own_word() -> None:
+    with pytest.raises(
+        StreamwardenError, match=r"issue: customfield_1: Field 'customfield_1' cannot be set.*\(HTTP 400"
+    ):
+        Team("jira", fields={"customfield_1": "x"}).sink.create(draft())
+
+
+def test_labels_of_people_stay_and_the_severity_changes(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint_of(team).issues["OPS-1"]["fields"]["labels"].append("theirs")
+    team.sink.update(change(issue.key, "comment", "Less."))
+    labels = endpoint_of(team).issues["OPS-1"]["fields"]["labels"]
+    assert "theirs" in labels and "warning" in labels and "critical" not in labels
+
+
+def test_named_transitions_and_resolutions() -> None:
+    team = Team("jira", close_transition="Resolve", resolution="Fixed", wont_fix_resolution="Declined")
+    endpoint = endpoint_of(team)
+    issue = team.sink.create(draft())
+    with pytest.raises(
+        StreamwardenError, match=r"no transition 'Resolve' to close it from status 'To Do': name one of"
+    ):
+        team.sink.update(change(issue.key, "close", "Over."))
+    assert endpoint.comments["OPS-1"] == [], "the comment comes last: the next run tells it all"
+    endpoint.transitions, endpoint.needs_resolution = {"Back": "To Do", "Resolve": "Done"}, True
+    team.sink.update(change(issue.key, "close", "Over."))
+    assert endpoint.issues["OPS-1"]["fields"]["resolution"] == {"name": "Fixed"}
+    team.sink.update(change(issue.key, "reopen", "It is back.", "m2"))
+    team.sink.update(change(issue.key, "close", "No.", "m3", is_wont_fix=True))
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.state == "wont_fix"
+
+
+def test_an_issue_that_people_closed_already_is_only_commented(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint_of(team).answer("OPS-1", "closed")
+    endpoint_of(team).transitions = {}
+    team.sink.update(change(issue.key, "close", "Healthy again."))
+    assert len(endpoint_of(team).comments["OPS-1"]) == 1
+
+
+def test_a_moved_issue_is_followed(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint = endpoint_of(team)
+    for kept in (endpoint.issues, endpoint.comments):
+        kept["NET-5"] = kept.pop("OPS-1")  # type: ignore[attr-defined]
+    endpoint.issues["NET-5"]["key"] = "NET-5"
+    endpoint.moved["OPS-1"] = "NET-5"
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.key == "NET-5"
+    team.sink.update(change(issue.key, "close", "Over."))
+    assert endpoint.issues["NET-5"]["fields"]["status"] == "Done" and len(endpoint.comments["NET-5"]) == 1
+
+
+def test_a_renamed_project_is_named_and_nothing_is_taken_for_deleted(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint = endpoint_of(team)
+    endpoint.project, endpoint.former = "STREAM", {"OPS"}
+    with pytest.raises(StreamwardenError, match="project: valid project is required"):
+        team.sink.create(draft(fingerprint="cd" * 32))
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.key == "OPS-1"
+
+
+def test_a_project_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint_of(team).issues.clear()
+    endpoint_of(team).project = "OTHER"
+    with pytest.raises(TrackerDown, match="no project OPS, or the user may not see it"):
+        team.sink.look(issue.key, PRINT)
+
+
+def test_what_the_user_lacks_is_named(team: Team) -> None:
+    endpoint_of(team).lacks = {"ADD_COMMENTS", "TRANSITION_ISSUES"}
+    with pytest.raises(StreamwardenError, match=r"the user lacks ADD_COMMENTS, TRANSITION_ISSUES\.$"):
+        team.sink.check()
+    with pytest.raises(StreamwardenError, match="project OPS has no issue type 'Incident'; it has Bug, Task"):
+        Team("jira", issue_type="Incident").sink.check()
+
+
+def test_many_comments_are_read_to_the_end(team: Team) -> None:
+    issue = team.sink.create(draft())
+    for number in range(205):
+        team.sink.update(change(issue.key, "comment", "More.", f"n{number}"))
+    assert team.sink.has(change(issue.key, "comment", "More.", "n204"))
+    assert not team.sink.has(change(issue.key, "comment", "More.", "n205"))
+
+
+def test_adf_holds_tables_code_and_links() -> None:
+    kinds = [node["type"] for node in adf(letter("Note.\n\n- one\n- two", finding()), "m")["content"]]
+    assert kinds == [
+        "paragraph", "bulletList", "paragraph", "heading", "paragraph", "codeBlock", "heading", "table", "heading",
+        "bulletList", "bulletList", "paragraph",
+    ]  # fmt: skip
+
+
+def test_wiki_markup_is_only_ours() -> None:
+    text = wiki(letter("[~admin] {code} *b* a-b", finding(commands=("echo {noformat}*",))), "m")
+    assert "\\[\\~admin\\] \\{code\\} \\*b\\* a\\-b" in text
+    assert "{noformat}\necho { noformat}*\n{noformat}" in text
+    assert "||Heap max|4.0 GiB|" in text
+    assert "* Possible cause: [Disk is slow: vol\\-0|https://t/1] (open)" in text
+    assert text.endswith("\n\nReference: m")
