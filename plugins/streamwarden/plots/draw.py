@@ -338,9 +338,13 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
     for (label, series), row in list(last.items())[:10]:
         value, panel = row["value"], header.below if header.below and row["is_below"] else header
         scale, unit = _scaled(panel.unit, abs(float(value or 0)))
-        figure = NOT_KNOWN if value is None else f"{float(value) / scale:.3g} {unit}"
+        figure = NOT_KNOWN if value is None else f"{_rounded(float(value) / scale)} {unit}"
         said.append(f"{clean(_called(series) if label == series else f'{label}, {_called(series)}')} {figure}")
     return f"{begin} {'Last values' if header.kind == 'lines' else 'Values'}: {'; '.join(said)}."
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _rendered(figure: Figure, format: Format, alt: str) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
-from streamwarden.plots.draw import FOLDER, _with_gaps, draw_finding, in_the_dark, load_plot, plot_finding
+from streamwarden.plots.draw import FOLDER, _alt, _with_gaps, draw_finding, in_the_dark, load_plot, plot_finding
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: because\n*/\n"
@@ -67,6 +67,10 @@ def test_units_follow_the_values_and_limits_are_named(warehouse: sa.Engine, fold
     assert drawing is not None and b"GiB" in drawing.content
     assert b">memory<" in drawing.content and b"limit memory" not in drawing.content + drawing.alt.encode()
     assert "orders, heap 4.66 GiB" in drawing.alt
+    counted = FOLDER / "broker_partitions_too_many.sql"
+    assert _alt(load_plot(counted)[0], [{"label": "1", "series": "leaders", "value": 4321}], HOUR).endswith(
+        "1, leaders 4,321 partitions."
+    )
     drawing = draw_finding(warehouse, "lines", HOUR, {"id": "vol"}, "svg", folder)
     assert drawing is not None and b"MiB/s" in drawing.content and "empty not known" in drawing.alt
 
