@@ -2,7 +2,7 @@
 -- them, so the sum counts). A day counts if it has an hour in which each process of the application that answered told
 -- this store's figures, and with as many tasks as on the newest day: a reset, a new assignment or a restore is no growth.
 create or replace function public.store_growth(as_of timestamptz, days integer) returns table (
-  cluster text, application_id text, store text, kind text, sst_bytes double precision, keys double precision,
+  cluster text, application_id text, store text, sst_bytes double precision, keys double precision,
   known_days bigint, bytes_per_day double precision, keys_per_day double precision, most_fallen_ratio double precision,
   rising_days bigint
 ) language sql stable rows 1000 set enable_nestloop = off as $$
@@ -32,7 +32,6 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
       p.cluster,
       p.application_id,
       m.store,
-      min(m.kind) as kind,
       sum(m.tasks) as tasks,
       case when count(m.sst_bytes) = count(*) then sum(m.sst_bytes) end as sst_bytes,
       case when count(m.keys) = count(*) then sum(m.keys) end as keys
@@ -40,7 +39,7 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
     inner join told using (hour, cluster, application_id)
     inner join metrics.state_store_memory_hourly as m
       on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
-    where m.hour > as_of - make_interval(days => days) and m.hour <= as_of
+    where m.hour between as_of - make_interval(days => days) and as_of
     group by p.hour, p.cluster, p.application_id, m.store
   ),
 
@@ -51,8 +50,6 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
       application_id,
       store,
       floor(extract(epoch from as_of - hour) / 86400) as ago,
-      max(hour) as at,
-      min(kind) as kind,
       max(tasks) as tasks,
       percentile_cont(0.5) within group (order by sst_bytes) as sst_bytes,
       percentile_cont(0.5) within group (order by keys) as keys
@@ -62,25 +59,23 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
   ),
 
   like_now as (
-    select
-      d.*,
-      lag(d.sst_bytes) over (partition by d.cluster, d.application_id, d.store order by d.ago desc) as day_before_bytes
-    from day as d
-    inner join day as newest
-      on d.cluster = newest.cluster and d.application_id = newest.application_id and d.store = newest.store
-      and newest.ago = 0 and d.tasks = newest.tasks
+    select *, lag(sst_bytes) over (partition by cluster, application_id, store order by ago desc) as day_before_bytes
+    from (
+      select *, sum(tasks) filter (where ago = 0) over (partition by cluster, application_id, store) as tasks_now
+      from day
+    ) as d
+    where tasks = tasks_now
   )
 
   select
     cluster,
     application_id,
     store,
-    min(kind),
     (array_agg(sst_bytes order by ago))[1],
     (array_agg(keys order by ago))[1],
     count(*),
-    public.theil_sen(array_agg(at order by at), array_agg(sst_bytes order by at)) * 24,
-    public.theil_sen(array_agg(at order by at), array_agg(keys order by at)) * 24,
+    public.theil_sen(array_agg(as_of - ago * interval '1 day'), array_agg(sst_bytes)) * 24,
+    public.theil_sen(array_agg(as_of - ago * interval '1 day'), array_agg(keys)) * 24,
     max(1 - sst_bytes / nullif(day_before_bytes, 0)),
     count(*) filter (where sst_bytes > day_before_bytes)
   from like_now
