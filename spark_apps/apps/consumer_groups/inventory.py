@@ -176,11 +176,13 @@ def log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
         .select("cluster", "topic", f.explode("partitions").alias("p"))
         .select("cluster", "topic", "p.partition", "p.leader", "p.replicas", "p.isr")
     )
+    missing = f.array_sort(f.array_except("replicas", "isr"))
     return listed.join(logs(sources), PARTITION, "left").select(
         *PARTITION,
         "leader",
         f.size("replicas").alias("replicas"),
         f.size("isr").alias("isr"),
+        f.when(f.size(missing) > 0, f.to_json(missing)).alias("missing_brokers"),
         "log_start_offset",
         "log_end_offset",
         f.col("offset_at_from").alias("log_end_offset_first"),

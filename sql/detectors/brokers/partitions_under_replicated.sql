@@ -1,59 +1,177 @@
 /*
-title: Partitions lack replicas
+title: Partitions lack a broker's replicas
 about: broker
 owner: platform
 maturity: stable
-reads: [metrics.broker_hourly]
+reads: [metrics.broker_hourly, metrics.partition_hourly, inventory.topic_hourly]
 params:
   allowed: {default: 0, unit: partitions, why: "every under-replicated partition is one failure nearer to data loss"}
-convinces: [under_replicated_partitions, under_min_isr_partitions, leaders]
+  start_minutes: {default: 15, unit: min, why: "so long a broker that was restarted may take to catch up"}
+convinces: [missing_partitions, under_replicated_partitions, under_min_isr_partitions, missing_topics, leaders]
 says:
   missing:
     status: alarm
     severity: warning
-    reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas."
-    cure: "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
-    commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"]
+    reason: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}{% if is_silent %}, which doesn't answer over JMX either{% endif %}."
+    cure: &start "Is broker {{ broker_id }} down? Start it. Else it can't keep up: look at its volume, its network, its CPU."
+    commands: &describe
+      - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"
   read_only:
     status: alarm
     severity: critical
+    reason: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
+    cure: *start
+    commands: &below ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"]
+  followers_missing:
+    status: alarm
+    severity: warning
+    reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; whose they are the cluster didn't say."
+    cure: &follower "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
+    commands: *describe
+  followers_read_only:
+    status: alarm
+    severity: critical
     reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
-    cure: "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
-    commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"]
-  tolerated: {status: ok, reason: "{{ under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
-  whole: {status: ok, reason: "No partition that it leads lacks replicas."}
-  silent: {status: skip, reason: "The broker did not answer over JMX."}
+    cure: *follower
+    commands: *below
+  tolerated: {status: ok, reason: "{{ missing_partitions or under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
+  starting: {status: ok, reason: "It was started at {{ process_started_at }} and catches up: {{ missing_partitions | counted('partition') }} to go."}
+  whole: {status: ok, reason: "No partition lacks its replicas."}
+  silent: {status: skip, reason: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
   untold: {status: skip, reason: "The broker did not tell its under-replicated partitions."}
 effect_of:
-  broker_lacks_replicas: [missing, read_only]
+  disk_slows_broker: [missing, read_only]
+  broker_slows_flushes: [missing, read_only]
+  broker_lacks_replicas: [followers_missing, followers_read_only]
 open_after_hours: 1
 clear_after_hours: 2
+rule: |
+  A broker is judged by its own replicas: partitions of which one is on it and not in sync. One broker that is down is one
+  finding, not one of each of its peers. Where the cluster doesn't tell who is in sync, brokers are judged by how many of
+  the partitions that they lead lack any replica. Critical: below min.insync.replicas.
 runbook: |
-  1. Is a broker down? Its own endpoint then doesn't answer; start it.
-  2. Otherwise look for a follower that can't keep up: its volume's queue and burst balance, its network, its CPU.
-  3. A reassignment under way shows the same: wait for its end.
+  1. Is the broker down? Start it.
+  2. Otherwise it can't keep up: its volume's queue and burst balance, its network, its CPU.
+  3. A reassignment under way that adds replicas isn't counted.
 blind_spots: |
-  It counts what lasted through the samples of a run, some seconds apart: a rolling restart at that moment is seen as an
-  alarm, what came and went between two runs isn't seen at all. A broker that is down reports nothing: its peers, which
-  lead the partitions, do.
+  Who is in sync is asked once an hour. A partition counts unless its leader's JMX says that it lacked nothing in one of
+  the samples of the run; without JMX a rolling restart at that moment is seen as an alarm. What came and went between two
+  runs isn't seen at all.
 */
+with lacking as (
+  select
+    p.cluster,
+    m.broker_id,
+    p.topic,
+    p.partition,
+    p.isr < (t.configs -> 'min.insync.replicas' ->> 'value')::integer as is_below_min,
+    t.observed_at
+  from metrics.partition_hourly as p
+  inner join inventory.topic_hourly as t using (hour, cluster, topic)
+  cross join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id)
+  left join metrics.broker_hourly as l on p.hour = l.hour and p.cluster = l.cluster and p.leader = l.broker_id
+  where
+    p.hour = cast(:hour as timestamptz)
+    and p.replicas <= t.replication_factor  -- more: a reassignment adds one
+    and l.under_replicated_partitions is distinct from 0  -- its leader saw it come back
+),
+
+missing as (
+  select
+    cluster,
+    broker_id,
+    count(*) as missing_partitions,
+    count(distinct topic) as missing_topics,
+    count(*) filter (where is_below_min) as below_min_partitions,
+    max(observed_at) as observed_at,
+    (array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition))[:100] as affected
+  from lacking
+  group by cluster, broker_id
+),
+
+worst as (
+  select
+    cluster,
+    broker_id,
+    string_agg(topic, ', ' order by place) filter (where place <= 3) as worst_topics
+  from (
+    select
+      cluster,
+      broker_id,
+      topic,
+      row_number() over (partition by cluster, broker_id order by count(*) desc, topic asc) as place
+    from lacking
+    group by cluster, broker_id, topic
+  ) as by_topic
+  group by cluster, broker_id
+),
+
+told as (
+  select distinct cluster from metrics.partition_hourly where hour = cast(:hour as timestamptz) and isr is not null
+),
+
+broker as (
+  select
+    b.*,
+    coalesce(b.broker_id::text, b.endpoint) as name
+  from metrics.broker_hourly as b
+  where b.hour = cast(:hour as timestamptz)
+),
+
+judged as (
+  select
+    coalesce(b.cluster, m.cluster) as cluster,
+    coalesce(b.name, m.broker_id) as broker_id,
+    b.endpoint,
+    b.instance_id,
+    b.samples,
+    b.process_started_at,
+    b.under_replicated_partitions,
+    b.under_replicated_partitions_max,
+    b.under_min_isr_partitions,
+    b.leaders,
+    b.endpoint is not null and b.samples is null as is_silent,
+    coalesce(m.missing_partitions, 0) as missing_partitions,
+    m.missing_topics,
+    m.below_min_partitions,
+    m.affected,
+    w.worst_topics,
+    t.cluster is not null as is_told,
+    coalesce(b.process_started_at > m.observed_at - make_interval(mins => cast(:start_minutes as integer)), false)
+      as is_starting
+  from broker as b
+  full join missing as m on b.cluster = m.cluster and b.name = m.broker_id
+  left join worst as w on m.cluster = w.cluster and m.broker_id = w.broker_id
+  left join told as t on coalesce(b.cluster, m.cluster) = t.cluster
+)
+
 select
   case
+    when missing_partitions > :allowed and is_starting then 'starting'
+    when missing_partitions > :allowed and below_min_partitions > 0 then 'read_only'
+    when missing_partitions > :allowed then 'missing'
+    when missing_partitions > 0 then 'tolerated'
+    when is_told then 'whole'
     when samples is null then 'silent'
     when under_replicated_partitions is null then 'untold'
-    when under_replicated_partitions > :allowed and under_min_isr_partitions > 0 then 'read_only'
-    when under_replicated_partitions > :allowed then 'missing'
+    when under_replicated_partitions > :allowed and under_min_isr_partitions > 0 then 'followers_read_only'
+    when under_replicated_partitions > :allowed then 'followers_missing'
     when under_replicated_partitions > 0 then 'tolerated'
     else 'whole'
   end as because,
   cluster,
-  coalesce(broker_id::text, endpoint) as broker_id,
+  broker_id,
   endpoint,
   instance_id,
+  missing_partitions,
+  missing_topics,
+  worst_topics,
+  case when is_told then below_min_partitions else under_min_isr_partitions end as under_min_isr_partitions,
   under_replicated_partitions,
   under_replicated_partitions_max,
-  under_min_isr_partitions,
   leaders,
-  samples
-from metrics.broker_hourly
-where hour = cast(:hour as timestamptz)
+  samples,
+  is_silent,
+  process_started_at,
+  affected
+from judged

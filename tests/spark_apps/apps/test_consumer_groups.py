@@ -19,8 +19,12 @@ from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_con
 from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
 
+from spark_apps.apps.consumer_groups.inventory import log_partitions
+from spark_apps.sources.kafka_offsets import KafkaOffsets
+from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.submit import run_app
 from tests.clock import present_hour
+from tests.simulator.frames import rows_frame
 from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits, write_group
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
@@ -91,6 +95,20 @@ def test_a_cluster_without_topics_and_groups_has_answered(
     assert {status for status, _ in told} == {"answered"}
     assert ("answered", "shop") in told
     assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
+
+
+def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
+    partitions = [
+        {"partition": 0, "leader": 1, "replicas": [1, 3, 2], "isr": [1]},
+        {"partition": 1, "leader": 2, "replicas": [1, 2], "isr": [2, 1]},
+    ]
+    listed = [{"cluster": "c", "topic": "orders", "partitions": partitions}]
+    sources = {
+        "kafka_topics": rows_frame(spark, listed, KafkaTopics({}).schema()),
+        "kafka_offsets": rows_frame(spark, [], KafkaOffsets({}).schema()),
+    }
+    found = {row.partition: (row.replicas, row.isr, row.missing_brokers) for row in log_partitions(sources).collect()}
+    assert found == {0: (3, 1, "[2,3]"), 1: (2, 2, None)}
 
 
 def test_a_past_hour_comes_from_the_commit_history(
