@@ -2,7 +2,7 @@
 title: Partitions that lack replicas
 unit: partitions
 kind: lines
-why: "Over a week, of those that this broker leads: a peak that falls is a restart, a plateau a broker that is gone."
+why: "Over a week, of those whose replica on this broker is missing, and of those that it leads: a peak that falls is a restart, a plateau a broker that is gone."
 */
 select
   b.hour as at,
@@ -11,11 +11,22 @@ select
 from metrics.broker_hourly as b
 cross join lateral (
   values
-  ('under-replicated', b.under_replicated_partitions),
-  ('below min.insync.replicas', b.under_min_isr_partitions)
+  ('led by it', b.under_replicated_partitions),
+  ('led by it, below min.insync.replicas', b.under_min_isr_partitions)
 ) as line (series, value)
 where
   b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id
   and b.hour > cast(:hour as timestamptz) - interval '7 days' and b.hour <= cast(:hour as timestamptz)
   and line.value is not null
+union all
+select
+  p.hour,
+  'whose replica here is missing',
+  count(m.broker_id)
+from metrics.partition_hourly as p
+left join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id) on m.broker_id = :broker_id
+where
+  p.cluster = :cluster
+  and p.hour > cast(:hour as timestamptz) - interval '7 days' and p.hour <= cast(:hour as timestamptz)
+group by p.hour
 order by at asc, series desc
