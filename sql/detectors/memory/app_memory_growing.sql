@@ -1,0 +1,191 @@
+/*
+title: Memory of a process grows and grows
+about: process
+owner: application
+maturity: experimental
+reads: [metrics.jvm_app_hourly, metrics.node_hourly]
+params:
+  end_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; of a heap, collections free too little"}
+  warning_hours: {default: 72, unit: h, why: "a weekend"}
+  warm_up_hours: {default: 2, unit: h, why: "classes, code and pools are taken after a start"}
+  days: {default: 7, unit: d, why: "a week's rhythm"}
+  least_hours: {default: 48, unit: h, why: "two days tell growth from a daily rhythm"}
+convinces: [memory_bytes, limit_bytes, growth_bytes, hours_to_limit, grown_most]
+says:
+  memory_grows:
+    status: alarm
+    severity: warning
+    reason: "Its memory grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }} are taken, {{ end_percent.value }} % in {{ hours_to_limit }}. Most of that is {{ grown_most }}."
+    cure: "Restart it before that, one process after the other. {% if grown_most == 'RocksDB' %}Bound RocksDB: one block cache for all stores, with a write buffer manager charged to it (RocksDBConfigSetter).{% elif grown_most == 'threads' %}See which threads are made and never end.{% elif grown_most == 'direct buffers' %}Set -XX:MaxDirectMemorySize, and see who takes them.{% elif grown_most == 'classes and code' %}See which classes are loaded over and over; -XX:MaxMetaspaceSize bounds them.{% else %}JMX shows none of it: native memory. Close RocksDB iterators, bound malloc's arenas (MALLOC_ARENA_MAX=2) or use jemalloc; Kafka Streams before 2.3 leaks bloom filters.{% endif %}"
+    commands: &commands ["jcmd $(pgrep -f '{{ app }}' | head -n 1) VM.native_memory summary", "jcmd $(pgrep -f '{{ app }}' | head -n 1) GC.class_histogram | head -n 30"]
+  heap_grows:
+    status: alarm
+    severity: warning
+    reason: "What a collection leaves of its heap grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }}, {{ end_percent.value }} % in {{ hours_to_limit }}."
+    cure: "Something holds objects for ever: take two class histograms an hour apart and see what has grown. Restart it before the heap is full, one process after the other."
+    commands: *commands
+  steady: {status: ok, reason: "Its memory doesn't grow to {{ end_percent.value }} % within {{ warning_hours }}{% if memory_bytes %}: it has {{ memory_bytes }}{% endif %}."}
+  short_history: {status: skip, reason: "It is known of only {{ known_hours }} since it started; {{ least_hours.value }} h tell growth from a daily rhythm."}
+  untold: {status: skip, reason: "It tells neither what a collection leaves of its heap nor its resident memory, and its machine's is unknown or shared with other JVMs."}
+  silent: {status: skip, reason: "It did not answer."}
+open_after_hours: 3
+clear_after_hours: 24
+rule: |
+  Of its present life, warm_up_hours left out: memory (resident; else what its machine has in use, where no other JVM runs)
+  or what collections leave of the heap reaches end_percent within warning_hours. It grows by the least of its Theil-Sen
+  slopes over `days` and over the last day, and of the median of what each hour of the last day has more than the same
+  hour of the day before: so neither a step nor a daily rhythm is growth. Of memory only what lies beyond the heap's
+  maximum and RocksDB (where its configuration bounds it) is judged: caches fill, and heaps are touched, for days.
+runbook: |
+  1. Which part grows? The plot has them stacked; what remains above them is native memory that JMX doesn't show.
+  2. Heap: two histograms. Native: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
+  3. Until it is mended: restart in time, in turn, so that standbys take over.
+blind_spots: |
+  Lives shorter than two days. Several JVMs on a machine without exporters that tell resident memory: which of them grows
+  isn't known. A leak is seen once it is larger than what the
+  heap leaves untouched. A process that grows with its load for weeks looks the same until the load stays.
+*/
+with process as materialized (
+  select
+    *,
+    count(*) over (partition by cluster, instance_id) as jvms
+  from metrics.jvm_app_hourly
+  where hour = cast(:hour as timestamptz)
+),
+
+-- What is left of memory without RocksDB, where that has a bound, and without all that the heap may take, is native.
+seen as materialized (
+  select
+    a.hour,
+    p.cluster,
+    p.endpoint,
+    part.name,
+    part.bytes,
+    memory.bytes as memory_bytes,
+    a.hour > cast(:hour as timestamptz) - interval '1 day' as is_of_last_day
+  from process as p
+  inner join metrics.jvm_app_hourly as a using (cluster, endpoint)
+  left join metrics.node_hourly as n on a.hour = n.hour and a.instance_id = n.instance_id and p.jvms = 1
+  cross join lateral (
+    select coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100) as bytes
+  ) as memory
+  cross join lateral (
+    select
+      coalesce(
+        memory.bytes - case when p.rocksdb_expected_bytes is not null then a.rocksdb_measured_bytes end, memory.bytes
+      ) as bytes
+  ) as unbounded
+  cross join lateral (
+    values
+    ('memory', unbounded.bytes),
+    ('heap', a.heap_used_after_gc_bytes),
+    ('RocksDB', a.rocksdb_measured_bytes),
+    ('direct buffers', a.direct_bytes),
+    ('threads', a.thread_stack_bytes),
+    ('classes and code', a.non_heap_used_bytes),
+    (
+      'native memory',
+      memory.bytes - coalesce(a.rocksdb_measured_bytes, 0) - p.heap_max_bytes - a.direct_bytes - a.thread_stack_bytes
+      - a.non_heap_used_bytes
+    )
+  ) as part (name, bytes)
+  where a.hour > cast(:hour as timestamptz) - make_interval(days => :days) and a.hour <= cast(:hour as timestamptz)
+  and a.hour >= p.process_started_at + make_interval(hours => :warm_up_hours) and part.bytes is not null
+),
+
+compared as (
+  select
+    *,
+    bytes - first_value(bytes) over (
+      partition by cluster, endpoint, name
+      order by hour range between interval '1 day' preceding and interval '1 day' preceding
+    ) as more_bytes
+  from seen
+),
+
+part as materialized (
+  select
+    cluster,
+    endpoint,
+    name,
+    count(*) as known_hours,
+    sum(bytes) filter (where hour = cast(:hour as timestamptz)) as bytes,
+    sum(memory_bytes) filter (where hour = cast(:hour as timestamptz)) as memory_bytes,
+    percentile_cont(0.5) within group (order by more_bytes) filter (where is_of_last_day) as bytes_per_day,
+    array_agg(hour) as hours,
+    array_agg(bytes) as amounts,
+    array_agg(hour) filter (where is_of_last_day) as last_hours,
+    array_agg(bytes) filter (where is_of_last_day) as last_amounts
+  from compared
+  group by cluster, endpoint, name
+),
+
+forecast as (
+  select
+    one.*,
+    room.limit_bytes,
+    slope.bytes_per_day as growth_bytes,
+    greatest(room.bytes, 0) / slope.bytes_per_day * 24 as hours_to_limit
+  from part as one
+  inner join process as p using (cluster, endpoint)
+  cross join lateral (
+    values
+    ('heap', p.heap_max_bytes, p.heap_max_bytes * :end_percent / 100 - one.bytes),
+    ('memory', p.memory_limit_bytes, p.memory_limit_bytes * :end_percent / 100 - one.memory_bytes)
+  ) as room (name, limit_bytes, bytes)
+  -- Asked only where it matters: the slope of a week takes some time.
+  cross join lateral (
+    select
+      least(
+        one.bytes_per_day, public.theil_sen(one.hours, one.amounts) * 24,
+        public.theil_sen(one.last_hours, one.last_amounts) * 24
+      ) as bytes_per_day
+    where one.bytes_per_day * :warning_hours >= room.bytes * 24
+  ) as slope
+  where one.name = room.name and one.known_hours >= :least_hours and slope.bytes_per_day > 0
+),
+
+known as (
+  select
+    cluster,
+    endpoint,
+    min(known_hours) filter (where name in ('native memory', 'heap')) as hours,
+    count(bytes) filter (where name in ('native memory', 'heap')) as told,
+    sum(bytes) filter (where name = 'native memory') as native_bytes,
+    sum(memory_bytes) filter (where name = 'memory') as memory_bytes,
+    (array_agg(name order by bytes_per_day desc nulls last, name desc) filter (where name not in ('memory', 'heap')))[1]
+      as grown_most
+  from part
+  group by cluster, endpoint
+),
+
+soonest as (
+  select distinct on (cluster, endpoint) f.*
+  from forecast as f
+  inner join known as k using (cluster, endpoint)
+  where f.hours_to_limit <= :warning_hours and (f.name = 'heap' or k.native_bytes > 0)
+  order by cluster asc, endpoint asc, f.hours_to_limit asc, f.name asc
+)
+
+select
+  case
+    when p.samples is null then 'silent'
+    when s.name = 'memory' then 'memory_grows'
+    when s.name = 'heap' then 'heap_grows'
+    when k.told < 2 then 'untold'
+    when k.hours >= :least_hours then 'steady'
+    else 'short_history'
+  end as because,
+  cluster,
+  endpoint,
+  p.app,
+  case s.name when 'heap' then s.bytes else k.memory_bytes end as memory_bytes,
+  coalesce(s.limit_bytes, p.memory_limit_bytes) as limit_bytes,
+  s.growth_bytes,
+  s.hours_to_limit,
+  case s.name when 'heap' then 'heap' else k.grown_most end as grown_most,
+  coalesce(k.hours, 0) as known_hours,
+  p.process_started_at
+from process as p
+left join soonest as s using (cluster, endpoint)
+left join known as k using (cluster, endpoint)

@@ -1,0 +1,26 @@
+/*
+title: What the process takes, by part
+unit: bytes
+kind: lines
+why: "Since its start, a week at most: all of it (resident memory, else what its machine has in use), and the parts that JMX tells. What grows without them is native memory."
+*/
+select
+  a.hour as at,
+  part.series,
+  part.value
+from metrics.jvm_app_hourly as a
+inner join metrics.jvm_app_hourly as p
+  on a.cluster = p.cluster and a.endpoint = p.endpoint and p.hour = cast(:hour as timestamptz)
+  and a.hour >= p.process_started_at
+left join metrics.node_hourly as n on a.hour = n.hour and a.instance_id = n.instance_id
+cross join lateral (
+  values
+  ('in all', coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100)),
+  ('heap, after a collection', a.heap_used_after_gc_bytes),
+  ('RocksDB', a.rocksdb_measured_bytes),
+  ('threads', a.thread_stack_bytes),
+  ('direct buffers', a.direct_bytes)
+) as part (series, value)
+where a.hour > cast(:hour as timestamptz) - interval '7 days' and a.hour <= cast(:hour as timestamptz)
+and a.cluster = :cluster and a.endpoint = :endpoint and part.value is not null
+order by a.hour, part.series
