@@ -25,12 +25,12 @@ create or replace function public.group_reads(
       else 1 + 1 / greatest(r.commits_per_partition - 1, 1)
     end,
     r.lag_seconds, r.lag_bytes, r.rewinds, r.seconds_between_commits, l.is_cold, r.is_silent, r.is_unknown
-  from public.topic_readers as r
+  from public.topic_readers_of(as_of) as r
   cross join page_cache as c
   cross join lateral (
     select coalesce(r.lag_seconds > c.seconds or r.lag_bytes > c.bytes, false) as is_cold
   ) as l
-  where r.hour = as_of and r.cluster = of_cluster
+  where r.cluster = of_cluster
 $$;
 comment on function public.group_reads is
 'What each group of a cluster read of each topic in an hour: bytes of new records (fresh), from disk as they weren''t in the page cache any more (cold), and all that its commits account for, with what lies between them.';

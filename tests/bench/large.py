@@ -202,10 +202,12 @@ _ROWS = {
     "metrics.topic_hourly": f"""hour, cluster, topic, brokers, covered_seconds, counted_from, counted_to, bytes_in,
       bytes_out, messages_in, log_bytes <-
       select h, 'orders-prod', {_TOPIC}, least(:brokers, 10), 3600, h, h + interval '1 hour',
-        a.amount, a.amount * (2 + case when n % 997 = 1 and h = :h then 20 else 0 end), a.amount / 500, a.amount * 168
+        -- One group reads all of it; a tenth of the topics have another reader, which commits nothing.
+        a.amount, a.amount * (1 + case when n % 10 = 3 then 1 else 0 end + case when n % 997 = 1 and h = :h then 20 else 0 end),
+        10000, a.amount * 168
       from {_WEEK} cross join generate_series(0, :topics - 1) as n
       cross join lateral (
-        select (1e6 + 1e5 * (n % 100)) * (1 + extract(hour from h) / 24)
+        select 1e4 * (100 + 10 * (n % 100)) * (1 + extract(hour from h) / 24)
           * case when n % 50 = 7 then 0.001 else 1 end as amount
       ) as a""",
     "metrics.broker_topic_sample": f"""hour, cluster, endpoint, topic, at, bytes_in, bytes_out, messages_in,

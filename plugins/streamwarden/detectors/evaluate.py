@@ -45,6 +45,7 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     started = time.monotonic()
     found: list[Finding] = []
     with engine.begin() as connection:
+        connection.execute(_FOR_LARGE_QUERIES)
         problem = _not_loaded(connection, detector, hour)
         status = "blocked" if problem else "judged"
         if not problem:
@@ -302,6 +303,8 @@ _JUDGEMENT = sa.text("""
       status = excluded.status, reason = excluded.reason, sql_checksum = excluded.sql_checksum,
       params = excluded.params, alarms = excluded.alarms, oks = excluded.oks, skips = excluded.skips,
       seconds = excluded.seconds, judged_at = excluded.judged_at""")
+# A week of all topics is sorted and joined in memory, and to compile a plan takes longer than it saves.
+_FOR_LARGE_QUERIES = sa.text("select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)")
 _EVALUATIONS = sa.text("""
     insert into detect.evaluation
     select * from json_populate_recordset(null::detect.evaluation, cast(:rows as json))""")

@@ -68,6 +68,7 @@ blind_spots: |
   Topics that a group has left while it reads others aren't judged.
   Repartition topics, whose records Kafka Streams deletes behind itself, and compacted topics aren't judged.
 */
+-- Asked once, so that only that hour is read of the history.
 with before as (
   select max(hour) as hour
   from metrics.consumer_partition_hourly
@@ -115,14 +116,13 @@ place as (
     (c_then.committed_offset - p_then.log_start_offset) - (c.committed_offset - p.log_start_offset) as narrowed_records
   from metrics.consumer_partition_hourly as c
   inner join topic as t on c.cluster = t.cluster and c.topic = t.topic
-  cross join before
   left join metrics.partition_hourly as p
     on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
   left join metrics.consumer_partition_hourly as c_then
-    on before.hour = c_then.hour and c.cluster = c_then.cluster and c.group_id = c_then.group_id
+    on c_then.hour = (select b.hour from before as b) and c.cluster = c_then.cluster and c.group_id = c_then.group_id
     and c.topic = c_then.topic and c.partition = c_then.partition
   left join metrics.partition_hourly as p_then
-    on before.hour = p_then.hour and c.cluster = p_then.cluster and c.topic = p_then.topic
+    on p_then.hour = (select b.hour from before as b) and c.cluster = p_then.cluster and c.topic = p_then.topic
     and c.partition = p_then.partition
   where c.hour = cast(:hour as timestamptz)
   and (c.lag_records is null or c.lag_records > 0 or c.committed_offset > c.log_end_offset)

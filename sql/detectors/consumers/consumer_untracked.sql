@@ -123,7 +123,7 @@ sent as materialized (
   from (select distinct cluster, topic from suspect) as s
   inner join metrics.topic_hourly as t
     on t.hour = cast(:hour as timestamptz) and s.cluster = t.cluster and s.topic = t.topic
-  left join public.topic_readers as r on r.hour = cast(:hour as timestamptz) and t.cluster = r.cluster and t.topic = r.topic
+  left join public.topic_readers_of(:hour) as r on t.cluster = r.cluster and t.topic = r.topic
   group by t.cluster, t.topic, t.bytes_out, t.covered_seconds
 ),
 

@@ -157,6 +157,7 @@ replica as (
   inner join known_then as k
     on w.cluster = k.cluster and w.broker_id = k.broker_id and w.log_dir = k.log_dir
   where r.hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '24 hours')
+  and w.because not in ('room', 'untold', 'short_history')
   group by r.cluster, r.broker_id, r.log_dir, r.topic
 ),
 

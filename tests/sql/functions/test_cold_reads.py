@@ -192,6 +192,10 @@ CALLS: list[Any] = [
                  "select topic, sent_per_byte from usual_readers('c', :hour, 7, 5)", [("t", 3.0)],
                  id="the least quarter"),
     pytest.param(_days(sent=[2000] * 4), "select * from usual_readers('c', :hour, 7, 5)", [], id="too few hours"),
+    pytest.param(_days(sent=[3000] * 5),
+                 "select 't', count(*) from usual_readers('c', :hour, 7, 5, array['t', 'x'])"
+                 " union all select 'u', count(*) from usual_readers('c', :hour, 7, 5, array['u'])",
+                 [("t", 1), ("u", 0)], id="only what is asked for"),
     pytest.param(
         {"metrics.topic_hourly": [
             TOPIC | EARLIER | {"bytes_in": 1, "bytes_out": 2},
