@@ -69,7 +69,7 @@ returns table (
   marked as (
     select
       *,
-      coalesce(end_sum <> lag(end_sum) over application, false) as is_active,
+      end_sum <> lag(end_sum) over application as is_active,
       row_number() over application = 1 as is_first
     from day
     window application as (partition by cluster, name order by ago desc)
@@ -87,22 +87,21 @@ returns table (
       name,
       max(ago) as known_days,
       min(ago) as rest_days,
-      coalesce(max(pause_days), 0) as longest_pause_days,
+      max(pause_days) as longest_pause_days,
       max(ago) - min(ago) as observed_days
     from paused
     group by cluster, name
   )
 
   select
-    a.cluster,
-    a.name,
-    case when coalesce(e.is_known, false) then coalesce(r.known_days, quiet_days) end,
+    e.cluster,
+    e.name,
+    case when e.is_known then coalesce(r.known_days, quiet_days) end,
     coalesce(r.rest_days, 0),
     coalesce(r.longest_pause_days, 0),
     coalesce(r.observed_days, 0),
     coalesce(g.days, 0)
-  from (select distinct cluster, name from topic) as a
-  left join edge as e using (cluster, name)
+  from edge as e
   left join rest as r using (cluster, name)
   left join gap as g using (cluster, name)
 $$;
