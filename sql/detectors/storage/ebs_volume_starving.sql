@@ -271,11 +271,13 @@ measured as (
     -- The throttling that is still on may have begun before the hour.
     case when throttled_since is not null then metrics.held_back_since(hour, account, region, volume_id) end as held_since,
     -- What began in the last minutes of the hour before goes on in this one.
-    coalesce(minutes_stalled, 0)
-    + case when minutes_stalled > 0 and throttled_since < hour then coalesce(was_minutes_stalled, 0) else 0 end
-      as stalled_minutes,
-    greatest(minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled)
-      as most_minutes,
+    case
+      when minutes_stalled > 0 and throttled_since < hour then minutes_stalled + coalesce(was_minutes_stalled, 0)
+      else minutes_stalled
+    end as stalled_minutes,
+    nullif(
+      greatest(minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled), 0
+    ) as most_minutes,
     greatest(demand_iops_p95 / baseline_iops, demand_bytes_per_second_p95 / baseline_bytes_per_second)
       as demand_over_baseline_ratio,
     coalesce(
@@ -288,18 +290,15 @@ measured as (
       false
     ) as instance_drains,
     -- The hour as a whole took more than comes back; or its last minutes do, and it won't last until the next one looks.
-    coalesce(
-      (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
-      and (
-        (
-          hours_to_exhaustion <= :warn_hours
-          and inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
-          > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
-        )
-        or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
-        or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
-      ),
-      false
+    (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
+    and (
+      (
+        hours_to_exhaustion <= :warn_hours
+        and inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
+        > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
+      )
+      or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
+      or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
     ) as will_be_empty
   from volume
 ),
@@ -335,8 +334,8 @@ judged as (
         m.throttled_minutes >= :lasting_minutes
         or (m.throttled_minutes >= :short_minutes and m.was_minutes_throttled >= :lasting_minutes)
         then case
-          when m.most_minutes > 0 and m.most_minutes = m.minutes_stalled then 'stalled'
-          when m.most_minutes > 0 and m.most_minutes = m.minutes_at_instance_limit then 'instance_limit'
+          when m.most_minutes = m.minutes_stalled then 'stalled'
+          when m.most_minutes = m.minutes_at_instance_limit then 'instance_limit'
           when m.burst_balance_last_percent <= :low_percent then 'bucket_empty'
           when m.minutes_at_throughput_limit > m.minutes_at_iops_limit then 'at_throughput_limit'
           else 'at_iops_limit'
@@ -350,14 +349,14 @@ judged as (
       when m.latency_p75_ms >= slowness.slow_latency_ms then 'slow'
       when
         m.will_be_empty
-        and not coalesce(habit.days_alike >= :habit_days and habit.lowest_percent > :low_percent, false)
+        and not (habit.days_alike >= :habit_days and habit.lowest_percent > :low_percent)
         and (not m.instance_drains or m.hours_to_exhaustion <= m.hours_to_instance_burst_end)
         then 'bucket_draining'
       when m.instance_drains then 'instance_burst_ending'
       when m.will_be_empty then 'habit'
       when not m.has_bucket then 'within_limits'
       when m.hours_to_exhaustion = 0 then 'just_empty'
-      when m.hours_to_exhaustion > 0 then 'bucket_lasts'
+      when m.hours_to_exhaustion is not null then 'bucket_lasts'
       when m.burst_balance_last_percent < 100 then 'bucket_refills'
       else 'bucket_full'
     end as because
