@@ -5,7 +5,7 @@ with recursive mechanism as materialized (
   select *
   from jsonb_to_recordset(cast(:mechanisms as jsonb)) as (
     mechanism text, path text[], parts text, least_share double precision, within_hours double precision,
-    amount text, contributes boolean
+    amount text, contributes boolean, alone boolean
   )
 ),
 
@@ -175,6 +175,7 @@ spread as materialized (
 whole as (
   select
     o.thing,
+    min(o.cluster) as cluster,
     count(*) as parts,
     count(h.partition) as hit
   from owned as o
@@ -316,8 +317,28 @@ pair as materialized (
     end
 ),
 
--- How well others fare that hang on the same place, or on none that is known to be sick.
+-- Those that one cause would explain for the most part.
+explained as materialized (
+  select distinct
+    mechanism,
+    cause,
+    detector,
+    effect,
+    thing
+  from pair
+  where parts = 'thing' or explained_parts >= 0.8 * affected_parts
+),
+
+-- How others fare that hang on the same place, with a fifth of their parts or with what is hit of them.
 exposed as materialized (
+  select
+    mechanism,
+    cause,
+    detector,
+    thing
+  from explained
+  union
+
   select
     p.mechanism,
     p.cause,
@@ -388,8 +409,8 @@ off_it as (
     q.mechanism,
     q.cause,
     q.detector,
-    count(*) filter (where j.is_sick and x.thing is null and o.effect is null) as sick,
-    count(*) filter (where not j.is_sick and x.thing is null) as well
+    count(distinct j.thing) filter (where j.is_sick and x.thing is null and o.effect is null) as sick,
+    count(distinct j.thing) filter (where not j.is_sick and x.thing is null) as well
   from (
     select distinct
       mechanism,
@@ -403,20 +424,69 @@ off_it as (
   left join exposed as x
     on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and j.thing = x.thing
   -- What another cause explains says nothing about this one.
-  left join (
+  left join explained as o on j.fingerprint = o.effect and q.cause <> o.cause
+  group by q.mechanism, q.cause, q.detector
+),
+
+-- How often partitions are late at a place, and where no cause is known to act.
+late_at as (
+  select
+    s.parts,
+    s.place,
+    w.cluster,
+    sum(s.explained) as late,
+    sum(s.parts_there) as partitions
+  from spread as s
+  inner join whole as w on s.thing = w.thing
+  group by s.parts, s.place, w.cluster
+),
+
+late_elsewhere as (
+  select
+    l.parts,
+    w.cluster,
+    (w.late - sum(l.late))::double precision as late,
+    w.partitions - sum(l.partitions) as partitions
+  from late_at as l
+  inner join (
+    select
+      cluster,
+      sum(hit) as late,
+      sum(parts) as partitions
+    from whole
+    group by cluster
+  ) as w on l.cluster = w.cluster
+  group by l.parts, w.cluster, w.late, w.partitions
+),
+
+-- What all places together explain of an effect: two brokers that are sick at once share what lacks replicas.
+joint as (
+  select
+    effect,
+    mechanism,
+    sum(explained_parts) as explained_parts,
+    max(explained_parts) as most
+  from (
     select distinct
       effect,
-      cause
+      mechanism,
+      place,
+      explained_parts
     from pair
-    where parts = 'thing' or explained_parts >= 0.8 * affected_parts
-  ) as o on j.fingerprint = o.effect and q.cause <> o.cause
-  group by q.mechanism, q.cause, q.detector
+    where parts <> 'thing'
+  ) as one
+  group by effect, mechanism
 ),
 
 factor as (
   select
     p.*,
+    j.explained_parts::double precision / nullif(p.affected_parts, 0) as joint_share,
+    p.explained_parts = j.most as is_most,
+    late_at.late / nullif(late_at.partitions, 0)::double precision as late_there,
+    late_elsewhere.late / nullif(late_elsewhere.partitions, 0) as late_elsewhere,
     p.explained_parts::double precision / nullif(p.affected_parts, 0) as explained_share,
+    public.chance_of(p.explained_parts, p.affected_parts, p.parts_there, p.all_parts) as coincidence,
     p.parts_there::double precision / nullif(p.all_parts, 0) as chance,
     on_it.sick as sick_there,
     on_it.well as well_there,
@@ -424,6 +494,7 @@ factor as (
     off_it.well as well_elsewhere,
     m.least_share,
     m.contributes,
+    m.alone,
     m.within_hours,
     case when p.seen_hour < :hour then 0.9 else 1.0 end as place_factor,
     case
@@ -436,6 +507,9 @@ factor as (
   from pair as p
   inner join mechanism as m on p.mechanism = m.mechanism
   left join on_it on p.mechanism = on_it.mechanism and p.cause = on_it.cause and p.detector = on_it.detector
+  left join joint as j on p.mechanism = j.mechanism and p.effect = j.effect
+  left join late_at on p.parts = late_at.parts and p.place = late_at.place
+  left join late_elsewhere on p.parts = late_elsewhere.parts and p.cluster = late_elsewhere.cluster
   left join off_it on p.mechanism = off_it.mechanism and p.cause = off_it.cause and p.detector = off_it.detector
   left join lateral (
     select coalesce(sum(v.read_bytes) / nullif(sum(v.read_bytes + v.write_bytes), 0), 0) as share
@@ -453,19 +527,25 @@ weighed as (
     case
       when parts = 'thing' then 1.0
       when explained_share is null then 0.5
+      when explained_share < least_share and joint_share >= least_share and is_most then 0.6
+      when
+        explained_share < least_share and explained_share >= 0.5
+        and coincidence < 0.02
+        then 0.5 + explained_share / 4
       when explained_share < least_share then 0.7 * explained_share
       when parts in ('replica', 'partition') then explained_share
       -- All of its parts are there: the share says nothing, and the siblings must.
       when chance = 1 then 0.7
       -- So few are late that they could lie there by chance, unless others that hang on it are late as well.
-      when
-        public.chance_of(explained_parts, affected_parts, parts_there, all_parts) > 0.1
-        and not (sick_there >= 2 and sick_there > well_there)
-        then 0.55
+      when coincidence > 0.1 and not (sick_there >= 2 and sick_there > well_there) then 0.55
       else explained_share
     end as share_factor,
     case
-      when parts in ('replica', 'partition') or contributes then 1.0
+      when parts in ('replica', 'partition') or contributes or alone or amount is not null then 1.0
+      when parts in ('leader', 'member') then
+        1 / (1 + coalesce(well_there, 0) / 3.0 / greatest(sick_there, 1))
+        -- What can't be chance in itself isn't doubted for what else is late.
+        * case when coincidence < 0.02 then 1 else greatest(0, 1 - coalesce(late_elsewhere, 0) / late_there) end
       else
         1 / (1 + coalesce(well_there, 0) / 3.0 / greatest(sick_there, 1))
         * greatest(

@@ -17,7 +17,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from spark_apps.runtime.session import start_session
-from tests.simulator import consumers, lag, memory, schemas, volumes
+from tests.simulator import consumers, incidents, lag, memory, schemas, volumes
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
 from tests.simulator.score import Score, figures, pooled, show, show_wrong
@@ -28,6 +28,7 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score]] = {
     "schemas": schemas.evaluate,
     "consumers": consumers.evaluate,
     "lag": lag.evaluate,
+    "incidents": incidents.evaluate,
 }
 MOST = 1_000_000
 

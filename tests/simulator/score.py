@@ -64,6 +64,9 @@ class Score:
     false_claims: list[tuple[str, Fault, Verdict, str]] = field(default_factory=list)
     """Those that don't hold, with what is wrong."""
 
+    wrong: list[str] = field(default_factory=list)
+    """What else is wrong, a line each."""
+
     @property
     def recall(self) -> float:
         return 1 - len(self.missed) / self.faults if self.faults else 1.0
@@ -115,7 +118,7 @@ class Score:
 
 def pooled(scores: Sequence[Score]) -> Score:
     """Several seeds of one analysis as if they were one fleet."""
-    total = Score(scores[0].analysis, 0, 0, 0, 0)
+    total = type(scores[0])(scores[0].analysis, 0, 0, 0, 0)
     for each in scores:
         for name, value in vars(each).items():
             if name != "analysis" and not isinstance(value, str):
@@ -201,6 +204,8 @@ def figures(score: Score) -> str:
 def show_wrong(console: Console, score: Score, again: str) -> None:
     """Prints each miss, each false alarm and each bad advice, with the command that shows it again."""
     name = score.analysis
+    for line in score.wrong:
+        _show(console, f"[red]wrong[/] {name}: {line}", again)
     for fault in score.missed:
         _show(console, f"[red]missed[/] {name}: {fault.resource} ({fault.kind}), due {_at(fault.due)}", again)
     for fault, verdict in score.misjudged:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 import yaml
 from streamwarden.causes import find_causes, weigh
 from streamwarden.detectors import Finding, load_detectors
-from streamwarden.detectors.evaluate import EVALUATION
+from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.mechanisms import Mechanism
 from streamwarden.detectors.things import KINDS, Thing
 
@@ -85,8 +85,7 @@ def store(connection: sa.Connection, said: dict[str, Any], status: str) -> str:
             said["of"], about, because, status, "warning" if status == "alarm" else None,  # type: ignore[arg-type]
             said.get("figures", {}), "So it is.", affected=affected,
         )  # fmt: skip
-        at = {"hour": last - timedelta(hours=number), "judged_at": HOUR}
-        connection.execute(EVALUATION, finding.to_row() | at)
+        store_findings(connection, [finding], last - timedelta(hours=number), HOUR)
     return finding.fingerprint
 
 

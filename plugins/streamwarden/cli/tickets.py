@@ -70,6 +70,71 @@ def unmute_ticket(fingerprint: FingerprintArgument) -> None:
     out.print(f"{escape(ticket['title'])}: no longer muted.", soft_wrap=True)
 
 
+@app.command("explain")
+def explain_ticket(fingerprint: FingerprintArgument) -> None:
+    """Explain a ticket's cause: its incident, how strongly each part is tied to it and why, and what was refused."""
+    import sqlalchemy as sa
+
+    from streamwarden.store.queries import ask
+    from streamwarden.tickets import muting
+    from streamwarden.words.readable import clean
+
+    with shared.warehouse().connect() as connection:
+        ticket = muting.find(connection, fingerprint)
+        tree = connection.execute(sa.text("select * from tickets.incident_of(:id)"), {"id": ticket["ticket_id"]})
+        for one in tree.mappings():
+            why = f": {clean(one['sentence'])} ({one['strength']:.0%})" if one["sentence"] else ""
+            over = f", over since {one['healed_hour']:%Y-%m-%d %H:%M}" if one["healed_hour"] else ""
+            line = f"{'  ' * one['depth']}{clean(one['title'])}, since {one['opened_hour']:%Y-%m-%d %H:%M}{over}{why}"
+            out.print(f"[bold]{escape(line)}[/]" if one["depth"] == 0 else escape(line), soft_wrap=True)
+        weighed = ask(connection, "tickets/weighed", fingerprint=ticket["fingerprint"])
+    table = Table("possible cause", "strength", "place", "time", "share", "siblings", "amount", "why", box=None)
+    for row in weighed:
+        factors = (row[f"{name}_factor"] for name in ("place", "time", "share", "siblings", "amount"))
+        shown = ["" if factor is None else f"{factor:.2f}" for factor in factors]
+        accepted = "[bold]follows[/]" if row["is_accepted"] else "may" if row["strength"] >= 0.3 else "no"
+        name = escape(clean(f"{row['title'] or ''}: {row['resource'] or row['cause'][:12]}"))
+        table.add_row(name, f"{row['strength']:.2f} {accepted}", *shown, escape(clean(row["sentence"])))
+    if weighed:
+        out.print(f"\nWeighed for {escape(clean(ticket['title']))}, hour {weighed[0]['hour']:%Y-%m-%d %H:%M} UTC:")
+        out.print(table)
+    else:
+        out.print("No cause is known: nothing that is in alarm hangs together with it.")
+
+
+@app.command("split")
+def split_ticket(
+    fingerprint: FingerprintArgument,
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+) -> None:
+    """Take a finding out of its incident, with what follows from it; it is remembered and never undone by itself."""
+    from streamwarden.tickets import bonds, muting
+
+    warehouse = shared.warehouse()
+    with warehouse.connect() as connection:
+        ticket = muting.find(connection, fingerprint)
+    stay = bonds.split(warehouse, ticket["ticket_id"], who=getpass.getuser(), why=reason)
+    out.print(f"{escape(ticket['title'])}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
+    out.print("It gets a ticket of its own with the next hour.")
+
+
+@app.command("join")
+def join_tickets(
+    fingerprint: FingerprintArgument,
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The finding to join it with, or how it begins.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+) -> None:
+    """Make one incident of two findings; it is remembered and never undone by itself."""
+    from streamwarden.tickets import bonds, muting
+
+    warehouse = shared.warehouse()
+    with warehouse.connect() as connection:
+        both = [dict(muting.find(connection, one)) for one in (fingerprint, other)]
+    bonds.join(warehouse, both[0], both[1], who=getpass.getuser(), why=reason)
+    names = " and ".join(escape(ticket["title"]) for ticket in both)
+    out.print(f"{names}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
+
+
 def _state(ticket: sa.RowMapping) -> str:
     if ticket["muted"] == "snoozed":
         return f"{ticket['state']}, snoozed until {ticket['muted_until']:%Y-%m-%d %H:%M}"

@@ -34,6 +34,7 @@ class Mechanism:
     within_hours: float = 2
     amount: Literal["reads"] | None = None
     contributes: bool = False
+    alone: bool = False
 
     @property
     def effect_about(self) -> str:

@@ -6,10 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from streamwarden.base.config import Config
-from streamwarden.tickets import deliver, listen, mute, reconcile
+import sqlalchemy as sa
+from streamwarden.base.config import CONFIG_ENV, Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.cli.main import app
+from streamwarden.tickets import bonds, deliver, listen, mute, reconcile
 from streamwarden.tickets.sinks.contract import Letter
 from streamwarden.tickets.sinks.plain import letter_text as lines_of
+from typer.testing import CliRunner
 
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
 
@@ -249,3 +253,62 @@ def test_tickets_that_stood_before_causes_were_weighed_go_on(story: Story, run: 
     story.judge(1, {"g1": "alarm"}, LAG)
     assert run().opened == 0 and story.actions() == ["create", "create"]
     assert timedelta(0) == story.tickets()[0]["opened_hour"] - hour(0)
+
+
+def test_what_people_split_stays_apart(tell: Telling) -> None:
+    tie = {(g("g1"), V1): 0.9, (g("g2"), V1): 0.9}
+    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, tie)
+    ticket = next(row["ticket_id"] for row in tell.story.tickets() if row["resource"] == "g1")
+    assert bonds.split(tell.story.engine, ticket, who="Vera", why="Another reason.") == [
+        "ebs_volume_starving title: v1",
+        "consumer_group_lagging title: g2",
+    ]
+    for _ in range(3):
+        tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, tie)
+    assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
+    assert tell.states()["g2"] == ("follows", "v1", "open")
+    with pytest.raises(StreamwardenError, match="g1: shares its ticket with nothing"):
+        bonds.split(tell.story.engine, ticket, who="Vera", why="Again.")
+
+
+def test_what_people_joined_stays_together(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {})
+    volume, group = tell.story.tickets()
+    bonds.join(tell.story.engine, group, volume, who="Vera", why="The same disk.")
+    for _ in range(4):
+        tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.0})
+    assert [action for action, _ in tell.told] == ["close", "comment"] or [a for a, _ in tell.told] == [
+        "comment",
+        "close",
+    ]
+    assert tell.states()["g1"][1] == "v1"
+    with pytest.raises(StreamwardenError, match="is one finding"):
+        bonds.join(tell.story.engine, group, group, who="Vera", why="?")
+
+
+def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.9})
+    said = cli("tickets", "explain", g("g1")[:12])
+    assert "ebs_volume_starving title: v1, since 2026-01-05 10:00" in said
+    assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90%)" in said
+    assert "0.90 follows" in said
+    assert "no longer one incident with ebs_volume_starving title: v1" in cli(
+        "tickets", "split", g("g1"), "--reason", "Something else."
+    )
+    assert "one incident from the next hour on" in cli("tickets", "join", g("g1"), V1, "--reason", "It is, after all.")
+    with tell.story.engine.connect() as connection:
+        rows = connection.execute(sa.text("select is_joined, why from tickets.bond")).tuples().all()
+    assert rows == [(True, "It is, after all.")]
+    assert "No cause is known" in cli("tickets", "explain", V1)
+
+
+@pytest.fixture
+def cli(story: Story, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "s.yaml").write_text("{}\n")
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
+
+    def run(*words: str) -> str:
+        return CliRunner(env={"COLUMNS": "300"}).invoke(app, words, catch_exceptions=False).output
+
+    return run

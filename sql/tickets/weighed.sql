@@ -1,0 +1,35 @@
+-- What a finding was held against as its cause when it was in alarm last, the likeliest first.
+select
+  c.hour,
+  c.cause,
+  c.mechanism,
+  c.strength,
+  c.is_accepted,
+  c.place_factor,
+  c.time_factor,
+  c.share_factor,
+  c.siblings_factor,
+  c.amount_factor,
+  c.way,
+  c.seen_hour,
+  c.sentence,
+  c.figures,
+  e.resource,
+  e.reason,
+  d.title
+from detect.cause as c
+left join lateral (
+  select
+    v.resource,
+    v.reason,
+    v.detector
+  from detect.evaluation as v
+  where v.fingerprint = c.cause and v.hour <= c.hour and v.hour > c.hour - interval '6 hours' and v.status = 'alarm'
+  order by v.hour desc
+  limit 1
+) as e on true
+left join detect.detector as d on e.detector = d.detector
+where
+  c.effect = :fingerprint
+  and c.hour = (select max(n.hour) from detect.cause as n where n.effect = :fingerprint)
+order by c.strength desc, c.cause asc

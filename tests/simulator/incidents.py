@@ -1,0 +1,537 @@
+"""Incidents: several faults at once in several clusters, each with what it does to brokers, replicas and groups, and
+decoys that look alike and have a cause of their own. Is each one issue, with the right root, and nothing else in it?
+
+What a fault does is told by a small physical model, not by the product's rules: a sick broker is slow for all that it
+leads, a group that has little to spare falls behind on those partitions, a follower on a full disk drops out. The
+findings are written as detectors store them, with the facts around them; weighing causes and grouping is the product's.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import sqlalchemy as sa
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+from streamwarden.causes import find_causes
+from streamwarden.detectors import Finding, load_detectors
+from streamwarden.detectors.evaluate import store_findings
+from streamwarden.detectors.things import KINDS, Thing
+from streamwarden.tickets import reconcile
+
+from tests.simulator.bench import Bench
+from tests.simulator.scenario import JUDGED, STANDARD, Scenario
+from tests.simulator.score import Goal, Score
+from tests.sql.rows import NEUTRAL
+
+WORLDS, HOURS, CLUSTERS = 12, 5, 3
+MANY_PARTITIONS, MANY_FINDINGS = 100_000, 2_000
+TABLES = (
+    "inventory.volume_hourly", "inventory.instance_hourly", "inventory.consumer_member_hourly", "metrics.broker_hourly",
+    "metrics.partition_hourly", "metrics.consumer_partition_hourly", "metrics.replica_sample", "metrics.volume_sample",
+    "metrics.jvm_app_hourly", "metrics.state_store_hourly", "detect.evaluation", "detect.judgement", "detect.cause",
+    "detect.weighing", "detect.load", "tickets.ticket", "tickets.change", "tickets.issue",
+)  # fmt: skip
+Row = dict[str, Any]
+Spot = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass
+class IncidentScore(Score):
+    """Findings in pairs: those of one fault belong in one issue, others don't."""
+
+    rightly_together: int = 0
+    wrongly_together: int = 0
+    wrongly_apart: int = 0
+    roots_right: int = 0
+    roots: int = 0
+    issues: int = 0
+    incidents: int = 0
+    alone_merged: int = 0
+    alone: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def goals(self) -> list[Goal]:
+        together = self.rightly_together + self.wrongly_together
+        pairs = self.rightly_together + self.wrongly_apart
+        rows = [
+            Goal(f"pairs: precision, of {together}", self.rightly_together / max(together, 1), 0.99),
+            Goal(f"pairs: recall, of {pairs}", self.rightly_together / max(pairs, 1), 0.95),
+            Goal(f"right root, of {self.roots}", self.roots_right / max(self.roots, 1), 0.95),
+            Goal(f"issues per incident, of {self.incidents}", self.issues / max(self.incidents, 1), 1.05, at_most=True),
+            Goal(f"own cause, yet merged, of {self.alone}", self.alone_merged / max(self.alone, 1), 0.01, at_most=True),
+        ]
+        if self.seconds:
+            name = f"seconds for {MANY_FINDINGS} findings on {MANY_PARTITIONS} partitions"
+            rows.append(Goal(name, max(self.seconds), 5, at_most=True))
+        return rows
+
+
+@dataclass
+class Symptom:
+    """A finding in alarm from an hour on."""
+
+    detector: str
+    thing: str
+    because: str
+    begins: int
+    incident: str
+    ends: int = HOURS
+    affected: list[Spot] = field(default_factory=list)
+    figures: Row = field(default_factory=dict)
+    is_root: bool = False
+    also: set[str] = field(default_factory=set)
+    """Other incidents that have a part in it."""
+
+
+class Cluster:
+    """Brokers on machines with a disk each, topics, plain groups with members on machines, Streams applications."""
+
+    def __init__(self, dice: random.Random, name: str) -> None:
+        self.dice, self.name = dice, name
+        self.brokers = list(range(1, dice.randint(5, 10)))
+        self.leaders: dict[Spot, int] = {}
+        self.replicas: dict[Spot, list[int]] = {}
+        for topic in (f"t{n}" for n in range(dice.randint(8, 14))):
+            for partition in range(dice.choice([6, 12, 24])):
+                holders = dice.sample(self.brokers, 3)
+                self.replicas[topic, partition], self.leaders[topic, partition] = holders, holders[0]
+        topics = sorted({topic for topic, _ in self.leaders})
+        self.groups: dict[str, dict[Spot, str]] = {}
+        """Group → its partitions, each with the machine of the member that owns it."""
+        machines = [f"{name}-m{n}" for n in range(8)]
+        self.machines = machines
+        for n in range(dice.randint(15, 30)):
+            spots = [s for s in self.leaders if s[0] in dice.sample(topics, dice.randint(1, 2))]
+            hosts = dice.sample(machines, dice.randint(1, 3))
+            self.groups[f"g{n}"] = {spot: hosts[i % len(hosts)] for i, spot in enumerate(sorted(spots))}
+        self.apps = {f"app{n}": f"{name}-a{n}" for n in range(4)}
+        for app, machine in self.apps.items():
+            spots = [s for s in self.leaders if s[0] == dice.choice(topics)] or [next(iter(self.leaders))]
+            self.groups[app] = dict.fromkeys(spots, machine)
+        self.silent: set[int] = set()
+        self.lacking: dict[Spot, int] = {}
+        """Partition → the broker whose replica is out of sync."""
+        self.reads: dict[int, float] = defaultdict(lambda: 0.1)
+        """Broker → share of reads in what its disk carries."""
+        self.busy: set[str] = set()
+        """Groups that have a finding already."""
+
+    def volume(self, broker: int) -> str:
+        return f"volume:1/r/{self.name}-v{broker}"
+
+    def group(self, name: str) -> str:
+        return f"group:{self.name}/{name}"
+
+    def led(self, group: str, broker: int) -> list[Spot]:
+        return [spot for spot in self.groups[group] if self.leaders[spot] == broker]
+
+    def rows(self, hour: datetime) -> Iterable[tuple[str, Row]]:
+        """The facts of an hour."""
+        at, place = {"hour": hour}, {"account": "1", "region": "r"}
+        for broker in self.brokers:
+            machine, volume = f"{self.name}-i{broker}", f"{self.name}-v{broker}"
+            yield "inventory.volume_hourly", at | place | {"volume_id": volume, "instance_id": machine}
+            yield "inventory.instance_hourly", at | place | {"instance_id": machine, "private_ip": f"ip-{machine}"}
+            told = {} if broker in self.silent and hour == JUDGED else {"broker_id": broker}
+            known = {"cluster": self.name, "endpoint": f"b{broker}", "instance_id": machine}
+            yield "metrics.broker_hourly", at | known | told
+            share = self.reads[broker]
+            sample = {"at": hour, "volume_id": volume, "read_bytes": share, "write_bytes": 1 - share}
+            yield "metrics.volume_sample", place | sample
+        for machine in (*self.machines, *self.apps.values()):
+            yield "inventory.instance_hourly", at | place | {"instance_id": machine, "private_ip": f"ip-{machine}"}
+            yield "inventory.volume_hourly", at | place | {"volume_id": f"{machine}-v", "instance_id": machine}
+        for app, machine in self.apps.items():
+            known = {"cluster": self.name, "app": app, "application_id": app, "instance_id": machine}
+            yield "metrics.jvm_app_hourly", at | known | {"endpoint": f"jmx-{app}"}
+            store = {"cluster": self.name, "topic": f"{app}-s-changelog", "application_id": app, "store": "s"}
+            yield "metrics.state_store_hourly", at | store
+        for spot, leader in self.leaders.items():
+            in_sync = 2 if spot in self.lacking else 3
+            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": in_sync}
+            yield "metrics.partition_hourly", at | {"cluster": self.name} | one
+        for name, spots in self.groups.items():
+            for spot, machine in spots.items():
+                one = {"group_id": name, "topic": spot[0], "partition": spot[1], "host": f"/ip-{machine}"}
+                yield "metrics.consumer_partition_hourly", at | {"cluster": self.name} | one
+        held: dict[tuple[str, int], Row] = defaultdict(lambda: {"bytes": {}, "lags": {}})
+        for (topic, partition), holders in self.replicas.items():
+            for broker in holders:
+                held[topic, broker]["bytes"][str(partition)] = 1
+                if self.lacking.get((topic, partition)) == broker:
+                    held[topic, broker]["lags"][str(partition)] = 500
+        for (topic, broker), known in held.items():
+            one = {"topic": topic, "broker_id": broker, "log_dir": "/d"}
+            sizes = {"partition_bytes": known["bytes"], "partition_lags": known["lags"]}
+            yield "metrics.replica_sample", at | {"cluster": self.name} | one | sizes
+
+
+class World:
+    """Clusters, and what was done to them."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.clusters = [Cluster(dice, f"c{n}") for n in range(CLUSTERS)]
+        self.symptoms: list[Symptom] = []
+        for number, cluster in enumerate(self.clusters):
+            kinds = [self.disk, self.disk, self.cpu, self.values, self.memory, self.rogue, self.transaction]
+            faults = dice.sample([*kinds, self.machine], 3)
+            faults.sort(key=lambda fault: fault not in (self.values, self.memory))  # while applications are well
+            for n, fault in enumerate(faults):
+                fault(cluster, f"{cluster.name}/{n} {fault.__name__}")
+            if number == 0:
+                self.namesake(cluster, self.clusters[1])
+            dice.choice([self.poison, self.early, self.peak, self.elsewhere])(cluster)
+            self.poison(cluster)
+
+    def add(
+        self, detector: str, thing: str, because: str, begins: int, incident: str, affected: Iterable[Spot] = (),
+        is_root: bool = False, **figures: Any,
+    ) -> None:  # fmt: skip
+        known = next((s for s in self.symptoms if (s.detector, s.thing) == (detector, thing)), None)
+        if known is not None:
+            known.also.add(incident)
+        else:
+            found = Symptom(detector, thing, because, begins, incident, HOURS, list(affected), figures, is_root)
+            self.symptoms.append(found)
+
+    def calm(self, cluster: Cluster) -> int:
+        """A broker that nothing is the matter with."""
+        ill = {s.thing for s in self.symptoms if s.detector != "partitions_under_replicated"}
+        return self.dice.choice(
+            [b for b in cluster.brokers if not {cluster.volume(b), f"broker:{cluster.name}/{b}"} & ill]
+        )
+
+    def spread(self, cluster: Cluster, broker: int, since: int, incident: str) -> None:
+        """What a slow broker does: replicas on it fall behind, and groups on what it leads."""
+        dice = self.dice
+        if dice.random() < 0.4:
+            thing = f"broker:{cluster.name}/{broker}"
+            self.add("partitions_under_replicated", thing, "missing", since + dice.randint(0, 1), incident)
+        elif dice.random() < 0.4:  # the cluster doesn't say whose replicas are missing
+            behind = [s for s, held in cluster.replicas.items() if broker in held[1:] and s not in cluster.lacking]
+            for spot in behind:
+                cluster.lacking[spot] = broker
+            for leader in sorted({cluster.leaders[spot] for spot in behind}):
+                peer = f"broker:{cluster.name}/{leader}"
+                self.add("partitions_under_replicated", peer, "followers_missing", since + dice.randint(0, 1), incident)
+        spare = dice.uniform(0.05, 0.25)  # of the groups: what comes late is made up for at once
+        for name in sorted(cluster.groups):
+            led = cluster.led(name, broker)
+            if not led or name in cluster.busy or dice.random() < spare:
+                continue
+            late = [spot for spot in led if dice.random() < 0.95] or led
+            if len(cluster.groups[name]) > 6 and dice.random() < 0.04:  # one is slow for itself
+                late.append(dice.choice(sorted(set(cluster.groups[name]) - set(led)) or led))
+            self.late(cluster, name, since + dice.randint(0, 1), incident, sorted(set(late)))
+            if dice.random() < 0.1:
+                self.add("consumer_data_at_risk", cluster.group(name), "at_risk", since + 1, incident)
+
+    def late(self, cluster: Cluster, name: str, since: int, incident: str, spots: list[Spot], **how: Any) -> None:
+        cluster.busy.add(name)
+        because = how.pop("because", None) or self.dice.choice(["falls_behind", "catches_up_slowly", "stands"])
+        self.add("consumer_group_lagging", cluster.group(name), because, since, incident, spots, **how)
+
+    def disk(self, cluster: Cluster, incident: str, *, broker: int | None = None, is_root: bool = True) -> None:
+        dice, broker, since = self.dice, broker or self.calm(cluster), self.dice.randint(0, 2)
+        if dice.random() < 0.2:
+            cluster.silent.add(broker)
+        because = dice.choice(["bucket_empty", "at_iops_limit", "at_throughput_limit"])
+        self.add("ebs_volume_starving", cluster.volume(broker), because, since, incident, is_root=is_root)
+        for detector, says, chance in (("broker_slow", "hurts", 0.7), ("log_flush_slow", "slow", 0.5)):
+            if broker not in cluster.silent and dice.random() < chance:
+                self.add(detector, f"broker:{cluster.name}/{broker}", says, since + dice.randint(0, 1), incident)
+        self.spread(cluster, broker, since, incident)
+
+    def cpu(self, cluster: Cluster, incident: str) -> None:
+        broker, since = self.calm(cluster), self.dice.randint(0, 2)
+        self.add("broker_slow", f"broker:{cluster.name}/{broker}", "hurts", since, incident, is_root=True)
+        if self.dice.random() < 0.5:
+            self.add("log_flush_slow", f"broker:{cluster.name}/{broker}", "slow", since, incident)
+        self.spread(cluster, broker, since, incident)
+
+    def rogue(self, cluster: Cluster, incident: str) -> None:
+        broker = self.calm(cluster)
+        share = self.dice.uniform(70, 100)
+        thing = f"cluster:{cluster.name}"
+        known = {"unaccounted_of_excess_percent": share}
+        self.add("consumer_rogue", thing, "rogue", 0, incident, is_root=True, **known)
+        cluster.reads[broker] = self.dice.uniform(0.7, 0.95)
+        self.disk(cluster, incident, broker=broker, is_root=False)
+
+    def values(self, cluster: Cluster, incident: str) -> None:
+        app, since = self.app(cluster), self.dice.randint(1, 2)
+        store = f"store:{cluster.name}/{app}-s-changelog"
+        self.add("state_store_schema_drift", store, "breaks_restore", since - 1, incident, is_root=True)
+        self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "none_alive", since, incident)
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), because="stands")
+
+    def memory(self, cluster: Cluster, incident: str) -> None:
+        app, since = self.app(cluster), self.dice.randint(1, 2)
+        self.add(
+            "app_memory_heavy", f"application:{cluster.name}/{app}", "system_full", since - 1, incident, is_root=True
+        )
+        self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "gone", since, incident)
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), because="nobody")
+
+    def app(self, cluster: Cluster) -> str:
+        return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])
+
+    def transaction(self, cluster: Cluster, incident: str) -> None:
+        topic, since = self.dice.choice(sorted({topic for topic, _ in cluster.leaders})), self.dice.randint(0, 2)
+        spots = self.dice.sample([s for s in sorted(cluster.leaders) if s[0] == topic], 2)
+        thing = f"topic:{cluster.name}/{topic}"
+        self.add("transaction_hanging", thing, "holds_readers", since, incident, spots, is_root=True)
+        for name in sorted(cluster.groups):
+            held = [spot for spot in spots if spot in cluster.groups[name]]
+            if held and name not in cluster.busy and self.dice.random() < 0.6:
+                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, because="one_stands")
+
+    def machine(self, cluster: Cluster, incident: str) -> None:
+        """The disk of a machine on which members of groups run."""
+        machine, since = self.dice.choice(cluster.machines), self.dice.randint(0, 2)
+        volume = f"volume:1/r/{machine}-v"
+        self.add("ebs_volume_starving", volume, "at_iops_limit", since, incident, is_root=True)
+        for name, spots in sorted(cluster.groups.items()):
+            owned = [spot for spot, host in spots.items() if host == machine]
+            if len(owned) > 1 and name not in cluster.busy and self.dice.random() < 0.9:
+                self.late(cluster, name, since + self.dice.randint(0, 1), incident, sorted(owned))
+
+    def poison(self, cluster: Cluster) -> None:
+        """A record that can't be processed; its partition lies anywhere, on a sick broker as well."""
+        free = [name for name in sorted(cluster.groups) if name not in cluster.busy and name.startswith("g")]
+        if free:
+            name = self.dice.choice(free)
+            spot = self.dice.choice(sorted(cluster.groups[name]))
+            because = "stands" if len(cluster.groups[name]) == 1 else "one_stands"
+            label = f"{cluster.name} poison {name}"
+            self.late(cluster, name, self.dice.randint(0, 2), label, [spot], because=because, is_root=True)
+
+    def early(self, cluster: Cluster) -> None:
+        """A group that has been late for hours when the broker of its partitions falls ill."""
+        for name in sorted(cluster.groups):
+            if name not in cluster.busy and name.startswith("g"):
+                spots = sorted(cluster.groups[name])[:3]
+                self.late(cluster, name, -6, f"{cluster.name} early {name}", spots, is_root=True)
+                return
+
+    def peak(self, cluster: Cluster) -> None:
+        """Many groups are late by themselves, each on some of its partitions."""
+        for name in sorted(cluster.groups):
+            if name not in cluster.busy and name.startswith("g") and self.dice.random() < 0.6:
+                spots = sorted(cluster.groups[name])
+                late = self.dice.sample(spots, max(2, len(spots) // 2))
+                self.late(cluster, name, self.dice.randint(0, 2), f"{cluster.name} peak {name}", late, is_root=True)
+
+    def elsewhere(self, cluster: Cluster) -> None:
+        """A group that is slow by itself on what healthy brokers lead."""
+        ill = {s.thing for s in self.symptoms}
+        well = [b for b in cluster.brokers if cluster.volume(b) not in ill and f"broker:{cluster.name}/{b}" not in ill]
+        for name in sorted(cluster.groups):
+            spots = [s for s in sorted(cluster.groups[name]) if cluster.leaders[s] in well]
+            if name not in cluster.busy and name.startswith("g") and len(spots) > 1:
+                self.late(cluster, name, 1, f"{cluster.name} elsewhere {name}", spots, is_root=True)
+                return
+
+    def namesake(self, cluster: Cluster, other: Cluster) -> None:
+        """The application of that name in another cluster fails for another reason."""
+        hit = [s.thing.partition("/jmx-")[2] for s in self.symptoms if s.detector == "stream_threads_dead"]
+        for app in hit:
+            label = f"{other.name} namesake {app}"
+            if app in other.apps and app not in other.busy:
+                other.busy.add(app)
+                thing = f"process:{other.name}/jmx-{app}"
+                self.add("stream_threads_dead", thing, "some_dead", 1, label, is_root=True)
+
+    def write(self, connection: sa.Connection, hour: int) -> None:
+        """Facts and findings of an hour."""
+        at = _at(hour)
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
+        insert_many(connection, (row for cluster in self.clusters for row in cluster.rows(at)))
+        found = []
+        for symptom in self.symptoms:
+            if symptom.begins <= hour < symptom.ends:
+                found.append(
+                    _found(symptom.detector, symptom.thing, symptom.because, symptom.affected, symptom.figures)
+                )
+        ill = {(s.detector, s.thing) for s in self.symptoms if s.begins <= hour}
+        for cluster in self.clusters:
+            well = [("consumer_group_lagging", cluster.group(name)) for name in cluster.groups]
+            for broker in cluster.brokers:
+                well += [("ebs_volume_starving", cluster.volume(broker))]
+                well += [(name, f"broker:{cluster.name}/{broker}") for name in ("broker_slow", "log_flush_slow")]
+            found += [_found(detector, thing, None) for detector, thing in well if (detector, thing) not in ill]
+        store_findings(connection, found, at, datetime.now(UTC))
+        insert_many(
+            connection,
+            (("detect.judgement", {"hour": at, "detector": d, "status": "judged", "alarms": 0}) for d in DETECTORS),
+        )
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """So many worlds, hour by hour, and one large one against the clock."""
+    result = IncidentScore("incidents", 0, 0, 0, 0)
+    dice = random.Random(scenario.seed)  # noqa: S311
+    small = scenario.days < STANDARD.days
+    for number in range(WORLDS // 3 if small else WORLDS):
+        world = World(random.Random(dice.random()))  # noqa: S311
+        _empty(bench.warehouse)
+        for hour in range(-6, HOURS):
+            if hour >= 0 or any(symptom.begins <= hour for symptom in world.symptoms):
+                with bench.warehouse.begin() as connection:
+                    world.write(connection, hour)
+                find_causes(bench.warehouse, DETECTORS, _at(hour))
+                reconcile(bench.warehouse, CONFIG, DETECTORS, _at(hour) + HOUR)
+        _score(bench.warehouse, world, number, result)
+    if not small:
+        result.seconds.append(seconds_of_many(bench.warehouse, dice))
+    return result
+
+
+def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScore) -> None:
+    with warehouse.connect() as connection:
+        rows = connection.execute(_ISSUES).mappings().all()
+    issue_of = {(row["detector"], row["thing"]): row["issue"] for row in rows}
+    root_of = {row["issue"]: row["root"] for row in rows}
+    filed: set[int] = {row["issue"] for row in rows}
+    told = [s for s in world.symptoms if (s.detector, s.thing) in issue_of]
+    result.faults += len(world.symptoms)
+    result.cases += HOURS
+    result.resources += len(world.symptoms)
+    labels = {s.incident for s in told}
+    result.incidents += len(labels)
+    result.issues += len(filed)
+    for one, other in combinations(told, 2):
+        same = issue_of[one.detector, one.thing] == issue_of[other.detector, other.thing]
+        if one.also or other.also:  # it follows from two: either is right
+            if same and not {one.incident, *one.also} & {other.incident, *other.also}:
+                result.wrongly_together += 1
+        elif same and one.incident == other.incident:
+            result.rightly_together += 1
+        elif same:
+            result.wrongly_together += 1
+            result.wrong.append(f"world {number}: together: {_named(one)} and {_named(other)}")
+        elif one.incident == other.incident:
+            result.wrongly_apart += 1
+            result.wrong.append(f"world {number}: apart: {_named(one)} and {_named(other)}")
+    sizes: dict[str, int] = defaultdict(int)
+    for symptom in told:
+        sizes[symptom.incident] += 1
+    for symptom in told:
+        issue = issue_of[symptom.detector, symptom.thing]
+        if symptom.is_root and sizes[symptom.incident] > 1:
+            result.roots += 1
+            is_right = root_of[issue] == symptom.thing
+            result.roots_right += is_right
+            if not is_right:
+                result.wrong.append(f"world {number}: root of {symptom.incident} is {root_of[issue]}")
+        elif symptom.is_root:
+            result.alone += 1
+            result.alone_merged += sum(issue_of[s.detector, s.thing] == issue for s in told) > 1
+
+
+def _named(symptom: Symptom) -> str:
+    return f"{symptom.thing} ({symptom.detector} {symptom.because}, {symptom.incident}, from {symptom.begins})"
+
+
+def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
+    """How long causes and incidents of one hour take where there is very much of everything."""
+    _empty(warehouse)
+    at, brokers, partitions = _at(0), 200, 100
+    topics = MANY_PARTITIONS // partitions
+    leader = {(f"t{t}", p): dice.randint(1, brokers) for t in range(topics) for p in range(partitions)}
+    known: list[tuple[str, Row]] = []
+    for n in range(1, brokers + 1):
+        machine = {"account": "1", "region": "r", "instance_id": f"i{n}"}
+        known.append(("inventory.volume_hourly", machine | {"hour": at, "volume_id": f"v{n}"}))
+        known.append(("inventory.instance_hourly", machine | {"hour": at, "private_ip": f"ip{n}"}))
+        told = {"hour": at, "cluster": "c", "endpoint": f"b{n}", "broker_id": n, "instance_id": f"i{n}"}
+        known.append(("metrics.broker_hourly", told))
+    for (topic, partition), n in leader.items():
+        one = {"hour": at, "cluster": "c", "topic": topic, "partition": partition}
+        known.append(("metrics.partition_hourly", one | {"leader": n, "replicas": 3, "isr": 3}))
+    sick = dice.sample(range(1, brokers + 1), 20)
+    found = [_found("ebs_volume_starving", f"volume:1/r/v{n}", "bucket_empty") for n in sick]
+    for g in range(topics * 2):
+        for partition in range(partitions):
+            one = {"hour": at, "cluster": "c", "group_id": f"g{g}", "topic": f"t{g % topics}", "partition": partition}
+            known.append(("metrics.consumer_partition_hourly", one))
+        if g < MANY_FINDINGS - len(sick):
+            late = [(f"t{g % topics}", p) for p in range(partitions) if leader[f"t{g % topics}", p] == sick[g % 20]]
+            found.append(_found("consumer_group_lagging", f"group:c/g{g}", "falls_behind", late))
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
+        insert_many(connection, known)
+        store_findings(connection, found, at, datetime.now(UTC))
+        insert_many(
+            connection, [("detect.judgement", {"hour": at, "detector": d, "status": "judged"}) for d in DETECTORS]
+        )
+    started = time.monotonic()
+    find_causes(warehouse, DETECTORS, at)
+    reconcile(warehouse, CONFIG, DETECTORS, at + HOUR)
+    return time.monotonic() - started
+
+
+def insert_many(connection: sa.Connection, rows: Iterable[tuple[str, Row]]) -> None:
+    """Rows by table; columns that must have a value and aren't named get a neutral one."""
+    by_table: dict[str, list[Row]] = defaultdict(list)
+    for table, row in rows:
+        by_table[table].append(row)
+    for table, many in by_table.items():
+        schema, relation = table.split(".")
+        must = connection.execute(_MUST, {"schema": schema, "relation": relation}).all()
+        neutral = {name: NEUTRAL.get(kind, JUDGED.isoformat()) for name, kind in must}
+        columns = ", ".join(neutral | dict.fromkeys(many[0]))
+        for start in range(0, len(many), 50_000):
+            text = json.dumps([neutral | row for row in many[start : start + 50_000]], default=str)
+            connection.exec_driver_sql(
+                f"insert into {table} ({columns}) select {columns} from jsonb_populate_recordset(null::{table}, %s)"
+                " on conflict do nothing",
+                (text.replace('"{}"', "{}"),),
+            )
+
+
+def _found(
+    detector: str, thing: str, because: str | None, affected: Iterable[Spot] = (), figures: Row | None = None
+) -> Finding:  # fmt: skip
+    kind, _, parts = thing.partition(":")
+    about = Thing(kind, dict(zip(KINDS[kind], parts.split("/"), strict=True)), parts)
+    spots = tuple({"topic": topic, "partition": partition} for topic, partition in affected)
+    status: Any = "alarm" if because else "ok"
+    severity = "warning" if because else None
+    return Finding(detector, about, because or "fine", status, severity, figures or {}, "So it is.", affected=spots)
+
+
+def _at(hour: int) -> datetime:
+    return JUDGED + timedelta(hours=hour - HOURS + 1)
+
+
+def _empty(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql(f"truncate {', '.join(TABLES)} cascade")
+
+
+DETECTORS = load_detectors()
+CONFIG = Config(tickets={"max_new_per_run": 10_000, "least_severity": "warning"})  # type: ignore[arg-type]
+_MUST = sa.text("""
+    select column_name, data_type from information_schema.columns
+    where
+      table_schema = :schema and table_name = :relation and is_identity = 'NO' and is_nullable = 'NO'
+      and column_default is null""")
+_ISSUES = sa.text("""
+    select t.detector, t.thing, coalesce(t.summary_ticket_id, t.ticket_id) as issue, root.thing as root
+    from tickets.ticket as t
+    inner join tickets.ticket as c on coalesce(t.summary_ticket_id, t.ticket_id) = c.ticket_id
+    inner join tickets.ticket as root on coalesce(c.root_ticket_id, c.ticket_id) = root.ticket_id
+    where t.state = 'open'""")
