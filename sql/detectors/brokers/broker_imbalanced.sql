@@ -1,0 +1,223 @@
+/*
+title: Brokers of a cluster do unequal work
+about: cluster
+owner: platform
+maturity: experimental
+reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.log_dir_hourly, inventory.instance_hourly, inventory.topic_hourly]
+params:
+  uneven_ratio: {default: 0.25, unit: ratio, why: "Cruise Control moves data at 9 %; people do so for less often"}
+  change_sigmas: {default: 3, unit: sigmas, why: "of its last 14 days, by median and MAD"}
+  change_ratio: {default: 0.1, unit: ratio, why: "of the mean: what is steady has hardly any deviation, so that all would be a change"}
+  limit_ratio: {default: 0.8, unit: ratio, why: "of CPU or disk: the peers' failure adds to it"}
+  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of the whole cluster: less work is no burden, whoever does it"}
+  least_history: {default: 168, unit: h, why: "a week has every hour that is uneven by habit"}
+convinces: [spread_ratio, usual_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
+says:
+  near_limit:
+    status: alarm
+    severity: warning
+    reason: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ 'disk' if resource == 'log bytes' else 'CPU' }} is taken."
+    cure: &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, the largest first, with a throttle.{% endif %}"
+    commands: &commands
+      - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
+      - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe"
+  changed:
+    status: alarm
+    severity: warning
+    reason: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean, {{ usual_spread_ratio }} in the 14 days before: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
+    cure: *cure
+    commands: *commands
+  uneven:
+    status: alarm
+    severity: info
+    reason: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
+    cure: *cure
+    commands: *commands
+  even: {status: ok, reason: "What its brokers do is spread by less than {{ uneven_ratio }} of their mean."}
+  few: {status: ok, reason: "With {{ brokers | counted('broker') }} there is nothing to balance."}
+  quiet: {status: ok, reason: "It gets {{ bytes_in_per_second }}: too little to burden a broker."}
+  starting: {status: skip, reason: "A broker was started in the hour: its leaders come back by and by."}
+  silent: {status: skip, reason: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
+  untold: {status: skip, reason: "Not all brokers told their {{ untold }}."}
+open_after_hours: 2
+clear_after_hours: 3
+rule: |
+  Standard deviation divided by mean, over the brokers, of bytes in, bytes out, leaders and bytes of logs, each divided by
+  the broker's virtual CPUs where all are known: beyond uneven_ratio. A warning where it has changed, by change_sigmas
+  and by change_ratio, against 14 days, or where the fullest broker's CPU or disk is beyond limit_ratio.
+runbook: |
+  1. Leaders: kafka-leader-election.sh --election-type preferred brings them back after restarts.
+  2. A topic with fewer partitions than brokers can't be spread.
+  3. Else move partitions, the largest first, with a throttle that leaves the brokers room for their work.
+blind_spots: |
+  Imbalance of minutes. The network's limits of machines aren't gathered. Machines differ in more than virtual CPUs.
+*/
+with broker as materialized (
+  select
+    b.*,
+    coalesce(b.broker_id::text, b.endpoint) as name,
+    case when bool_and(i.vcpus is not null) over (partition by b.hour, b.cluster) then i.vcpus::double precision else 1 end as weight
+  from metrics.broker_hourly as b
+  left join inventory.instance_hourly as i on b.instance_id = i.instance_id and i.hour = cast(:hour as timestamptz)
+  where b.hour > cast(:hour as timestamptz) - interval '14 days' and b.hour <= cast(:hour as timestamptz)
+  -- Controllers hold no data.
+  and (b.active_controllers is null or b.partitions is not null)
+),
+
+share as (
+  select
+    b.hour,
+    b.cluster,
+    b.name,
+    b.endpoint,
+    part.resource,
+    part.value,
+    part.value / b.weight as weighed,
+    part.value / nullif(sum(part.value) over everyone, 0) as share,
+    b.weight / sum(b.weight) over everyone as even_share
+  from broker as b
+  cross join lateral (
+    values
+    ('bytes in', b.bytes_in_per_second), ('bytes out', b.bytes_out_per_second), ('leaders', b.leaders),
+    ('log bytes', b.log_bytes)
+  ) as part (resource, value)
+  window everyone as (partition by b.hour, b.cluster, part.resource)
+),
+
+spread as materialized (
+  select
+    hour,
+    cluster,
+    resource,
+    case when count(value) = count(*) then stddev_pop(weighed) / nullif(avg(weighed), 0) end as spread,
+    count(value) < count(*) as is_untold
+  from share
+  group by hour, cluster, resource
+),
+
+past as (
+  select
+    cluster,
+    resource,
+    array_agg(hour) as hours,
+    array_agg(spread) as spreads
+  from spread
+  group by cluster, resource
+),
+
+fullest as (
+  select distinct on (cluster, resource) *
+  from share
+  where hour = cast(:hour as timestamptz)
+  order by cluster asc, resource asc, weighed desc nulls last, name asc
+),
+
+disk as (
+  select
+    cluster,
+    broker_id::text as name,
+    max(1 - usable_bytes::double precision / total_bytes) as used_ratio
+  from metrics.log_dir_hourly
+  where hour = cast(:hour as timestamptz)
+  group by cluster, broker_id
+),
+
+judged as (
+  select
+    s.cluster,
+    s.resource,
+    s.spread,
+    u.median as usual_spread,
+    f.name,
+    f.endpoint,
+    f.share,
+    f.even_share,
+    used.ratio as limit_used_ratio,
+    used.ratio > :limit_ratio as is_near_limit,
+    s.spread >= u.median + greatest(:change_sigmas * 1.4826 * u.mad, :change_ratio) as has_changed
+  from spread as s
+  inner join past as p using (cluster, resource)
+  inner join fullest as f using (cluster, resource)
+  inner join broker as b on s.hour = b.hour and f.cluster = b.cluster and f.endpoint = b.endpoint
+  left join disk as d on f.cluster = d.cluster and f.name = d.name
+  cross join lateral public.usual_of(s.hour, p.hours, p.spreads, cast(:least_history as integer)) as u
+  cross join lateral (select case s.resource when 'log bytes' then d.used_ratio else b.cpu_ratio end as ratio) as used
+  where s.hour = cast(:hour as timestamptz) and s.spread >= :uneven_ratio
+),
+
+worst as (
+  select distinct on (cluster) *
+  from judged
+  order by cluster asc, is_near_limit desc nulls last, has_changed desc nulls last, spread desc, resource asc
+),
+
+hot as (
+  select distinct on (w.cluster)
+    w.cluster,
+    t.topic,
+    i.partitions,
+    t.bytes_in / nullif(sum(t.bytes_in) over (partition by w.cluster), 0) as share
+  from worst as w
+  inner join metrics.broker_topic_sample as t on w.cluster = t.cluster and w.endpoint = t.endpoint
+  left join inventory.topic_hourly as i on t.hour = i.hour and t.cluster = i.cluster and t.topic = i.topic
+  where t.hour = cast(:hour as timestamptz)
+  order by w.cluster asc, t.bytes_in desc nulls last, t.topic asc
+),
+
+cluster as (
+  select
+    cluster,
+    count(*) as brokers,
+    count(*) filter (where samples is null) as silent_brokers,
+    count(*) filter (where leaders = 0) as idle_brokers,
+    sum(bytes_in_per_second) as bytes_in_per_second,
+    bool_or(process_started_at > hour) as is_starting
+  from broker
+  where hour = cast(:hour as timestamptz)
+  group by cluster
+),
+
+untold as (
+  select
+    cluster,
+    string_agg(resource, ', ' order by resource) filter (where is_untold) as resources,
+    sum(spread) filter (where resource = 'leaders') as leaders_spread_ratio
+  from spread
+  where hour = cast(:hour as timestamptz)
+  group by cluster
+)
+
+select
+  case
+    when c.silent_brokers > 0 then 'silent'
+    when c.brokers < 3 then 'few'
+    when c.is_starting then 'starting'
+    when c.bytes_in_per_second < :floor_bytes_per_second then 'quiet'
+    when w.is_near_limit then 'near_limit'
+    when w.has_changed then 'changed'
+    when w.spread is not null then 'uneven'
+    when u.resources is not null then 'untold'
+    else 'even'
+  end as because,
+  cluster,
+  w.resource,
+  w.spread as spread_ratio,
+  w.usual_spread as usual_spread_ratio,
+  w.name as fullest_broker,
+  w.share as fullest_share_ratio,
+  w.even_share as even_share_ratio,
+  w.limit_used_ratio,
+  u.leaders_spread_ratio,
+  c.idle_brokers,
+  h.topic as hot_topic,
+  h.partitions as hot_topic_partitions,
+  h.share as hot_topic_share_ratio,
+  c.brokers,
+  c.silent_brokers,
+  c.bytes_in_per_second,
+  u.resources as untold,
+  case when w.name is not null then jsonb_build_array(public.thing_key('broker', cluster, w.name)) end as affected
+from cluster as c
+inner join untold as u using (cluster)
+left join worst as w using (cluster)
+left join hot as h using (cluster)
