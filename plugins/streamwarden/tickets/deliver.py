@@ -175,6 +175,7 @@ class _Run:
             severity=ticket["told_severity"],
             letter=letter,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
+            is_open=ticket["state"] == "open",
         )
         try:
             if ticket["unsure_at"] is not None and self.sink.has(update):
@@ -188,7 +189,7 @@ class _Run:
     def _before_sending(self, ticket: sa.RowMapping) -> None:
         """Notes that something is about to be sent; refuses while the last sending may still be done."""
         now, before = self.clock(), ticket["unsure_at"]
-        if before is not None and self.sink.remembers and now < before + self.sink.settles:
+        if before is not None and now < before + self.sink.settles:
             raise _Waits(
                 f"{clean(ticket['title'])}: sent at {moment(before)} without a clear answer, and not there yet; it is"
                 f" sent again from {moment(before + self.sink.settles)} on."

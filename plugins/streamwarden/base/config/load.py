@@ -84,7 +84,7 @@ def _describe(error: Any, raw: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key (see docs/config.md)"
     value = error["input"]
-    secret = any(word in key for word in ("password", "client", "routing_key"))
+    secret = any(word in key for word in ("password", "client", "token"))
     shown = "" if secret or isinstance(value, dict | list | BaseModel) else _as_written(raw, error["loc"])
     # What looks like a number or a truth value is one to YAML: an account's id, the tag `yes`.
     cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""

@@ -105,4 +105,33 @@ class Jira(Answers):
         return next((priority for key, priority in self.priorities.items() if key == severity), None)
 
 
-Tracker = Annotated[Console | Roundup | Github | Jira, Field(discriminator="kind")]
+class PagerDuty(Credentials):
+    """A service in PagerDuty, by its integration "Events API v2". `password` is the integration key, `user` the address
+    in whose name notes are written."""
+
+    needs: ClassVar[str] = "`password`, the integration key"
+
+    kind: Literal["pagerduty"] = Field("pagerduty", description="`pagerduty`")
+    url: SafeAddress = Field(
+        "https://events.pagerduty.com", description="Events API; in the EU https://events.eu.pagerduty.com"
+    )
+    api_url: SafeAddress = Field(
+        "https://api.pagerduty.com", description="REST API; in the EU https://api.eu.pagerduty.com"
+    )
+    api_token: str | None = Field(
+        None, repr=False, description="REST API key as `${NAME}`: to write notes and to hear what people did."
+    )
+    image_url: str | None = Field(
+        None,
+        pattern="^https://",
+        description="Address of a picture that PagerDuty can load; `{fingerprint}` stands for the finding's.",
+    )
+
+    @model_validator(mode="after")
+    def _notes_have_an_author(self) -> Any:
+        if self.api_token and not (self.user or self.connection):
+            raise ValueError("`api_token` needs `user`, the address in whose name notes are written")
+        return self
+
+
+Tracker = Annotated[Console | Roundup | Github | Jira | PagerDuty, Field(discriminator="kind")]

@@ -100,6 +100,8 @@ class Update:
     letter: Letter
     is_wont_fix: bool = False
     """Closed for good, as a person asked."""
+    is_open: bool = True
+    """Whether the ticket stands open now."""
 
 
 class Sink(Protocol):
@@ -111,6 +113,7 @@ class Sink(Protocol):
     """Whether it can be asked what it has; else it must take the same thing twice as once."""
     takes_files: bool
     settles: timedelta
+    """How long after a request without an answer nothing is sent to that ticket that it doesn't have."""
 
     def check(self) -> str:
         """Asks who we are there and whether tickets may be filed; says what works, or raises what the user lacks."""

