@@ -13,9 +13,6 @@ from tests.simulator.scenario import SMALL
 
 pytestmark = pytest.mark.slow
 
-NOT_YET = {"micro-bursts before Nitro", "stalled for minutes", "slow without a check", "hydrating"}
-"""Kinds that no rule finds yet; take out what is mended."""
-
 
 @pytest.fixture(scope="module")
 def bench(spark: Any) -> Iterator[Bench]:
@@ -26,5 +23,5 @@ def bench(spark: Any) -> Iterator[Bench]:
 def test_a_small_fleet_is_judged_right(bench: Bench) -> None:
     """Volumes only: each analysis takes a minute; `make evaluate` runs all."""
     result = PARTS["volumes"](bench, SMALL)
-    assert {fault.kind for fault in result.missed} <= NOT_YET and result.false_alarms == []
+    assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 3 and result.cases > result.faults

@@ -20,7 +20,6 @@ from tests.sql.cases import CASES_OF, DETECTORS, judged
 DRAWS = 12
 """Of each detector's gaps and of its cases."""
 NOT_YET = {
-    ("controllers_missing", "metrics.broker_sample.value"),
     ("app_memory_heavy", "metrics.instance_hourly.memory_used_mean_percent"),
     ("app_memory_heavy", "metrics.jvm_app_hourly.store_instances"),
     ("app_memory_heavy", "metrics.jvm_app_hourly.heap_survived_bytes"),

@@ -24,6 +24,7 @@ says:
   silent:
     status: skip
     reason: "No active controller among those that answered, but {{ silent_endpoints }} of {{ endpoints }} endpoints are silent."
+  untold: {status: skip, reason: "{{ untold_controllers | counted('controller') }} answered without saying whether they are active: more than one may be."}
   not_configured: {status: skip, reason: "No configured endpoint of the cluster runs a controller."}
 open_after_hours: 1
 clear_after_hours: 1
@@ -43,7 +44,7 @@ with reported as (
     min(value) as least,
     max(value) as most
   from metrics.broker_sample
-  where hour = cast(:hour as timestamptz) and metric = 'active_controllers' and value is not null
+  where hour = cast(:hour as timestamptz) and metric = 'active_controllers'
   group by cluster, endpoint
 ),
 
@@ -52,7 +53,8 @@ counted as (
     b.cluster,
     count(*) as endpoints,
     count(*) filter (where b.samples is null) as silent,
-    count(t.endpoint) as controllers,
+    count(t.most) as controllers,
+    count(t.endpoint) filter (where t.most is null) as untold,
     coalesce(sum(t.least), 0) as active_throughout,
     coalesce(sum(t.most), 0) as active_at_any_time,
     string_agg(coalesce(b.broker_id::text, b.endpoint), ', ' order by b.broker_id, b.endpoint)
@@ -66,6 +68,7 @@ counted as (
 select
   case
     when active_throughout > :expected then 'several'
+    when untold > 0 then 'untold'
     when active_at_any_time >= :expected then 'one'
     when silent > 0 then 'silent'
     when controllers = 0 then 'not_configured'
@@ -75,6 +78,7 @@ select
   active_throughout as active_controllers,
   active_brokers,
   controllers,
+  untold as untold_controllers,
   endpoints,
   silent as silent_endpoints
 from counted
