@@ -59,7 +59,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     p.is_settled,
     p.unseen_stores,
     p.taken_bytes,
-    case when p.instance_id is not null then sum(least(p.taken_bytes, p.limit_bytes)) over machine end,
+    case when p.instance_id is not null then sum(p.held_now_bytes) over machine end,
     p.rest_bytes,
     p.total_bytes,
     p.most_bytes,
@@ -78,14 +78,15 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       off_heap.bytes as off_heap_bytes,
       s.endpoint is not null as is_settled,
       measured.unseen_stores,
-      a.heap_max_bytes + rest.bytes + coalesce(measured.bytes, 0) as taken_bytes,
+      taken.bytes as taken_bytes,
       rest.bytes as rest_bytes,
       grown.total_bytes,
       grown.most_bytes,
       room.limit_bytes,
       m.memory_bytes as machine_memory_bytes,
       m.system_memory_used_percent,
-      case when grown.total_bytes is not null then least(grown.total_bytes, room.limit_bytes) end as held_bytes
+      case when grown.total_bytes is not null then least(grown.total_bytes, room.limit_bytes) end as held_bytes,
+      case when a.heap_max_bytes is not null then least(taken.bytes, room.limit_bytes) end as held_now_bytes
     from metrics.jvm_app_hourly as a
     left join metrics.machine_memory(of_hour) as m using (instance_id)
     left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
@@ -120,6 +121,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         case when a.non_heap_used_bytes is not null then a.heap_max_bytes + rest.bytes + off_heap.most_bytes end
           as most_bytes
     ) as grown
+    cross join lateral (select a.heap_max_bytes + rest.bytes + coalesce(measured.bytes, 0) as bytes) as taken
     cross join lateral (select least(a.memory_limit_bytes, m.memory_bytes) as limit_bytes) as room
     where a.hour = of_hour
   ) as p

@@ -149,7 +149,7 @@ pace as materialized (
     a.cluster,
     a.endpoint,
     (
-      max(b.rocksdb_measured_bytes) filter (where b.hour > a.hour - interval '12 hours')
+      max(b.rocksdb_measured_bytes)
       - max(b.rocksdb_measured_bytes) filter (where b.hour <= a.hour - interval '12 hours')
     ) / 12 as bytes_per_hour
   from metrics.jvm_app_hourly as a
@@ -192,8 +192,7 @@ judged as (
   select
     *,
     total_bytes is not null and filled_percent > :heavy_percent as may_outgrow,
-    total_bytes is not null and filled_percent > :heavy_percent
-    and taken_bytes is not null and taken_percent > :heavy_percent as outgrows,
+    taken_bytes is not null and taken_percent > :heavy_percent as outgrows,
     greatest(100 * after_failure_bytes / limit_bytes, 100 * machine_after_failure_bytes / machine_memory_bytes)
     > :failure_percent as outgrows_after_failure,
     most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or machine_most_bytes is not null)
@@ -244,14 +243,11 @@ told as (
 ranked as (
   select
     *,
-    coalesce(
-      array_position(
-        array[
-          'badly_split', 'outgrows', 'system_full', 'will_outgrow', 'outgrows_after_failure', 'heap_full', 'collecting'
-        ],
-        because
-      ),
-      case because when 'fits' then 9 else 8 end
+    array_position(
+      array[
+        'badly_split', 'outgrows', 'system_full', 'will_outgrow', 'outgrows_after_failure', 'heap_full', 'collecting'
+      ],
+      because
     ) as rank
   from told
 ),
@@ -260,8 +256,8 @@ verdict as (
   select
     *,
     count(*) over application as processes,
-    count(*) filter (where rank < 8) over application as hit,
-    jsonb_agg(public.thing_key('process', cluster, endpoint)) filter (where rank < 8) over application as affected
+    count(rank) over application as hit,
+    jsonb_agg(public.thing_key('process', cluster, endpoint)) filter (where rank is not null) over application as affected
   from ranked
   window application as (partition by cluster, known_as)
 )
@@ -319,4 +315,4 @@ select distinct on (cluster, known_as)
   rocksdb_shared_cache as shared_block_cache,
   substring(endpoint from ':([0-9]+)') as jmx_port
 from verdict
-order by cluster asc, known_as asc, rank asc, filled_percent desc nulls last, endpoint asc
+order by cluster asc, known_as asc, rank asc nulls last, because = 'fits' asc, filled_percent desc nulls last, endpoint asc

@@ -212,10 +212,11 @@ def test_what_jvms_have_taken_is_heap_rest_and_rocksdb_as_measured(connection: s
         _process("b", **on, store_instances=0, memory_limit_bytes=60),
         _process("d", **on | {"rocksdb_measured_bytes": None}, store_instances=1),
         _process("e", **on | {"instance_id": None}),
+        _process("silent", instance_id="i", memory_limit_bytes=1000),
     )
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
     taken = {endpoint: (row["taken_bytes"], row["machine_taken_bytes"]) for endpoint, row in rows.items()}
-    assert taken == {"a": (135, 300), "b": (105, 300), "d": (105, 300), "e": (105, None)}
+    assert taken == {"a": (135, 300), "b": (105, 300), "d": (105, 300), "e": (105, None), "silent": (None, 300)}
 
 
 MEMBER = {"application_id": "orders-app", "heap_max_bytes": 1, "non_heap_used_bytes": 0}
