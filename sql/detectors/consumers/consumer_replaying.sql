@@ -1,0 +1,105 @@
+/*
+title: A group reads old records over and over
+about: group
+owner: platform
+maturity: experimental
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly]
+params:
+  cold_share: {default: 0.2, unit: ratio, why: "of what the cluster's disks read in the days: less disturbs nobody"}
+  times: {default: 3, unit: d, why: "once is a repair"}
+  days: {default: 7, unit: d, why: "a week"}
+  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
+convinces: [cold_bytes, disk_read_bytes, cold_days, cold_hours, others_lag_seconds]
+says:
+  replays:
+    status: alarm
+    severity: info
+    reason: "On {{ cold_days.value }} of {{ days.value }} days it read what memory no longer holds: {{ cold_bytes }} of the {{ disk_read_bytes }} that the brokers' disks read{% if worst_topic %}, most of {{ worst_topic }}{% endif %}.{% if others_lag_seconds %} Other groups lagged by up to {{ others_lag_seconds }} meanwhile.{% endif %}"
+    cure: "Replays belong where they disturb nobody: a cluster of its own, tiered storage, or a quota for its client id."
+    commands: ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client_id or 'CLIENT-ID' }} --add-config consumer_byte_rate=10485760"]
+  seldom: {status: ok, reason: "It read old records on {{ cold_days.value }} of {{ days.value }} days: {{ times.value }} are no repair any more."}
+  little: {status: ok, reason: "The old records that it read, {{ cold_bytes }}, are little of what the disks read."}
+  unknown: {status: skip, reason: "What it read of old records isn't known: {{ 'what the disks read' if gap == 'disks' else 'its commits' }} can't be had."}
+open_after_hours: 3
+clear_after_hours: 24
+rule: |
+  Of groups that lag beyond the brokers' page cache, or jump back: bytes that no longer were in memory, by their commits,
+  are cold_share or more of what the brokers' disks read in `days`, on at least `times` days.
+runbook: |
+  1. Who runs it, and why does it begin anew? A job that has no state of its own rereads for each run.
+  2. A quota (commands) makes it slower and leaves the disks to the others.
+  3. Tiered storage (KIP-405) reads old segments from S3, not from the brokers' disks.
+blind_spots: |
+  Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Page cache and
+  volumes are those of the hour judged.
+*/
+with cold as materialized (
+  select *
+  from public.cold_hours(cast(:hour as timestamptz), cast(:days as integer), :page_cache_share)
+),
+
+read as materialized (
+  select
+    c.cluster,
+    c.group_id,
+    r.topic,
+    r.cold_bytes,
+    case when r.cold_bytes > 0 then c.hour end as cold_hour
+  from cold as c
+  cross join lateral public.group_cold_reads(c.cluster, c.group_id, c.hour, c.page_cache_seconds) as r
+),
+
+by_group as (
+  select
+    cluster,
+    group_id,
+    sum(cold_bytes) as cold_bytes,
+    count(distinct cold_hour) as cold_hours,
+    count(distinct date_bin('1 day', cold_hour, cast(:hour as timestamptz) + interval '1 hour')) as cold_days,
+    (array_agg(topic order by cold_bytes desc nulls last, topic asc))[1] as worst_topic
+  from read
+  group by cluster, group_id
+),
+
+others as (
+  select
+    r.cluster,
+    r.group_id,
+    max(o.lag_seconds_max) as lag_seconds
+  from read as r
+  inner join metrics.consumer_group_hourly as o
+    on r.cold_hour = o.hour and r.cluster = o.cluster and r.group_id <> o.group_id
+  group by r.cluster, r.group_id
+),
+
+disk as (
+  select
+    cluster,
+    sum(read_bytes) as read_bytes
+  from public.broker_reads_hourly(cast(:hour as timestamptz), cast(:days as integer))
+  group by cluster
+)
+
+select
+  case
+    when g.cold_bytes is null or d.read_bytes is null then 'unknown'
+    when g.cold_days < :times then 'seldom'
+    when g.cold_bytes < :cold_share * d.read_bytes then 'little'
+    else 'replays'
+  end as because,
+  cluster,
+  g.group_id,
+  g.cold_bytes,
+  d.read_bytes as disk_read_bytes,
+  g.cold_days,
+  g.cold_hours,
+  o.lag_seconds as others_lag_seconds,
+  case when d.read_bytes is null then 'disks' else 'commits' end as gap,
+  g.worst_topic,
+  (
+    select min(p.client_id) from metrics.consumer_partition_hourly as p
+    where p.hour = cast(:hour as timestamptz) and p.cluster = g.cluster and p.group_id = g.group_id
+  ) as client_id
+from by_group as g
+left join disk as d using (cluster)
+left join others as o using (cluster, group_id)

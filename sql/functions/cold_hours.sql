@@ -1,0 +1,69 @@
+-- Hours in which a group read what the page cache of its cluster's brokers, as it is at the end, no longer holds, as far as
+-- its lag or a jump back tell: the few for which the bytes are worth asking.
+create or replace function public.cold_hours(as_of timestamptz, days integer, page_cache_share double precision)
+returns table (
+  hour timestamptz, cluster text, group_id text, page_cache_seconds double precision
+) language sql stable rows 100 set enable_nestloop = off as $$
+  select g.hour, g.cluster, g.group_id, c.seconds
+  from public.page_cache(as_of, page_cache_share) as c
+  inner join metrics.consumer_group_hourly as g using (cluster)
+  where g.hour > as_of - make_interval(days => days) and g.hour <= as_of
+  and (g.lag_seconds_max > c.seconds or g.status = 'rewind')
+$$;
+comment on function public.cold_hours is
+'Hours in which a group read what the page cache of its cluster''s brokers no longer holds, as far as its lag or a jump back tell.';
+-- What the brokers of each cluster read from their disks in each hour of the days that end with one, and what they sent to
+-- consumers and followers. Null where one of them isn't known.
+create or replace function public.broker_reads_hourly(as_of timestamptz, days integer) returns table (
+  hour timestamptz, cluster text, read_bytes double precision, sent_bytes double precision, is_upset boolean
+) language sql stable rows 1000 set enable_nestloop = off as $$
+  with broker as materialized (
+    select *
+    from metrics.broker_hourly
+    where hour > as_of - make_interval(days => days) and hour <= as_of
+    and (active_controllers is null or partitions is not null)
+  ),
+
+  disk as (
+    select m.hour, v.instance_id, sum(m.read_bytes) as read_bytes, bool_or(m.read_bytes is null) as is_unknown
+    from inventory.volume_hourly as v
+    inner join metrics.volume_hourly as m using (account, region, volume_id)
+    where v.hour = as_of and m.hour > as_of - make_interval(days => days) and m.hour <= as_of
+    group by m.hour, v.instance_id
+  )
+
+  select
+    b.hour,
+    b.cluster,
+    case when not bool_or(coalesce(d.is_unknown, true)) then sum(d.read_bytes) end,
+    case
+      when count(b.bytes_out_per_second) = count(*)
+        then sum(b.bytes_out_per_second + coalesce(b.replication_bytes_out_per_second, 0)) * 3600
+    end,
+    bool_or(b.process_started_at > b.hour or b.under_replicated_partitions_max > 0 or b.samples is null)
+  from broker as b
+  left join disk as d using (hour, instance_id)
+  group by b.hour, b.cluster
+$$;
+comment on function public.broker_reads_hourly is
+'What the brokers of each cluster read from their disks in each hour of some days, what they sent, and whether one was started, silent, or replicas were catching up; null where one isn''t known.';
+-- What a group read of each topic in an hour that the page cache no longer held. (A function with a setting is planned by
+-- itself: for one group and hour, where the view alone would be made of all.)
+create or replace function public.group_cold_reads(
+  of_cluster text, of_group_id text, as_of timestamptz, page_cache_seconds double precision
+) returns table (
+  topic text, cold_bytes double precision, is_unknown boolean
+) language sql stable rows 10 set enable_nestloop = on as $$
+  select
+    topic,
+    case
+      when is_unknown then null
+      when lag_seconds > page_cache_seconds then fresh_bytes + backlog_bytes
+      else greatest(backlog_bytes - bytes_in_per_second * page_cache_seconds, 0)
+    end,
+    is_unknown
+  from public.topic_readers
+  where hour = as_of and cluster = of_cluster and group_id = of_group_id
+$$;
+comment on function public.group_cold_reads is
+'What a group read of each topic in an hour that the page cache no longer held.';

@@ -1,0 +1,15 @@
+/*
+title: Lag of the group by hour
+unit: seconds
+kind: lines
+why: "A week, and the other group that lags most beside it: each peak is old records, read from the brokers' disks."
+*/
+select
+  hour as at,
+  case group_id when :group_id then 'this group' else 'the others, worst' end as series,
+  max(lag_seconds_max) as value
+from metrics.consumer_group_hourly
+where hour > cast(:hour as timestamptz) - interval '7 days' and hour <= cast(:hour as timestamptz)
+and cluster = :cluster and lag_seconds_max is not null
+group by hour, 2
+order by at, series
