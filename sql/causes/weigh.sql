@@ -25,25 +25,6 @@ alarm as materialized (
   where hour > cast(:hour as timestamptz) - interval '6 hours' and hour <= :hour and status = 'alarm' and thing is not null
 ),
 
-effect as materialized (
-  select
-    s.mechanism,
-    m.parts,
-    a.fingerprint,
-    a.detector,
-    a.thing,
-    a.cluster,
-    a.identity,
-    a.affected,
-    b.began,
-    detect.since_of(a.figures) as since
-  from alarm as a
-  inner join suffering as s on a.detector = s.detector and a.because = any(s.becauses)
-  inner join mechanism as m on s.mechanism = m.mechanism
-  cross join lateral detect.alarm_began(a.fingerprint, s.becauses, a.hour) as b
-  where a.hour = :hour
-),
-
 -- What was in alarm lately, though it may be over: an effect outlives its cause by some hours.
 lately as (
   select distinct on (a.fingerprint, c.mechanism)
@@ -116,11 +97,30 @@ place as materialized (
   order by mechanism asc, fingerprint asc, reached asc, seen_hour desc
 ),
 
+effect as materialized (
+  select
+    s.mechanism,
+    m.parts,
+    a.fingerprint,
+    a.detector,
+    a.thing,
+    a.cluster,
+    a.identity,
+    a.affected,
+    b.began,
+    detect.since_of(a.figures) as since
+  from alarm as a
+  inner join suffering as s on a.detector = s.detector and a.because = any(s.becauses)
+  inner join mechanism as m on s.mechanism = m.mechanism
+  cross join lateral detect.alarm_began(a.fingerprint, s.becauses, a.hour) as b
+  where a.hour = :hour and s.mechanism in (select p.mechanism from place as p)
+),
+
 -- The partitions that are hit, and all that the group has, with who leads and who owns them.
-hit as materialized (
+hit as (
   select distinct
-    e.thing,
     e.cluster,
+    e.identity ->> 'group_id' as group_id,
     p.topic,
     p.partition
   from effect as e
@@ -128,59 +128,86 @@ hit as materialized (
   where e.parts in ('leader', 'member', 'partition') and p.partition is not null
 ),
 
+host as (
+  select
+    h.cluster,
+    h.host,
+    min(public.thing_key('instance', i.account, i.region, i.instance_id)) as member
+  from (
+    select distinct
+      cluster,
+      host
+    from metrics.consumer_partition_hourly
+    where hour = :hour and host is not null
+  ) as h
+  inner join inventory.instance_hourly as i on i.hour = :hour and ltrim(h.host, '/') in (i.private_ip, i.private_dns)
+  group by h.cluster, h.host
+),
+
 owned as materialized (
   select
-    public.thing_key('group', c.cluster, c.group_id) as thing,
     c.cluster,
+    c.group_id,
     c.topic,
     c.partition,
-    public.thing_key('broker', c.cluster, p.leader::text) as leader,
-    m.key as member
+    p.leader,
+    o.member,
+    h.partition is not null as is_hit
   from metrics.consumer_partition_hourly as c
   left join metrics.partition_hourly as p
     on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
-  left join (
-    select
-      cluster,
-      host,
-      min(public.thing_key('instance', account, region, instance_id)) as key
-    from (
-      select distinct
-        cluster,
-        host
-      from metrics.consumer_partition_hourly
-      where hour = :hour and host is not null
-    ) as known
-    inner join inventory.instance_hourly on ltrim(host, '/') in (private_ip, private_dns)
-    where hour = :hour
-    group by cluster, host
-  ) as m on c.cluster = m.cluster and c.host = m.host
+  left join host as o on c.cluster = o.cluster and c.host = o.host
+  left join hit as h
+    on c.cluster = h.cluster and c.group_id = h.group_id and c.topic = h.topic and c.partition = h.partition
   where c.hour = :hour and c.cluster in (select e.cluster from effect as e where e.parts in ('leader', 'member', 'partition'))
 ),
 
 spread as materialized (
   select
-    s.parts,
-    o.thing,
-    s.place,
-    count(*) as parts_there,
-    count(h.partition) as explained
-  from owned as o
-  cross join lateral (values ('leader', o.leader), ('member', o.member)) as s (parts, place)
-  left join hit as h on o.thing = h.thing and o.topic = h.topic and o.partition = h.partition
-  where s.place in (select place from place)
-  group by s.parts, o.thing, s.place
+    parts,
+    public.thing_key('group', cluster, group_id) as thing,
+    place,
+    parts_there,
+    explained
+  from (
+    select
+      'leader' as parts,
+      cluster,
+      group_id,
+      public.thing_key('broker', cluster, leader::text) as place,
+      count(*) as parts_there,
+      count(*) filter (where is_hit) as explained
+    from owned
+    group by cluster, group_id, leader
+    union all
+    select
+      'member',
+      cluster,
+      group_id,
+      member,
+      count(*),
+      count(*) filter (where is_hit)
+    from owned
+    group by cluster, group_id, member
+  ) as counted
+  where place in (select p.place from place as p)
 ),
 
-whole as (
+whole as materialized (
   select
-    o.thing,
-    min(o.cluster) as cluster,
-    count(*) as parts,
-    count(h.partition) as hit
-  from owned as o
-  left join hit as h on o.thing = h.thing and o.topic = h.topic and o.partition = h.partition
-  group by o.thing
+    public.thing_key('group', cluster, group_id) as thing,
+    cluster,
+    parts,
+    hit
+  from (
+    select
+      cluster,
+      group_id,
+      count(*) as parts,
+      count(*) filter (where is_hit) as hit
+    from owned
+    group by cluster, group_id
+  ) as counted
 ),
 
 -- Partitions without a replica, and the brokers that had it when they answered last: they lag now, or are silent.
@@ -286,15 +313,13 @@ pair as materialized (
   left join lacked as l on e.parts = 'replica' and e.thing = l.thing
   left join lateral (
     select
-      count(*) filter (where h.is_hit) as hit,
+      count(*) filter (where o.is_hit) as hit,
       count(*) as parts
-    from (
-      select exists(
-        select from hit as h where o.thing = h.thing and o.topic = h.topic and o.partition = h.partition
-      ) as is_hit
-      from jsonb_to_recordset(c.affected) as a (topic text, partition integer)
-      inner join owned as o on e.thing = o.thing and a.topic = o.topic and a.partition = o.partition
-    ) as h
+    from jsonb_to_recordset(c.affected) as a (topic text, partition integer)
+    inner join owned as o
+      on
+        e.cluster = o.cluster and e.identity ->> 'group_id' = o.group_id and a.topic = o.topic
+        and a.partition = o.partition
     where e.parts = 'partition'
   ) as both_hit on true
   cross join lateral (

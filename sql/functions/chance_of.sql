@@ -1,17 +1,34 @@
--- Natural logarithm of n!, by Stirling's series; exact to a thousandth.
-create or replace function public.ln_factorial(n double precision) returns double precision
-language sql immutable parallel safe as $$
-  select case when n < 1 then 0 else n * ln(n) - n + ln(2 * pi() * n) / 2 + 1 / (12 * n) - 1 / (360 * n * n * n) end
-$$;
--- The chance that of `drawn` out of `total`, of which `marked` are marked, at least `found` are marked: the upper tail of
+-- The chance that of `drawn` out of `total`, of which `marked` are marked, at least `hits` are marked: the upper tail of
 -- the hypergeometric distribution.
-create or replace function public.chance_of(found bigint, drawn bigint, marked bigint, total bigint)
-returns double precision language sql immutable parallel safe as $$
-  select least(1, coalesce(sum(exp(
-    public.ln_factorial(marked) - public.ln_factorial(x) - public.ln_factorial(marked - x)
-    + public.ln_factorial(total - marked) - public.ln_factorial(drawn - x)
-    - public.ln_factorial(total - marked - drawn + x)
-    - public.ln_factorial(total) + public.ln_factorial(drawn) + public.ln_factorial(total - drawn)
-  )), 0))
-  from generate_series(greatest(found, drawn - (total - marked)), least(drawn, marked)) as x
+create or replace function public.chance_of(hits bigint, drawn bigint, marked bigint, total bigint)
+returns double precision language plpgsql immutable parallel safe as $$
+declare
+  -- The chance of the fewest that can be marked, as a logarithm, and from it that of one more, and so on.
+  least_marked bigint := greatest(0, drawn - (total - marked));
+  log_chance double precision := 0;
+  tail double precision := 0;
+begin
+  if hits is null or drawn is null or marked is null or total is null then
+    return null;
+  end if;
+  if least_marked = 0 then
+    for i in 0 .. drawn - 1 loop
+      log_chance := log_chance + ln((total - marked - i)::double precision / (total - i));
+    end loop;
+  else
+    for i in 0 .. total - drawn - 1 loop
+      log_chance := log_chance + ln((marked - i)::double precision / (total - i));
+    end loop;
+  end if;
+  for x in least_marked .. least(drawn, marked) loop
+    if x >= hits then
+      tail := tail + exp(log_chance);
+    end if;
+    if x < least(drawn, marked) then
+      log_chance := log_chance
+        + ln((marked - x)::double precision * (drawn - x) / ((x + 1)::double precision * (total - marked - drawn + x + 1)));
+    end if;
+  end loop;
+  return least(1, tail);
+end
 $$;

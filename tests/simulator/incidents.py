@@ -451,6 +451,8 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
     at, brokers, partitions = _at(0), 200, 100
     topics = MANY_PARTITIONS // partitions
     leader = {(f"t{t}", p): dice.randint(1, brokers) for t in range(topics) for p in range(partitions)}
+    sick = dice.sample(range(1, brokers + 1), 20)
+    leader |= {(f"t{t}", p): sick[t % 20] for t in range(topics) for p in range(5)}
     known: list[tuple[str, Row]] = []
     for n in range(1, brokers + 1):
         machine = {"account": "1", "region": "r", "instance_id": f"i{n}"}
@@ -461,7 +463,6 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
     for (topic, partition), n in leader.items():
         one = {"hour": at, "cluster": "c", "topic": topic, "partition": partition}
         known.append(("metrics.partition_hourly", one | {"leader": n, "replicas": 3, "isr": 3}))
-    sick = dice.sample(range(1, brokers + 1), 20)
     found = [_found("ebs_volume_starving", f"volume:1/r/v{n}", "bucket_empty") for n in sick]
     for g in range(topics * 2):
         for partition in range(partitions):

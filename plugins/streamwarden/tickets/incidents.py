@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from streamwarden.tickets import render, storms
 from streamwarden.tickets.evidence import Evidence, gather
 from streamwarden.tickets.groups import Group, Tickets, groups, is_live, layer, read
-from streamwarden.tickets.plan import Run, Ticket, plan_change, rank, update_ticket
+from streamwarden.tickets.plan import Run, Ticket, place_tickets, plan_change, rank, update_ticket
 from streamwarden.words.readable import clean
 
 LINES = 50  # findings that a text names; the page has them all
@@ -43,6 +43,7 @@ def settle(run: Run) -> None:
     for members in storm:
         for ticket in members:
             _write(run, ticket)
+    place_tickets(run.connection, list(run.moved.values()))
     storms.summarize(run, storm)
     for carrier_id, gone in left.items():
         _tell_of_those_that_left(run, carrier_id, gone)
@@ -219,12 +220,11 @@ def _of_issue(group: Group) -> dict[str, object]:
 
 
 def _write(run: Run, ticket: Ticket, **values: object) -> None:
-    """Sets what is different, in the row as well."""
-    values = {**ticket["new"], **values}
-    changed = {name: value for name, value in values.items() if ticket[name] != value}
+    """Says where it stands; `settle` writes what is different."""
+    changed = {name: value for name, value in {**ticket["new"], **values}.items() if ticket[name] != value}
     if changed:
-        update_ticket(run.connection, ticket["ticket_id"], **changed)
         ticket.update(changed)
+        run.moved[ticket["ticket_id"]] = ticket
 
 
 def _root_first(group: Group) -> list[Ticket]:

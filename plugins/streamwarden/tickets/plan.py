@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -20,6 +21,8 @@ Action = Literal["create", "comment", "close", "reopen"]
 Ticket = dict[str, Any]
 """A row of tickets.ticket."""
 LAYERS = list(KINDS)
+PLACE = ("cause_ticket_id", "role", "summary_ticket_id", "root_ticket_id", "issue_title", "issue_severity")
+"""Columns that say where a ticket stands."""
 
 
 @dataclass
@@ -81,6 +84,8 @@ class Run:
     """What is to be told of a finding itself, by its ticket."""
     risen: set[int] = field(default_factory=set)
     """Tickets whose findings got worse."""
+    moved: dict[int, Ticket] = field(default_factory=dict)
+    """Tickets that stand elsewhere now, or follow from something else."""
     over: dict[int, Closing] = field(default_factory=dict)
     """Tickets whose own findings are over."""
 
@@ -117,9 +122,16 @@ def update_ticket(connection: sa.Connection, ticket_id: int, **values: Any) -> N
     )
 
 
-def insert_ticket(connection: sa.Connection, **values: Any) -> int:
-    """Adds a ticket that is open; returns its id."""
-    return int(connection.execute(_TICKET, {"previous": None, "thing": None, "owner": None} | values).scalar_one())
+def insert_tickets(connection: sa.Connection, tickets: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Adds tickets that are open, in one statement; returns their ids, in their order."""
+    rows = json.dumps(list(tickets), default=datetime.isoformat)
+    return list(connection.execute(_TICKETS, {"rows": rows}).scalars())
+
+
+def place_tickets(connection: sa.Connection, tickets: Sequence[Ticket]) -> None:
+    """Writes where tickets stand and what they follow from, in one statement."""
+    rows = json.dumps([{name: ticket[name] for name in ("ticket_id", *PLACE)} for ticket in tickets])
+    connection.execute(_PLACE, {"rows": rows})
 
 
 def rank(severity: str) -> int:
@@ -138,13 +150,21 @@ _CHANGE = sa.text("""
     from (select ticket_id from tickets.ticket where ticket_id = :ticket_id for update) as locked""").bindparams(
     sa.bindparam("finding", type_=JSONB(none_as_null=True)), sa.bindparam("incident", type_=JSONB(none_as_null=True))
 )
-_TICKET = sa.text("""
+_TICKETS = sa.text("""
     insert into tickets.ticket
       (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour,
        previous_ticket_id, thing, owner)
-    values
-      (:fingerprint, :detector, :resource, :identity, :severity, :title, 'open', :opened_hour, :last_alarm_hour,
-       :previous, :thing, :owner)
-    returning ticket_id""").bindparams(
-    sa.bindparam("identity", type_=JSONB()),
-)
+    select
+      t.fingerprint, t.detector, t.resource, t.identity, t.severity, t.title, 'open', t.opened_hour, t.last_alarm_hour,
+      t.previous_ticket_id, t.thing, t.owner
+    from jsonb_array_elements(cast(:rows as jsonb)) with ordinality as r (row, number)
+    cross join lateral jsonb_populate_record(cast(null as tickets.ticket), r.row) as t
+    order by r.number
+    returning ticket_id""")
+_PLACE = sa.text("""
+    update tickets.ticket as t set
+      cause_ticket_id = r.cause_ticket_id, role = r.role, summary_ticket_id = r.summary_ticket_id,
+      root_ticket_id = r.root_ticket_id, issue_title = r.issue_title, issue_severity = r.issue_severity,
+      updated_at = now()
+    from jsonb_populate_recordset(cast(null as tickets.ticket), cast(:rows as jsonb)) as r
+    where t.ticket_id = r.ticket_id""")

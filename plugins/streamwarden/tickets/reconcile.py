@@ -27,7 +27,7 @@ from streamwarden.tickets.plan import (
     Closing,
     Plan,
     Run,
-    insert_ticket,
+    insert_tickets,
     plan_change,
     rank,
     rises,
@@ -77,8 +77,8 @@ def _apply(run: Run, found: Sequence[Standing]) -> None:
                     fresh.append(standing)
         elif ticket is not None and ticket["state"] == "open" and (closing := standing.closes(ticket["opened_hour"])):
             _close(run, standing, ticket, *closing)
-    for standing in sorted(fresh, key=lambda s: _order(run, s)):
-        run.fresh.add(_insert(run, standing, tickets.get(standing.fingerprint)))
+    fresh.sort(key=lambda s: _order(run, s))
+    run.fresh.update(insert_tickets(run.connection, [_row(run, s, tickets.get(s.fingerprint)) for s in fresh]))
     run.plan.opened += len(fresh)
     incidents.settle(run)
     storms.settle(run)
@@ -155,21 +155,20 @@ def _close(run: Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, 
         run.plan.closed += 1
 
 
-def _insert(run: Run, standing: Standing, previous: sa.RowMapping | None) -> int:
+def _row(run: Run, standing: Standing, previous: sa.RowMapping | None) -> dict[str, Any]:
     alarm = run.alarms[standing.fingerprint]
-    return insert_ticket(
-        run.connection,
-        fingerprint=standing.fingerprint,
-        detector=standing.detector,
-        resource=alarm.finding.resource,
-        identity=dict(alarm.finding.about.columns),
-        severity=alarm.severity,
-        title=render.title(run.detectors[standing.detector].title, alarm.finding.resource),
-        opened_hour=standing.open_since,
-        last_alarm_hour=alarm.hour,
-        previous=previous["ticket_id"] if previous is not None else None,
+    return {
+        "fingerprint": standing.fingerprint,
+        "detector": standing.detector,
+        "resource": alarm.finding.resource,
+        "identity": dict(alarm.finding.about.columns),
+        "severity": alarm.severity,
+        "title": render.title(run.detectors[standing.detector].title, alarm.finding.resource),
+        "opened_hour": standing.open_since,
+        "last_alarm_hour": alarm.hour,
+        "previous_ticket_id": previous["ticket_id"] if previous is not None else None,
         **_of_the_thing(alarm),
-    )
+    }
 
 
 def _end_snoozes(run: Run) -> None:

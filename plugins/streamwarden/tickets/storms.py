@@ -10,7 +10,7 @@ from itertools import chain
 import sqlalchemy as sa
 
 from streamwarden.tickets import render
-from streamwarden.tickets.plan import LAYERS, STORM, Run, Ticket, insert_ticket, plan_change, rank, update_ticket
+from streamwarden.tickets.plan import LAYERS, STORM, Run, Ticket, insert_tickets, plan_change, rank, update_ticket
 from streamwarden.words.readable import clean, moment
 
 Group = Sequence[Ticket]
@@ -43,17 +43,17 @@ def summarize(run: Run, groups: Sequence[Group]) -> None:
     if summary_id is not None:
         plan_change(run.connection, summary_id, "comment", run.newest, body)
     else:
-        summary_id = insert_ticket(
-            run.connection,
-            fingerprint=fingerprint,
-            detector=STORM,
-            resource=f"hour {moment(run.newest)}",
-            identity={"hour": run.newest.isoformat()},
-            severity=_worst(members),
-            title=f"Storm: {len(members)} more findings in the hour {moment(run.newest)}",
-            opened_hour=run.newest,
-            last_alarm_hour=run.newest,
-        )
+        summary = {
+            "fingerprint": fingerprint,
+            "detector": STORM,
+            "resource": f"hour {moment(run.newest)}",
+            "identity": {"hour": run.newest.isoformat()},
+            "severity": _worst(members),
+            "title": f"Storm: {len(members)} more findings in the hour {moment(run.newest)}",
+            "opened_hour": run.newest,
+            "last_alarm_hour": run.newest,
+        }
+        (summary_id,) = insert_tickets(run.connection, [summary])
         plan_change(run.connection, summary_id, "create", run.newest, body)
     run.connection.execute(
         sa.text("update tickets.ticket set summary_ticket_id = :summary where ticket_id = any(:ids)"),
