@@ -134,4 +134,26 @@ class PagerDuty(Credentials):
         return self
 
 
-Tracker = Annotated[Console | Roundup | Github | Jira | PagerDuty, Field(discriminator="kind")]
+class Slack(Credentials):
+    """A channel in Slack, written to by an app. `password` is its bot token, xoxb-…."""
+
+    kind: Literal["slack"] = Field("slack", description="`slack`")
+    url: SafeAddress = Field("https://slack.com", description="Address of the API.")
+    channel: str = Field(pattern=r"^[CG][A-Z0-9]+$", description="Id of the channel (at the end of its details).")
+
+
+class Webhook(Credentials):
+    """Any service that takes JSON by POST. `password` is the secret that signs it (HMAC-SHA256)."""
+
+    needs: ClassVar[str] = "`password`, the secret that signs"
+
+    kind: Literal["webhook"] = Field("webhook", description="`webhook`")
+    url: SafeAddress = Field(description="Address that is posted to.")
+    body: dict[str, Any] | None = Field(
+        None,
+        description="JSON to send; in its texts `{action}`, `{key}`, `{id}`, `{fingerprint}`, `{title}`, `{text}`,"
+        " `{severity}`, `{owner}`, `{detector}`, `{resource}`, `{url}`, `{hour}` are replaced. None: all of these.",
+    )
+
+
+Tracker = Annotated[Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook, Field(discriminator="kind")]

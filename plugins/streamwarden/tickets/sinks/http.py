@@ -126,6 +126,8 @@ class Api:
             )
         if answer.status_code >= 400:
             raise self.refusal(method, path, said, answer.status_code)
+        if kind is type(None) and answer.content:
+            raise self._lost(f"{method} {path}: the answer isn't empty", repeatable)
         try:
             return _adapter(kind).validate_python(said)  # type: ignore[arg-type]
         except ValidationError as error:

@@ -178,7 +178,7 @@ class Tracker:
             raise IssueGone(f"{self._page(update.key)}: is not the ticket that was filed.")
         path = f"{self._rest}/issue/{issue.key}"
         if edit := self._edit(issue, update):
-            self._api.ask("PUT", path, object, json=edit)
+            self._api.ask("PUT", path, type(None), json=edit)
         is_done = issue.fields.status.statusCategory.key == "done"
         if update.action in ("close", "reopen") and is_done != (update.action == "close"):
             self._transit(issue, update)
@@ -216,12 +216,12 @@ class Tracker:
             )
         resolution = settings.wont_fix_resolution if update.is_wont_fix else settings.resolution
         fields = {"fields": {"resolution": {"name": resolution}}} if closes and resolution else {}
-        self._api.ask("POST", path, object, json={"transition": {"id": chosen.id}, **fields})
+        self._api.ask("POST", path, type(None), json={"transition": {"id": chosen.id}, **fields})
 
     def _attach(self, key: str, png: bytes) -> None:
         path, header = f"{self._rest}/issue/{key}/attachments", {"X-Atlassian-Token": "no-check"}
         try:
-            self._api.ask("POST", path, object, files={"file": ("plot.png", png, "image/png")}, headers=header)
+            self._api.ask("POST", path, list[Any], files={"file": ("plot.png", png, "image/png")}, headers=header)
         except StreamwardenError as error:  # a ticket without its picture is better than none
             log.warning("no plot at %s: %s", key, error)
 

@@ -54,6 +54,8 @@ class Endpoint(httpx.BaseTransport):
     """A line that begins with a slash does something."""
     tells_all: ClassVar[bool] = True
     """Each change has a text there; else what is said of closings, and of closed tickets, isn't."""
+    by_status_alone: ClassVar[bool] = False
+    """Any answer with 2xx says that it was taken."""
     has_calls: ClassVar[bool] = False
     """Names in a text call people."""
 
@@ -146,8 +148,10 @@ class Faulty(httpx.BaseTransport):
         """What was given up and is late is done now, when its time has come."""
         due = [one for one in self.late if all_of_it or one[0] <= self.clock.now]
         self.late = [one for one in self.late if one not in due]
-        for _, request in due:
+        for at, request in sorted(due, key=lambda one: one[0]):
+            now, self.clock.now = self.clock.now, min(at, self.clock.now)
             self.endpoint.handle_request(request)
+            self.clock.now = now
 
     def _ways(self) -> dict[str, Callable[[httpx.Request], httpx.Response]]:
         do = self.endpoint.handle_request

@@ -9,10 +9,12 @@ from streamwarden.base.config.trackers import Credentials
 from streamwarden.base.config.trackers import Github as GithubSettings
 from streamwarden.base.config.trackers import Jira as JiraSettings
 from streamwarden.base.config.trackers import PagerDuty as PagerDutySettings
+from streamwarden.base.config.trackers import Slack as SlackSettings
+from streamwarden.base.config.trackers import Webhook as WebhookSettings
 from streamwarden.tickets.sinks.contract import Sink
 from streamwarden.tickets.sinks.http import Network
 
-from tests.plugins.tickets.endpoints import github, jira, pagerduty
+from tests.plugins.tickets.endpoints import github, jira, pagerduty, slack, webhook
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
 
 SITE = "https://acme.atlassian.net"
@@ -26,6 +28,11 @@ KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
     "pagerduty": (
         pagerduty.PagerDuty,
         PagerDutySettings(password=pagerduty.ROUTING_KEY, api_token=pagerduty.TOKEN, user=pagerduty.USER),
+    ),
+    "slack": (slack.Slack, SlackSettings(channel=slack.CHANNEL, password=slack.TOKEN)),
+    "webhook": (
+        webhook.Webhook,
+        WebhookSettings(url="https://hooks.acme.example/hooks/streamwarden", password=webhook.SECRET),
     ),
     "pagerduty_events": (pagerduty.EventsOnly, PagerDutySettings(password=pagerduty.ROUTING_KEY)),
 }

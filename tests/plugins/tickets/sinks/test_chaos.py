@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.errors import StreamwardenError
@@ -95,6 +95,7 @@ def found(endpoint: Endpoint) -> dict[str, tuple[bool, list[str]]]:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if EXAMPLES > 10_000 else [])],  # minutes
 )
 @given(
     turns=st.lists(st.lists(CHANGE, max_size=5), min_size=1, max_size=4),
@@ -110,6 +111,8 @@ def test_nothing_is_told_twice_and_nothing_is_lost(
     clock = Clock()
     endpoint_class, tracker = KINDS[kind]
     endpoint = endpoint_class(clock, timedelta(minutes=lag_minutes))
+    if endpoint.by_status_alone:  # a stranger's page can't be told from an answer
+        faults = [fault for fault in faults if fault not in ("page before", "wrong before")]
     way = Faulty(endpoint, iter(faults), clock)
     config = Config(tickets=Tickets(trackers={"team": tracker}))
     fleet = Fleet(shared_story, endpoint.tells_all)

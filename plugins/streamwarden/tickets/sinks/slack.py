@@ -1,0 +1,233 @@
+"""Slack: a ticket is a message, what is told later its thread. Both carry metadata by which they are found again.
+
+Slack has no idempotency keys, and its history is read, not searched. The mark `white_check_mark` on the message says
+that it is closed; people acknowledge with `eyes`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from streamwarden.base.config.trackers import Slack
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import (
+    SETTLES,
+    Draft,
+    Issue,
+    IssueGone,
+    Letter,
+    State,
+    TrackerDown,
+    Unsure,
+    Update,
+)
+from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import Api, Network
+from streamwarden.tickets.sinks.sections import Link, Section, fitting
+
+TEXT_LIMIT = 4000  # what Slack recommends; it cuts at 40,000
+LOOK_BACK = timedelta(days=14)
+PAGE = 200
+TICKET, CHANGE = "streamwarden_ticket", "streamwarden_change"
+CLOSED, ACKNOWLEDGED = "white_check_mark", "eyes"
+ICONS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:", "info": ":large_blue_circle:"}
+GONE = ("thread_not_found", "message_not_found")
+DOWN = ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "channel_not_found",
+        "not_in_channel", "is_archived", "missing_scope")  # fmt: skip
+CURES = {
+    "not_in_channel": "invite the app: /invite @streamwarden",
+    "channel_not_found": "check `channel` (an id, C…), and invite the app",
+}
+A = TypeVar("A", bound="_Answer")
+
+
+class _Answer(BaseModel):
+    ok: bool
+    error: str | None = None
+    needed: str | None = None
+
+
+class _Reaction(BaseModel):
+    name: str
+    users: list[str] = []
+
+
+class _Metadata(BaseModel):
+    event_type: str
+    event_payload: dict[str, Any]
+
+
+class _Message(BaseModel):
+    ts: str
+    metadata: _Metadata | None = None
+    reactions: list[_Reaction] = []
+
+    def is_marked(self, kind: str, key: str, value: str) -> bool:
+        """Whether it is ours and carries this."""
+        told = self.metadata
+        return told is not None and told.event_type == kind and told.event_payload.get(key) == value
+
+
+class _More(BaseModel):
+    next_cursor: str = ""
+
+
+class _Messages(_Answer):
+    messages: list[_Message] = []
+    response_metadata: _More = _More()
+
+
+class _Posted(_Answer):
+    channel: str | None = None
+    ts: str | None = None
+
+
+class _Identity(_Answer):
+    url: str | None = None
+    user: str | None = None
+
+
+class Tracker:
+    """Writes into one channel, as an app."""
+
+    remembers = True
+    takes_files = False
+    settles = SETTLES
+
+    def __init__(self, name: str, settings: Slack, network: Network = Network()) -> None:  # noqa: B008
+        self.name = name
+        self._settings = settings
+        self._now = network.now
+        _, token = login(name, settings)
+        headers = {"Authorization": f"Bearer {token}"}
+        self._api = Api(name, settings.url, network, headers=headers, secrets=(token,))
+        self._site: str | None = None
+
+    def check(self) -> str:
+        identity = self._read("auth.test", _Identity)
+        self._read("conversations.history", _Messages, channel=self._settings.channel, limit=1)
+        return f"{identity.user} reads channel {self._settings.channel}; whether it may write shows the first ticket"
+
+    def find(self, fingerprint: str) -> Issue | None:
+        oldest = f"{(self._now() - LOOK_BACK).timestamp():.6f}"
+        for message in self._pages("conversations.history", oldest=oldest):
+            if message.is_marked(TICKET, "fingerprint", fingerprint):
+                return self._as_told(f"{self._settings.channel}/{message.ts}", message)
+        return None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        try:
+            message = next(self._pages("conversations.replies", ts=_ts(key)), None)
+        except IssueGone:
+            return None
+        if message is None or not message.is_marked(TICKET, "fingerprint", fingerprint):
+            return None
+        return self._as_told(key, message)
+
+    def has(self, update: Update) -> bool:
+        messages = self._pages("conversations.replies", ts=_ts(update.key))
+        return any(message.is_marked(CHANGE, "marker", update.marker) for message in messages)
+
+    def create(self, draft: Draft) -> Issue:
+        title = f"{ICONS[draft.severity]} *{escaped(draft.title)}*"
+        payload = {"fingerprint": draft.fingerprint, "detector": draft.detector, "resource": draft.resource[:200]}
+        self._address()  # asked before the deed, so that nothing fails after it
+        posted = self._post(mrkdwn(draft.letter, title), TICKET, payload)
+        return self._as_told(f"{posted.channel}/{posted.ts}", _Message(ts=str(posted.ts)))
+
+    def update(self, update: Update) -> None:
+        if self.look(update.key, update.fingerprint) is None:
+            raise IssueGone(f"{update.key}: is not the message that was posted.")
+        if update.action in ("close", "reopen"):
+            channel, _, ts = update.key.partition("/")
+            verb, enough = ("add", "already_reacted") if update.action == "close" else ("remove", "no_reaction")
+            mark = {"channel": channel, "timestamp": ts, "name": CLOSED}
+            self._ask(f"reactions.{verb}", _Answer, {"json": mark}, enough=enough)
+        title = f"{ICONS[update.severity]} *{escaped(update.title)}*" if update.action == "reopen" else ""
+        self._post(mrkdwn(update.letter, title), CHANGE, {"marker": update.marker}, thread_ts=_ts(update.key))
+
+    def _post(self, text: str, kind: str, payload: dict[str, str], **more: Any) -> _Posted:
+        body = {
+            "channel": self._settings.channel, "text": text, "unfurl_links": False, "unfurl_media": False,
+            "metadata": {"event_type": kind, "event_payload": payload}, **more,
+        }  # fmt: skip
+        posted = self._ask("chat.postMessage", _Posted, {"json": body})
+        if posted.channel != self._settings.channel or not posted.ts:
+            raise Unsure(
+                f"{self._api.url}: chat.postMessage: answered with another message than the one that was sent."
+            )
+        return posted
+
+    def _pages(self, method: str, **asked: Any) -> Iterator[_Message]:
+        cursor = ""
+        while True:
+            values = asked | {"channel": self._settings.channel, "limit": PAGE, "include_all_metadata": True}
+            page = self._read(method, _Messages, **values, **({"cursor": cursor} if cursor else {}))
+            yield from page.messages
+            if not (cursor := page.response_metadata.next_cursor):
+                return
+
+    def _read(self, method: str, kind: type[A], **asked: Any) -> A:
+        return self._ask(method, kind, {"params": asked})
+
+    def _ask(self, method: str, kind: type[A], request: dict[str, Any], enough: str = "") -> A:
+        answer = self._api.ask("GET" if "params" in request else "POST", f"/api/{method}", kind, **request)
+        if answer.ok or answer.error == enough:
+            return answer
+        if answer.error in GONE:
+            raise IssueGone(f"{self._api.url}: {method}: {answer.error}")
+        needed = f": the app needs the scope {answer.needed}" if answer.needed else ""
+        cure = f": {CURES[answer.error]}" if answer.error in CURES else needed
+        refusal = TrackerDown if answer.error in DOWN else StreamwardenError
+        raise refusal(f"{self._api.url}: {method}: {escaped(answer.error or 'no reason given')}{cure}")
+
+    def _as_told(self, key: str, message: _Message) -> Issue:
+        names = {reaction.name for reaction in message.reactions}
+        state: State | None = "acknowledged" if ACKNOWLEDGED in names else None
+        return Issue(key, f"{self._address()}archives/{key.replace('/', '/p').replace('.', '')}", state)
+
+    def _address(self) -> str:
+        if self._site is None:
+            self._site = self._read("auth.test", _Identity).url or f"{self._api.url}/"
+        return self._site
+
+
+def mrkdwn(letter: Letter, title: str) -> str:
+    """A letter in Slack's own markup."""
+    told = fitting(letter, lambda some: len(_text(some, title)), TEXT_LIMIT)
+    return _text(told, title)
+
+
+def escaped(text: str) -> str:
+    """Text that calls nobody and leads nowhere. Its stars and underscores are not worth more."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _text(told: Sequence[Section], title: str) -> str:
+    return "\n".join(filter(None, (title, *(part for section in told for part in _parts(section)))))
+
+
+def _parts(section: Section) -> Iterator[str]:
+    if section.heading:
+        yield f"*{escaped(section.heading)}*"
+    yield from (escaped(line) for line in section.lines)
+    yield from (f"• {escaped(item)}" for item in section.items)
+    if section.commands:
+        commands = "\n".join(escaped(line).replace("```", "'''") for line in section.commands)
+        yield f"```\n{commands}\n```"
+    yield from (f"{escaped(label)}: {escaped(text)}".removeprefix(": ") for label, text in section.figures)
+    yield from (_link(link) for link in section.links)
+
+
+def _link(link: Link) -> str:
+    title = f"<{escaped(link.url).replace('|', '%7C')}|{escaped(link.title)}>"
+    return f"{escaped(link.before)}: {title} ({escaped(link.after)})" if link.before else title
+
+
+def _ts(key: str) -> str:
+    return re.sub(r".*/", "", key)

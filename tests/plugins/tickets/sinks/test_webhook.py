@@ -1,0 +1,45 @@
+"""What is the webhook's own: its signature, its template, the same key for the same change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamwarden.base.errors import StreamwardenError
+
+from tests.plugins.tickets.endpoints.webhook import Webhook
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+
+
+def taken(team: Team) -> list[dict[str, Any]]:
+    assert isinstance(team.endpoint, Webhook)
+    return list(team.endpoint.taken.values())
+
+
+def test_a_template_is_filled_in() -> None:
+    body = {"text": "{severity}: {title} {url}", "blocks": [{"of": "{owner}"}], "number": 7, "{kept}": "{unknown} {"}
+    team = Team("webhook", body=body)
+    team.sink.create(draft())
+    assert taken(team) == [
+        {
+            "text": "critical: Disk is slow: vol-1 https://air/streamwarden/findings/ab", "blocks": [{"of": "storage"}],
+            "number": 7, "{kept}": "{unknown} {",
+        }
+    ]  # fmt: skip
+
+
+def test_the_same_change_is_taken_once() -> None:
+    team = Team("webhook")
+    issue = team.sink.create(draft())
+    assert team.sink.create(draft()).key == issue.key
+    for _ in range(2):
+        team.sink.update(change(issue.key, "close", "Over."))
+    assert [(one["action"], one["key"], one["fingerprint"]) for one in taken(team)] == [
+        ("create", issue.key, PRINT), ("close", issue.key, PRINT),
+    ]  # fmt: skip
+    assert taken(team)[0]["text"].startswith("It is bad. In alarm since")
+
+
+def test_a_wrong_secret_is_the_receivers_own_word() -> None:
+    with pytest.raises(StreamwardenError, match=r"the signature is wrong or old \(HTTP 403\)"):
+        Team("webhook", password="other").sink.create(draft())
