@@ -24,7 +24,7 @@ from streamwarden.base.config import Config
 from spark_apps.models.json_look_alikes import look_alikes
 from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
-from spark_apps.models.schema_report import Exemplar, Report
+from spark_apps.models.schema_report import Exemplar, Report, one_row_each
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
@@ -410,7 +410,7 @@ def report_of(
                 "uncompared": registered.uncompared,
                 "schemas": registered.schema_rows() or None,
                 "paths": report.path_rows() + registered.path_rows(),
-                "changes": report.change_rows() + registered.change_rows(),
+                "changes": one_row_each(report.change_rows() + registered.change_rows()),
             }
         ]
     )

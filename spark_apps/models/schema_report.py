@@ -33,6 +33,28 @@ class Exemplar(NamedTuple):
         return f"{self.partition}:{self.offset}"
 
 
+def one_row_each(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Changes of one path between the same versions as one row: where several types went at once, say.
+
+    The row that counts most values tells its examples; types and directions are those of all.
+    """
+    together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in changes:
+        together.setdefault((row["path"], row["change"], row["old_version"], row["new_version"]), []).append(row)
+    merged = []
+    for rows in together.values():
+        row = dict(max(rows, key=lambda row: (row["old_count"] or 0) + (row["new_count"] or 0)))
+        for side in ("old", "new") if len(rows) > 1 else ():
+            counts = {each[f"{side}_type"]: each[f"{side}_count"] for each in rows if each[f"{side}_type"]}
+            row[f"{side}_type"] = ", ".join(sorted(counts)) or None
+            row[f"{side}_count"] = sum(count or 0 for count in counts.values()) if any(counts.values()) else None
+        for direction in ("breaks_backward", "breaks_forward"):
+            row[direction] = any(each[direction] for each in rows)
+        row["strict_only"] = all(each["strict_only"] for each in rows)
+        merged.append(row)
+    return merged
+
+
 class Report:
     """Rows for the warehouse: the profile with the records that show it."""
 

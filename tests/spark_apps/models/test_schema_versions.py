@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_apps.models.json_shapes import Maps, paths_of, render
-from spark_apps.models.schema_report import Exemplar, Report, masked
+from spark_apps.models.schema_report import Exemplar, Report, masked, one_row_each
 from spark_apps.models.schema_versions import BUCKETS, Change, Profile, ShapeCount
 
 
@@ -55,6 +55,27 @@ def breaking(values: Iterable[Any]) -> list[tuple[str, str]]:
         for change in profile(values).changes
         if (change.breaks.backward or change.breaks.forward) and not change.breaks.strict_only
     ]
+
+
+def test_types_that_go_together_are_one_row() -> None:
+    """A text and a flag by turns, then an object: the warehouse keeps one row for a path, a change and a version."""
+    values = [{"a": "on" if i % 2 else True} if i < 500 else {"a": {"is": "on"}} for i in range(1000)]
+    rows = Report(profile(values), {}, show_values=False).change_rows()
+    at_a = [row for row in rows if row["path"] == "$.a" or row["path"] == "a"]
+    assert [row["change"] for row in at_a] == ["type_changed", "type_changed"]
+    merged = one_row_each(rows)
+    keys = [(row["path"], row["change"], row["old_version"], row["new_version"]) for row in merged]
+    assert len(keys) == len(set(keys))
+    [row] = [row for row in merged if row["change"] == "type_changed"]
+    assert (row["old_type"], row["old_count"], row["new_type"], row["new_count"]) == (
+        "boolean, string", 500, "object", 500,
+    )  # fmt: skip
+    assert (row["breaks_backward"], row["breaks_forward"], row["strict_only"]) == (True, True, False)
+
+
+def test_a_change_that_stands_alone_is_told_as_it_is() -> None:
+    rows = Report(profile([{"a": 1} if i < 500 else {"a": "x"} for i in range(1000)]), {}, show_values=False)
+    assert one_row_each(rows.change_rows()) == rows.change_rows()
 
 
 # The published rules: what a reader of the new values can't restore, what one of the old values can't read.
