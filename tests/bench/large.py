@@ -48,6 +48,7 @@ def fill(warehouse: sa.Engine, large: Large) -> None:
 
 
 def _make_partitions(warehouse: sa.Engine, days: int) -> None:
+    """Of each month a day, of the last weeks all: samples have one for each day, facts for each month."""
     months = {(HOUR - timedelta(days=back)).replace(day=1).date() for back in range(max(days, 60))}
     recent = {(HOUR - timedelta(days=back)).date() for back in range(-1, 35)}
     for day in sorted(months | recent):
@@ -204,11 +205,11 @@ _ROWS = {
       select h, 'orders-prod', {_TOPIC}, least(:brokers, 10), 3600, h, h + interval '1 hour',
         -- One group reads all of it; a tenth of the topics have another reader, which commits nothing.
         a.amount, a.amount * (1 + case when n % 10 = 3 then 1 else 0 end + case when n % 997 = 1 and h = :h then 20 else 0 end),
-        10000, a.amount * 168
+        a.messages, a.amount * 168
       from {_WEEK} cross join generate_series(0, :topics - 1) as n
       cross join lateral (
-        select 1e4 * (100 + 10 * (n % 100)) * (1 + extract(hour from h) / 24)
-          * case when n % 50 = 7 then 0.001 else 1 end as amount
+        select m.messages, m.messages * (1000 + 100 * (n % 100)) * case when n % 50 = 7 then 0.001 else 1 end as amount
+        from (select 1e4 * (24 + extract(hour from h)) / (24 + extract(hour from :h)) as messages) as m
       ) as a""",
     "metrics.broker_topic_sample": f"""hour, cluster, endpoint, topic, at, bytes_in, bytes_out, messages_in,
       bytes_in_total, bytes_out_total, messages_in_total, log_bytes <-
@@ -352,14 +353,16 @@ _HISTORY = {
       ) as s
       order by a.hour, a.detector""",
     "tickets.ticket": f"""fingerprint, detector, resource, identity, severity, title, state, opened_hour,
-      last_alarm_hour, closed_hour, close_reason, sink, external_key, external_url, thing <-
+      last_alarm_hour, closed_hour, close_reason, thing <-
       select encode(sha256(convert_to(d.detector || n, 'UTF8')), 'hex'), d.detector, 'thing ' || n,
         {_IDENTITY}, (array['critical', 'warning', 'info'])[1 + n % 3], d.title || ': thing ' || n,
         case when back = 0 then 'open' else 'closed' end, :h - back * interval '30 days' - interval '4 days',
         :h - back * interval '30 days', case when back > 0 then :h - back * interval '30 days' + interval '21 days' end,
-        case when back > 0 then 'healthy' end, 'roundup', 'issue' || n, 'https://tracker.example.com/issue' || n,
-        d.header ->> 'about' || ':' || n
+        case when back > 0 then 'healthy' end, d.header ->> 'about' || ':' || n
       from detect.detector as d cross join generate_series(0, 7) as n cross join generate_series(0, :days / 30) as back""",
+    "tickets.issue": """ticket_id, tracker, external_key, external_url, state <-
+      select ticket_id, 'roundup', 'issue' || ticket_id, 'https://tracker.example.com/issue' || ticket_id, state
+      from tickets.ticket""",
 }  # fmt: skip
 
 

@@ -133,13 +133,15 @@ forecast as (
     ('heap', p.heap_max_bytes, p.heap_max_bytes * :end_percent / 100 - one.bytes),
     ('memory', p.memory_limit_bytes, p.memory_limit_bytes * :end_percent / 100 - one.memory_bytes)
   ) as room (name, limit_bytes, bytes)
-  -- Asked only where it matters: the slope of a week takes some time.
+  -- Asked only where it matters, and once, as an aggregate is: the slope of a week takes some time.
   cross join lateral (
-    select
-      least(
-        one.bytes_per_day, public.theil_sen(one.hours, one.amounts) * 24,
-        public.theil_sen(one.last_hours, one.last_amounts) * 24
-      ) as bytes_per_day
+    select min(of_time.bytes_per_day) as bytes_per_day
+    from (
+      values
+      (one.bytes_per_day),
+      (public.theil_sen(one.hours, one.amounts) * 24),
+      (public.theil_sen(one.last_hours, one.last_amounts) * 24)
+    ) as of_time (bytes_per_day)
     where one.bytes_per_day * :warning_hours >= room.bytes * 24
   ) as slope
   where one.name = room.name and one.known_hours >= :least_hours and slope.bytes_per_day > 0
