@@ -18,7 +18,7 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
       v.instance_id,
       sum(m.demand_iops_p95) as iops,
       sum(m.demand_bytes_per_second_p95) as bytes_per_second,
-      coalesce(max(m.minutes_at_instance_limit), 0) > 0 as binds
+      max(m.minutes_at_instance_limit) > 0 as binds
     from inventory.volume_hourly as v
     left join metrics.volume_hourly as m using (hour, account, region, volume_id)
     where v.hour = of_hour and v.instance_id is not null

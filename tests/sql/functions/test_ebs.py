@@ -18,6 +18,7 @@ VOLUME = PLACE | {"volume_id": "vol-1"}
 INSTANCE = PLACE | {"instance_id": "i-1"}
 GP3 = {"baseline_iops": 3000, "baseline_bytes_per_second": 125 * MIB, "demand_iops_p95": 100, "demand_iops_p99": 100,
        "demand_bytes_per_second_p95": MIB, "demand_bytes_per_second_p99": MIB}  # fmt: skip
+NOTHING = {"demand_iops_p95": 0, "demand_bytes_per_second_p95": 0}
 GP2 = GP3 | {"baseline_iops": 300, "baseline_bytes_per_second": 75 * MIB}
 PRICES = {"region": "r", "gp2_gib": 0.1, "gp3_gib": 0.08, "gp3_iops": 0.005, "gp3_mib_s": 0.04, "io1_gib": 0.125,
           "io1_iops": 0.065, "st1_gib": 0.045}  # fmt: skip
@@ -68,7 +69,8 @@ class TestInstance:
     def burst(self, connection: sa.Connection, balances: dict[str, float | None], column: str = "io") -> Row:
         put(connection, "inventory.instance_hourly", INSTANCE | {"ebs_baseline_iops": 3600})
         put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
-        put(connection, "metrics.volume_hourly", VOLUME | {"known_until": HOUR + timedelta(hours=1)})
+        put(connection, "metrics.volume_hourly", VOLUME | {"known_until": HOUR + timedelta(hours=1)},
+            VOLUME | {"volume_id": "vol-2", "known_until": HOUR + timedelta(minutes=30)})  # fmt: skip
         self.samples(connection, balances, column)
         return ask(connection, "metrics.instance_ebs(:hour, 2)")[0]
 
@@ -90,6 +92,7 @@ class TestInstance:
             ({"10:45": 70, "10:50": 66, "10:55": 67}, None, None),
             ({"10:45": 70, "10:50": 66, "10:55": 66}, None, None),
             ({"10:40": 60, "10:45": 68, "10:50": 72, "10:55": 71}, None, None),
+            ({"10:40": 60, "10:45": 60, "10:50": 60.2, "10:55": 60.1}, None, None),
         ],
     )
     def test_burst_lasts_as_its_balance_falls(
@@ -103,8 +106,44 @@ class TestInstance:
         self.burst(connection, {"10:41": 70, "10:46": 68, "10:51": 66})
         self.samples(connection, {"10:42": 30, "10:47": 29, "10:52": 28}, "byte")
         found = ask(connection, "metrics.instance_ebs(:hour, 2)")[0]
+        assert found["instance_burst_falling_minutes"] == 10
+        self.samples(connection, {"10:38": 31}, "byte")
+        found = ask(connection, "metrics.instance_ebs(:hour, 2)")[0]
+        assert found["instance_burst_falling_minutes"] == 14
         assert found["instance_burst_percent"] == 28
-        assert found["hours_to_instance_burst_end"] == pytest.approx(28 / 12)
+        assert found["hours_to_instance_burst_end"] == pytest.approx(28 / 12, rel=0.1)
+
+    def test_it_falls_since_it_stood_highest_last(self, connection: sa.Connection) -> None:
+        found = self.burst(connection, {"10:40": 70, "10:45": 70, "10:50": 68, "10:55": 66})
+        assert found["instance_burst_falling_minutes"] == 10
+
+    def test_other_instances_volumes_and_hours_say_nothing(self, connection: sa.Connection) -> None:
+        later, much = {"hour": HOUR + timedelta(hours=1)}, {"demand_iops_p95": 50000, "minutes_at_instance_limit": 9}
+        elsewhere: tuple[Row, ...] = ({"account": "2"}, {"region": "s"})
+        base = INSTANCE | {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB}
+        others = (*elsewhere, later, {"hour": HOUR - timedelta(hours=1)}, {"instance_id": "i-2"})
+        put(connection, "inventory.instance_hourly", base, *(base | {"ebs_baseline_iops": 9e9} | o for o in others))
+        put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
+        put(connection, "inventory.volume_hourly", VOLUME | {"volume_id": "vol-2", "instance_id": "i-1"})
+        put(connection, "metrics.volume_hourly", VOLUME | NOTHING | {"minutes_at_instance_limit": 1},
+            VOLUME | {"volume_id": "vol-2", "minutes_at_instance_limit": 0},
+            *(VOLUME | much | o for o in (*elsewhere, later)))  # fmt: skip
+        for hours, wanted in ((2, 9000), (3, 8000)):
+            before = VOLUME | {"hour": HOUR - timedelta(hours=hours), "demand_iops_p95": wanted,
+                               "demand_bytes_per_second_p95": wanted * MIB}  # fmt: skip
+            others = (*elsewhere, {"volume_id": "vol-9"})
+            put(connection, "metrics.volume_hourly", before, *(before | much | o for o in others))
+        [found] = ask(connection, "metrics.instance_ebs(:hour, 2)")
+        assert (found["instance_wanted_iops"], found["instance_wanted_bytes_per_second"]) == (9000, 9000 * MIB)
+
+    def test_other_instances_bursts_are_not_its_own(self, connection: sa.Connection) -> None:
+        self.burst(connection, {})
+        for other in ({"account": "2"}, {"region": "s"}, {"instance_id": "i-2"}):
+            for minute, percent in ((45, 30), (50, 28), (55, 26)):
+                put(connection, "metrics.instance_sample",
+                    INSTANCE | {"at": HOUR + timedelta(minutes=minute), "period_seconds": 60,
+                                "ebs_io_balance_percent": percent} | other)  # fmt: skip
+        assert [row["instance_burst_percent"] for row in ask(connection, "metrics.instance_ebs(:hour, 2)")] == [None]
 
     def test_its_volumes_want_together_and_never_less_than_it_has(self, connection: sa.Connection) -> None:
         base = {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB, "instance_type": "m5.large"}
@@ -132,7 +171,7 @@ class TestInstance:
             put(connection, "inventory.volume_hourly", of | {"volume_id": "vol-1", "instance_id": "i-1"})
         put(connection, "metrics.volume_hourly",
             VOLUME | demand | {"minutes_at_instance_limit": 30},
-            VOLUME | {"account": "2"} | demand,
+            VOLUME | {"account": "2", "minutes_at_instance_limit": 0} | demand,
             VOLUME | {"account": "2"} | before | {"hour": HOUR - timedelta(hours=1)})  # fmt: skip
         wanted = [row["instance_wanted_iops"] for row in self.ordered(connection)]
         assert wanted == [7200, 3700]  # what isn't held back says itself what it wants
@@ -184,8 +223,127 @@ class TestHabit:
     def test_another_volumes_days_are_no_habit_of_this(self, connection: sa.Connection) -> None:
         put(connection, "metrics.volume_hourly", self.NOW)
         for other in ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"}):
-            put(connection, "metrics.volume_hourly", *(row | other for row in self.day(1)))
+            put(connection, "metrics.volume_hourly", *(row | other for row in (self.NOW, *self.day(1))))
         assert ask(connection, self.CALL)[0]["days_alike"] == 0
+
+    def test_the_lowest_of_a_day_counts_and_this_day_is_none_of_them(self, connection: sa.Connection) -> None:
+        drained = VOLUME | {"credits_per_hour": -800}
+        balances = {
+            0: {0: 44, 1: 20},
+            1: {-1: 60, 0: 34, 1: 45, 2: 50, 3: 50, 4: 50},
+            2: {0: 47, 1: 44, 2: 33, 3: 90, 4: 90},
+        }  # fmt: skip
+        for days, by_hour in balances.items():
+            for hours, low in by_hour.items():
+                now = self.NOW if (days, hours) == (0, 0) else {}
+                put(
+                    connection,
+                    "metrics.volume_hourly",
+                    drained
+                    | now
+                    | {"hour": HOUR - timedelta(days=days, hours=-hours), "burst_balance_min_percent": low},
+                )
+        assert ask(connection, self.CALL) == [{"days_alike": 2, "lowest_percent": 33}]
+
+
+class TestHeldBack:
+    """metrics.held_back_since"""
+
+    @pytest.mark.parametrize(
+        ("minutes", "since"),
+        [
+            ({0: 30}, (0, 30)),
+            ({0: 10, 1: 45}, (1, 45)),
+            ({0: 11, 1: 45}, (0, 11)),
+            ({0: 0, 1: 5, 2: 45}, (2, 45)),
+            ({0: 0, 1: None}, (0, 0)),
+            ({0: 0, 2: 45}, (0, 0)),
+            ({**dict.fromkeys(range(168), 0), 168: 30}, (167, 0)),
+        ],
+        ids=["now", "goes on", "began anew", "three hours", "a pause", "an hour that is not known", "a week"],
+    )
+    def test_since_the_last_pause(
+        self, connection: sa.Connection, minutes: dict[int, int | None], since: tuple[int, int]
+    ) -> None:
+        def row(hours: int, minute: int | None, **other: Any) -> Row:
+            hour = HOUR - timedelta(hours=hours)
+            return VOLUME | {
+                "hour": hour, "throttled_since": None if minute is None else hour + timedelta(minutes=minute)
+            } | other  # fmt: skip
+
+        put(connection, "metrics.volume_hourly", *(row(*at) for at in minutes.items()), row(-1, 30))
+        for other in ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"}):
+            put(connection, "metrics.volume_hourly", row(0, 59, **other))
+        call = "metrics.held_back_since(:hour, '1', 'r', 'vol-1') as since"
+        assert ask(connection, call) == [{"since": HOUR - timedelta(hours=since[0], minutes=-since[1])}]
+
+
+class TestSlowness:
+    """metrics.volume_slowness"""
+
+    def slowness(
+        self, connection: sa.Connection, by_hours_ago: dict[int, float], known_hours: int = 4, ratio: float = 5,
+        volume_type: str = "gp3",
+    ) -> tuple[Any, ...]:  # fmt: skip
+        elsewhere: tuple[Row, ...] = ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"})
+        volume = VOLUME | {"volume_type": volume_type}
+        other = VOLUME | {"volume_type": "st1" if volume_type.startswith("g") else "gp3"}
+        before = {"hour": HOUR - timedelta(hours=1)}
+        put(connection, "inventory.volume_hourly", volume, other | before, *(other | o for o in elsewhere))
+        rows = [self.row(hours, latency_p75_ms=ms) for hours, ms in by_hours_ago.items()]
+        put(connection, "metrics.volume_hourly", *rows, *(self.row(1, latency_p75_ms=999) | o for o in elsewhere))
+        return self.asked(connection, known_hours, ratio)
+
+    def row(self, hours: int, **latency: float) -> Row:
+        return VOLUME | {"hour": HOUR - timedelta(hours=hours), "minutes_present": 60} | latency
+
+    def asked(self, connection: sa.Connection, known_hours: int = 4, ratio: float = 5) -> tuple[Any, ...]:
+        call = "metrics.volume_slowness(:hour, '1', 'r', 'vol-1', 20, :ratio, :known_hours)"
+        [found] = ask(connection, call, ratio=ratio, known_hours=known_hours)
+        return tuple(found.values())
+
+    @pytest.mark.parametrize(
+        ("by_hours_ago", "ratio", "expected"),
+        [
+            ({0: 99, 2: 10, 3: 10, 4: 12, 5: 10}, 5, (10, 50, 4, 15)),
+            ({0: 9, 2: 1, 3: 1, 4: 1, 5: 1}, 5, (1, 20, 4, 0)),
+            ({0: 9, 2: 10, 3: 30, 4: 10, 5: 30}, 1, (20, 70, 4, 0)),
+            ({0: 99, 2: 20, 3: 20, 4: 30, 5: 10}, 1, (20, 45, 4, 15)),
+            # With fewer hours than asked for nothing is usual.
+            ({0: 9, 2: 10, 3: 10, 4: 10}, 5, (None, 20, 3, 0)),
+            # Three times this time of day, of which one is an hour before and one an hour after it; or two.
+            ({0: 9, 2: 10, 3: 10, 4: 10, 5: 10, 47: 30, 48: 30, 49: 30}, 5, (30, 150, 7, 0)),
+            ({0: 9, 2: 10, 3: 10, 4: 10, 5: 10, 48: 30, 49: 30}, 5, (10, 50, 6, 0)),
+            ({0: 9, 2: 10, 3: 10, 4: 10, 5: 10, 46: 30, 48: 30, 49: 30}, 5, (10, 50, 7, 0)),
+            # A week, and not an hour more.
+            ({0: 9, 2: 1, 3: 1, 4: 1, 168: 1, 169: 1}, 5, (1, 20, 4, 0)),
+        ],
+    )
+    def test_slow_is_against_its_own_past(
+        self, connection: sa.Connection, by_hours_ago: dict[int, float], ratio: float, expected: tuple[Any, ...]
+    ) -> None:
+        assert self.slowness(connection, by_hours_ago, ratio=ratio) == expected
+
+    @pytest.mark.parametrize(("volume_type", "limit"), [("gp2", 20), ("st1", None), ("sc1", None)])
+    def test_of_a_new_hdd_nothing_is_slow(
+        self, connection: sa.Connection, volume_type: str, limit: float | None
+    ) -> None:
+        assert self.slowness(connection, {0: 9}, volume_type=volume_type) == (None, limit, 0, 0)
+
+    def test_minutes_are_counted_by_how_many_requests_were_slow_until_an_hour_that_was_not(
+        self, connection: sa.Connection
+    ) -> None:
+        self.slowness(connection, {4: 19, 5: 99}, known_hours=99)
+        put(connection, "metrics.volume_hourly",
+            self.row(0, latency_p05_ms=20, latency_p25_ms=21, latency_p50_ms=22, latency_p75_ms=23),
+            self.row(1, latency_p05_ms=19, latency_p25_ms=20, latency_p50_ms=22, latency_p75_ms=23),
+            self.row(2, latency_p05_ms=19, latency_p25_ms=19, latency_p50_ms=20, latency_p75_ms=23),
+            self.row(3, latency_p05_ms=19, latency_p25_ms=19, latency_p50_ms=19, latency_p75_ms=20))  # fmt: skip
+        assert self.asked(connection, 99)[-1] == pytest.approx(60 * (0.95 + 0.75 + 0.5 + 0.25))
+
+    def test_slow_for_a_whole_week(self, connection: sa.Connection) -> None:
+        found = self.slowness(connection, dict.fromkeys(range(169), 20), known_hours=999)
+        assert found == (None, 20, 168, 169 * 15)
 
 
 class TestAdvice:
