@@ -19,6 +19,7 @@ from streamwarden.tickets.plan import Run, Ticket, place_tickets, plan_change, r
 from streamwarden.words.readable import clean
 
 LINES = 50  # findings that a text names; the page has them all
+CHANGES = 10
 
 
 def settle(run: Run) -> None:
@@ -195,7 +196,22 @@ def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[
     return {
         "follows": render.listed([line(run, ticket, tickets, evidence) for ticket in effects], LINES),
         "refused": render.listed(list(refused.values()), LINES),
+        "before": render.listed(_before(run, group, evidence), CHANGES),
     }
+
+
+def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
+    """What changed in the three hours until it began, on its things and on those between them."""
+    inside = {ticket["fingerprint"] for ticket in group.members}
+    things = {ticket["thing"] for ticket in group.members}
+    for (effect, cause), row in evidence.weighed.items():
+        if effect in inside and cause in inside:
+            things.update(row["way"])
+    began = min(ticket["opened_hour"] for ticket in group.members)
+    if began not in run.changes:
+        rows = run.connection.execute(sa.text("select * from public.changes(:hour)"), {"hour": began}).mappings()
+        run.changes[began] = [dict(row) for row in rows]
+    return [render.change(row) for row in run.changes[began] if row["thing"] in things]
 
 
 def line(run: Run, ticket: Ticket, tickets: Tickets, evidence: Evidence) -> str:

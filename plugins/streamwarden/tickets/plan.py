@@ -86,6 +86,8 @@ class Run:
     """Tickets whose findings got worse."""
     moved: dict[int, Ticket] = field(default_factory=dict)
     """Tickets that stand elsewhere now, or follow from something else."""
+    changes: dict[datetime, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """What changed in the three hours up to an hour, of those that were asked for."""
     over: dict[int, Closing] = field(default_factory=dict)
     """Tickets whose own findings are over."""
 

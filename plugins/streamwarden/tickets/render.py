@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from streamwarden.base.config import Config
-from streamwarden.causes.weighing import POSSIBLE
+from streamwarden.causes.weighing import POSSIBLE, short_name
 from streamwarden.detectors import Detector, Finding
-from streamwarden.words.readable import clean, counted, moment
+from streamwarden.words.readable import clean, counted, moment, readable
 from streamwarden.words.templates import folder_templates
 
 TITLE_LENGTH = 200
@@ -69,6 +69,17 @@ def refusal(weighed: Mapping[str, Any]) -> str:
     }
     known = {name: weighed[name] for name in reasons if weighed[name] is not None}
     return reasons[min(known, key=lambda name: known[name])]
+
+
+def change(row: Mapping[str, Any]) -> str:
+    """What changed on a thing, e.g. `broker 3 was restarted at 2026-01-05 09:58 UTC`."""
+    name, what = short_name(row["thing"]), row["what"]
+    if what in ("restarted", "launched"):
+        return f"{name} was {what} at {moment(datetime.fromisoformat(row['now']))}"
+    (label, was), (_, now) = (
+        readable(what, int(row[when]) if row[when].isdigit() else row[when]) for when in ("was", "now")
+    )
+    return f"{name}: {label.lower()} {clean(was)} → {clean(now)} (hour {moment(row['hour'])})"
 
 
 def healed(order: Sequence[tuple[datetime, str]], most: int) -> str:

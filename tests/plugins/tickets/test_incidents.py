@@ -16,6 +16,7 @@ from streamwarden.tickets.sinks.plain import letter_text as lines_of
 from typer.testing import CliRunner
 
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
+from tests.sql.rows import insert_row
 
 LAG = "consumer_group_lagging"
 V1, V2 = print_of("v1"), print_of("v2")
@@ -253,6 +254,28 @@ def test_tickets_that_stood_before_causes_were_weighed_go_on(story: Story, run: 
     story.judge(1, {"g1": "alarm"}, LAG)
     assert run().opened == 0 and story.actions() == ["create", "create"]
     assert timedelta(0) == story.tickets()[0]["opened_hour"] - hour(0)
+
+
+def test_what_changed_just_before_is_told_of_the_things_between_as_well(tell: Telling) -> None:
+    story = tell.story
+    with story.engine.begin() as connection:
+        for number, started in ((-2, "2026-01-05T01:00:00+00:00"), (-1, "2026-01-05T08:58:00+00:00"), (0, None)):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
+            at = {"hour": hour(number)}
+            for broker in (3, 4):
+                row = {"cluster": "c", "endpoint": f"b{broker}", "broker_id": broker, "process_started_at": started}
+                insert_row(connection, "metrics.broker_hourly", at | row)
+            volume = {"account": "1", "region": "r", "volume_id": "v1", "size_gib": 100 - number}
+            insert_row(connection, "inventory.volume_hourly", at | volume)
+    tell.story.causes(0, {(g("g1"), V1): 0.9})
+    with story.engine.begin() as connection:
+        connection.execute(sa.text("update detect.cause set way = '{volume:1/r/v1,broker:c/3}'"))
+    tell.go({"v1": "alarm"}, {"g1": "alarm"})
+    assert tell.sink.drafts[0].letter.before == (
+        "broker 3 was restarted at 2026-01-05 08:58 UTC",
+        "v1: size 102 GiB → 101 GiB (hour 2026-01-05 09:00 UTC)",
+        "v1: size 101 GiB → 100 GiB (hour 2026-01-05 10:00 UTC)",
+    )
 
 
 def test_what_people_split_stays_apart(tell: Telling) -> None:
