@@ -6,7 +6,7 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
   groups bigint,                               -- null: nobody reads it
   went_back boolean, is_unknown boolean, log_bytes double precision, written_bytes_per_second double precision,
   cluster_was_there boolean
-) language sql stable rows 10000 set enable_nestloop = off as $$
+) language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = off set enable_sort = off as $$
   with group_age as materialized (
     select
       cluster,

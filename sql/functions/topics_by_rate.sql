@@ -14,8 +14,9 @@ create or replace function public.topics_by_rate(
   p95_bytes_per_second double precision,       -- this and what follows: null where no partition could go
   needed_partitions integer, freed_partitions integer, freed_replicas integer, freed_open_files integer
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
-language sql stable rows 10000 set enable_nestloop = off as $$
+-- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops, or sort
+-- two weeks of all topics by name to merge them.
+language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = off set enable_sort = off as $$
   with topic as materialized (
     select cluster, topic, kind, partitions, replication_factor from inventory.topic_hourly where hour = as_of
   ),
