@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, Finding, findings, load_detectors
 from streamwarden.detectors.load import ParameterValue
 
-from tests.sql.rows import insert_row
+from tests.sql.rows import insert_rows
 
 FOLDER = Path(__file__).parent / "detectors"
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -58,8 +60,8 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
     days |= {row["hour"].date() for _, row in given if isinstance(row["hour"], datetime)}
     for day in days:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
-    for table, row in given:
-        insert_row(connection, table, row)
+    for table, rows in groupby(given, itemgetter(0)):
+        insert_rows(connection, table, (row for _, row in rows))
 
 
 def _each(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:

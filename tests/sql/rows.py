@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,22 +26,31 @@ _COLUMNS: dict[str, Sequence[sa.Row[Any]]] = {}
 
 def insert_row(connection: sa.Connection, table: str, row: dict[str, Any]) -> None:
     """Inserts a row; columns that must have a value and aren't named get a neutral one."""
+    insert_rows(connection, table, [row])
+
+
+def insert_rows(connection: sa.Connection, table: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Inserts rows, those that name the same columns in one go: a week of hours takes no week of round trips."""
     columns = _COLUMNS.get(table) or _COLUMNS.setdefault(table, _columns(connection, table))
     kinds = {name: kind for name, kind, _, _ in columns}
     assert kinds, f"no table {table}"
-    if "hour" not in kinds:
-        row.pop("hour")
-    assert set(row) <= set(kinds), f"{table} has no column {set(row) - set(kinds)}"
-    for name, kind, nullable, default in columns:
-        if name not in row and nullable == "NO" and default is None:
-            row[name] = NEUTRAL.get(kind, HOUR)
-    values = {
-        name: json.dumps(value) if kinds[name] == "jsonb" and not isinstance(value, str | None) else value
-        for name, value in row.items()
-    }
-    names = ", ".join(f'"{name}"' for name in values)
-    binds = ", ".join(f"cast(:{name} as {kinds[name]})" for name in values)
-    connection.execute(sa.text(f"insert into {table} ({names}) values ({binds})"), values)
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if "hour" not in kinds:
+            row.pop("hour")
+        assert set(row) <= set(kinds), f"{table} has no column {set(row) - set(kinds)}"
+        for name, kind, nullable, default in columns:
+            if name not in row and nullable == "NO" and default is None:
+                row[name] = NEUTRAL.get(kind, HOUR)
+        values = {
+            name: json.dumps(value) if kinds[name] == "jsonb" and not isinstance(value, str | None) else value
+            for name, value in row.items()
+        }
+        alike.setdefault(tuple(sorted(values)), []).append(values)
+    for named, values_of in alike.items():
+        names = ", ".join(f'"{name}"' for name in named)
+        binds = ", ".join(f"cast(:{name} as {kinds[name]})" for name in named)
+        connection.execute(sa.text(f"insert into {table} ({names}) values ({binds})"), values_of)
 
 
 def _columns(connection: sa.Connection, table: str) -> Sequence[sa.Row[Any]]:
