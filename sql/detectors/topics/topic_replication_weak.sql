@@ -92,7 +92,8 @@ held as (
 broker as (
   select
     cluster,
-    count(distinct broker_id) as brokers
+    count(distinct broker_id) as brokers,
+    bool_or(broker_id is null) as has_leaderless
   from (
     select
       cluster,
@@ -113,6 +114,7 @@ weighed as (
   select
     t.*,
     b.brokers,
+    b.has_leaderless,
     h.log_bytes,
     case
       when l.now_end > coalesce(l.day_ago_end, l.first_end) then true
@@ -157,6 +159,7 @@ summary as (
   select
     cluster,
     brokers,
+    has_leaderless,
     count(*) as topics,
     count(*) filter (where weakness not in ('idle', 'unknown')) as judged_topics,
     count(*) filter (where weakness = 'one replica') as single_topics,
@@ -173,12 +176,12 @@ summary as (
     jsonb_agg(public.thing_key('topic', cluster, topic) order by weakness, place)
       filter (where weakness in ('one replica', 'stops writes', 'deceives') and place <= :most_shown) as affected
   from owned
-  group by cluster, brokers
+  group by cluster, brokers, has_leaderless
 )
 
 select
   case
-    when brokers = 1 then 'one_broker'
+    when brokers = 1 and not has_leaderless then 'one_broker'
     when single_topics > 0 then 'single'
     when stopping_topics > 0 then 'stops_writes'
     when deceiving_topics > 0 then 'deceives'
