@@ -1,0 +1,140 @@
+/*
+title: Brokers read from disks what memory should hold
+about: cluster
+owner: platform
+maturity: experimental
+reads: [metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.jvm_app_hourly, inventory.instance_hourly]
+params:
+  cold_ratio: {default: 0.1, unit: ratio, why: "of what is sent: readers at the end of the log read memory, so that more is memory that lacks"}
+  days: {default: 7, unit: d, why: "a week"}
+  times: {default: 3, unit: d, why: "of these; once is a repair"}
+  least_hours: {default: 6, unit: h, why: "of a day without replays, restores and restarts; fewer don't stand for it"}
+  busy_ratio: {default: 0.6, unit: ratio, why: "a disk that is busier makes reads and flushes wait"}
+  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
+  most_shown: {default: 10, unit: topics, why: "more are read by nobody"}
+convinces: [cold_days, read_ratio, needed_bytes, page_cache_bytes, busiest_disk_ratio]
+says:
+  busy:
+    status: alarm
+    severity: warning
+    reason: &reason "On {{ cold_days.value }} of {{ known_days.value }} days the brokers read {{ read_ratio }} of what they sent from their disks, without a replay, a restore or a restart{% if busiest_disk_ratio %}; the busiest disk works {{ busiest_disk_ratio }} of the time{% endif %}.{% if needed_bytes %} Their readers need {{ needed_bytes }} of page cache, there are {{ page_cache_bytes }}.{% endif %}"
+    cure: &cure "Give the brokers more memory, or their machine to themselves: heaps and other processes take it from the page cache.{% if topics %} Most is needed for {{ topics[0].topic }}: its readers are {{ topics[0].lag_seconds }} behind.{% endif %}"
+    commands: &commands ["free -b", "ps aux --sort=-rss | head -n 10"]
+  small: {status: alarm, severity: info, reason: *reason, cure: *cure, commands: *commands}
+  enough: {status: ok, reason: "What its brokers read from disks is little of what they send: {{ read_ratio }} on its worst day."}
+  unknown: {status: skip, reason: "{{ known_days.value }} of {{ days.value }} days are known, without replays, restores and restarts; {{ times.value }} are needed. What the disks read comes from EBS' metrics."}
+open_after_hours: 24
+clear_after_hours: 24
+rule: |
+  Bytes read from the brokers' volumes are more than cold_ratio of the bytes sent to consumers and followers, on at least
+  `times` of `days`. Hours don't count in which a group read what the page cache no longer holds, a Streams application
+  restored or started, or a broker started, was silent or had replicas that caught up. A warning where disks are busy.
+runbook: |
+  1. What else uses the machines' memory? A broker should have its machine for itself, and a heap of 6 GiB at most.
+  2. Which topics need most (topics)? A reader that is always minutes behind needs all that came in meanwhile, in memory.
+  3. Larger instances, or that reader to a cluster of its own or to tiered storage.
+blind_spots: |
+  Read-ahead, compaction and backups read too. Groups that commit nothing may replay unseen. Local NVMe disks aren't
+  EBS volumes: not judged.
+*/
+with upset as (
+  select
+    cluster,
+    hour
+  from public.cold_hours(cast(:hour as timestamptz), cast(:days as integer), :page_cache_share)
+  union
+  select
+    cluster,
+    hour
+  from metrics.jvm_app_hourly
+  where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
+  and (records_to_restore > 0 or process_started_at > hour)
+),
+
+day as (
+  select
+    r.cluster,
+    sum(r.read_bytes) / nullif(sum(r.sent_bytes), 0) as read_ratio,
+    count(*) >= :least_hours as is_known
+  from public.broker_reads_hourly(cast(:hour as timestamptz), cast(:days as integer)) as r
+  left join upset as u using (cluster, hour)
+  where u.hour is null and not r.is_upset and r.read_bytes is not null and r.sent_bytes is not null
+  group by r.cluster, date_bin('1 day', r.hour, cast(:hour as timestamptz) + interval '1 hour')
+),
+
+known as (
+  select
+    cluster,
+    count(*) as days,
+    count(*) filter (where read_ratio > :cold_ratio) as cold_days,
+    max(read_ratio) as read_ratio
+  from day
+  where is_known
+  group by cluster
+),
+
+reader as (
+  select
+    p.cluster,
+    p.topic,
+    max(p.lag_seconds) as lag_seconds
+  from metrics.consumer_partition_hourly as p
+  inner join public.page_cache(cast(:hour as timestamptz), :page_cache_share) as c using (cluster)
+  where p.hour = cast(:hour as timestamptz) and p.lag_seconds <= c.seconds
+  group by p.cluster, p.topic
+),
+
+topic as (
+  select
+    r.*,
+    r.lag_seconds * t.bytes_in / t.covered_seconds * t.replication_factor as bytes
+  from reader as r
+  inner join public.topic_bytes as t using (cluster, topic)
+  where t.hour = cast(:hour as timestamptz) and t.covered_seconds > 0
+),
+
+need as (
+  select
+    cluster,
+    sum(bytes) as bytes,
+    json_agg(json_build_object('topic', topic, 'lag_seconds', lag_seconds, 'bytes', bytes) order by place)
+      filter (where place <= :most_shown) as topics
+  from (
+    select
+      *,
+      row_number() over (partition by cluster order by bytes desc nulls last, topic asc) as place
+    from topic
+  ) as placed
+  group by cluster
+),
+
+disk as (
+  select
+    b.cluster,
+    max(n.busiest_disk_ratio) as busy_ratio
+  from metrics.broker_hourly as b
+  inner join metrics.node_hourly as n using (hour, instance_id)
+  where b.hour = cast(:hour as timestamptz)
+  group by b.cluster
+)
+
+select
+  case
+    when k.cold_days >= :times and d.busy_ratio > :busy_ratio then 'busy'
+    when k.cold_days >= :times then 'small'
+    when k.days >= :times then 'enough'
+    else 'unknown'
+  end as because,
+  cluster,
+  k.cold_days,
+  coalesce(k.days, 0) as known_days,
+  k.read_ratio,
+  n.bytes as needed_bytes,
+  p.bytes as page_cache_bytes,
+  d.busy_ratio as busiest_disk_ratio,
+  n.topics
+from (select distinct cluster from metrics.broker_hourly where hour = cast(:hour as timestamptz)) as c
+left join known as k using (cluster)
+left join need as n using (cluster)
+left join disk as d using (cluster)
+left join public.page_cache(cast(:hour as timestamptz), :page_cache_share) as p using (cluster)

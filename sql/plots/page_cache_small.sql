@@ -1,0 +1,14 @@
+/*
+title: Bytes read from the brokers' disks, and bytes sent
+unit: bytes/s
+kind: lines
+why: "A week: reads that follow what is sent are memory that lacks, a single peak is a replay or a restore."
+*/
+select
+  r.hour as at,
+  line.series,
+  line.bytes / 3600 as value
+from public.broker_reads_hourly(cast(:hour as timestamptz), 7) as r
+cross join lateral (values ('read from disks', r.read_bytes), ('sent', r.sent_bytes)) as line (series, bytes)
+where r.cluster = :cluster and line.bytes is not null
+order by at, series
