@@ -63,6 +63,124 @@ def test_credits_are_pieces_or_bytes(
     assert ask(connection, call, **asked) == [{"credits": credits}]
 
 
+@pytest.mark.parametrize(
+    ("volume", "usd"),
+    [
+        (("gp2", 100, 0, 0), 10),
+        (("gp3", 100, 3000, 125), 8),
+        (("gp3", 100, 3100, 135), 8 + 0.5 + 0.4),
+        (("io1", 100, 200, 0), 12.5 + 13),
+        (("io2", 100, 32000, 0), 13 + 2240),
+        (("io2", 100, 33000, 0), 13 + 2240 + 50),
+        (("io2", 100, 65000, 0), 13 + 2240 + 1600 + 30),
+        (("st1", 100, 0, 0), 4.5),
+        (("sc1", 100, 0, 0), 1.5),
+        (("standard", 100, 0, 0), None),
+    ],
+)
+def test_what_a_volume_costs(connection: sa.Connection, volume: tuple[Any, ...], usd: float | None) -> None:
+    prices = PRICES | {"sc1_gib": 0.015, "io2_gib": 0.13, "io2_iops": 0.07, "io2_iops_above_32000": 0.05,
+                       "io2_iops_above_64000": 0.03}  # fmt: skip
+    put(connection, "inventory.ebs_price", prices, {"region": "s"})
+    of_type, gib, iops, mib_s = volume
+    call = "inventory.ebs_usd_per_month('r', :of_type, :gib, :iops, :mib_s) as usd"
+    [found] = ask(connection, call, of_type=of_type, gib=gib, iops=iops, mib_s=mib_s)
+    assert found["usd"] == (None if usd is None else pytest.approx(usd, rel=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("of_type", "wanted", "expected"),
+    [
+        ("gp3", (3000, 125, 50), (50, 3000, 125, True)),
+        ("gp3", (3001, 126, 1), (7, 3001, 126, True)),
+        ("gp3", (1, 1, 1), (1, 3000, 125, True)),
+        ("gp3", (100, 2000, 1), (16, 8000, 2000, True)),
+        ("gp3", (100, 2001, 1), (16, 8000, 2000, False)),
+        ("gp3", (80000, 1, 1), (160, 80000, 125, True)),
+        ("gp3", (80001, 1, 1), (160, 80000, 125, False)),
+        ("io1", (101, 1, 1), (3, 101, None, True)),
+        ("io1", (100, 500, 1), (40, 2000, None, True)),
+        ("io1", (100, 501, 1), (642, 32064, None, True)),
+        ("io1", (64000, 1, 1), (1280, 64000, None, True)),
+        ("io1", (64001, 1, 1), (1280, 64000, None, False)),
+        ("io1", (1, 1000, 1), (1280, 64000, None, True)),
+        ("io1", (1, 1001, 1), (1280, 64000, None, False)),
+        ("io2", (100, 256, 1), (1, 1000, None, True)),
+        ("io2", (1001, 1, 1), (2, 1001, None, True)),
+        ("io2", (256000, 1, 1), (256, 256000, None, True)),
+        ("io2", (256001, 1, 1), (256, 256000, None, False)),
+        ("io2", (1, 4000, 1), (16, 15625, None, True)),
+        ("io2", (1, 4001, 1), (16, 15625, None, False)),
+        ("gp2", (500, 100, 1), (167, None, None, True)),
+        ("gp2", (300, 128, 1), (171, None, None, True)),
+        ("gp2", (300, 129, 1), (334, None, None, True)),
+        ("gp2", (16000, 1, 1), (5334, None, None, True)),
+        ("gp2", (16001, 1, 1), (5334, None, None, False)),
+        ("gp2", (1, 250, 1), (334, None, None, True)),
+        ("gp2", (1, 251, 1), (334, None, None, False)),
+        ("st1", (99999, 40, 1), (1024, None, None, True)),
+        ("st1", (1, 500, 1), (12800, None, None, True)),
+        ("st1", (1, 501, 1), (12826, None, None, False)),
+        ("sc1", (1, 12, 1), (1024, None, None, True)),
+        ("sc1", (1, 192, 1), (16384, None, None, True)),
+        ("sc1", (1, 193, 1), (16470, None, None, False)),
+    ],
+)
+def test_the_least_volume_that_sustains_it(
+    connection: sa.Connection, of_type: str, wanted: tuple[int, int, int], expected: tuple[Any, ...]
+) -> None:
+    iops, mib_s, gib = wanted
+    call = "inventory.ebs_volume_with(:of_type, :iops, :mib_s, :gib)"
+    [found] = ask(connection, call, of_type=of_type, iops=iops, mib_s=mib_s, gib=gib)
+    assert tuple(found.values()) == expected
+
+
+SMALL_PIECES = {"burst_iops": 100, "demand_iops_p99": 1}
+DRY = {"hours_to_exhaustion": 0, "baseline_iops": 100, "baseline_bytes_per_second": MIB, "demand_iops_p99": 100,
+       "demand_bytes_per_second_p99": MIB}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("measured", "is_open"),
+    [
+        ({}, False),
+        ({"demand_iops_p99": 3000}, True),
+        ({"demand_iops_p99": 3000, "minutes_at_iops_limit": 0}, False),
+        ({"demand_iops_p99": 3000, "minutes_at_iops_limit": 0, "minutes_at_throughput_limit": 1}, True),
+        ({"demand_iops_p99": 2850}, True),
+        ({"demand_iops_p99": 2849}, False),
+        ({"demand_iops_p99": 3150}, True),
+        ({"demand_iops_p99": 3151}, False),
+        ({"demand_iops_p99": None}, True),
+        ({"burst_iops": None, "burst_bytes_per_second": None}, False),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 95 * 2**18}, True),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 95 * 2**18 - 1}, False),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18}, True),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18 + 1}, False),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18, "bucket_credits": 5_400_000}, True),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18, "bucket_credits": 5_400_001}, False),
+        ({"demand_bytes_per_second_p99": 0.95 * 125 * MIB}, True),
+        ({"demand_bytes_per_second_p99": 0.95 * 125 * MIB - 1}, False),
+        ({"demand_bytes_per_second_p99": 1.05 * 125 * MIB}, True),
+        ({"demand_bytes_per_second_p99": 1.05 * 125 * MIB + 1}, False),
+        (DRY, True),
+        (DRY | {"demand_iops_p99": 105}, True),
+        (DRY | {"demand_iops_p99": 106}, False),
+        (DRY | {"demand_bytes_per_second_p99": 1.05 * MIB}, True),
+        (DRY | {"demand_bytes_per_second_p99": 1.05 * MIB + 1}, False),
+        (DRY | {"hours_to_exhaustion": 1}, False),
+    ],
+)
+def test_a_demand_that_a_limit_cut_off_is_open(connection: sa.Connection, measured: Row, is_open: bool) -> None:
+    limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB, "minutes_at_iops_limit": 1,
+              "minutes_at_throughput_limit": 0, "demand_iops_p99": 1000, "demand_bytes_per_second_p99": MIB,
+              "hours_to_exhaustion": 1}  # fmt: skip
+    put(connection, "metrics.volume_hourly", VOLUME | limits | measured)
+    assert ask(connection, "(select metrics.demand_is_open(h) as is_open from metrics.volume_hourly as h) as f") == [
+        {"is_open": is_open}
+    ]
+
+
 class TestInstance:
     """metrics.instance_ebs"""
 
