@@ -156,4 +156,29 @@ class Webhook(Credentials):
     )
 
 
-Tracker = Annotated[Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook, Field(discriminator="kind")]
+class Gitlab(Answers):
+    """Issues of a GitLab project. `password` is the token."""
+
+    kind: Literal["gitlab"] = Field("gitlab", description="`gitlab`")
+    url: SafeAddress = Field("https://gitlab.com", description="Address of the server.")
+    project: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)*$", description="Path of the project, e.g. acme/ops.")
+    label: Name = Field("streamwarden", description="Label that all tickets have; they are found by it.")
+    labels: list[Name] = Field(default_factory=list, description="Further labels.")
+    assignee_ids: list[int] = Field(default_factory=list, description="Ids of the users who are assigned.")
+
+
+class ServiceNow(Credentials):
+    """Incidents in ServiceNow. `user` and `password` of an account, or `password` alone as an OAuth token."""
+
+    kind: Literal["servicenow"] = Field("servicenow", description="`servicenow`")
+    url: SafeAddress = Field(description="Address of the instance, e.g. https://acme.service-now.com")
+    assignment_group: str | None = Field(
+        None, pattern="^[0-9a-f]{32}$", description="sys_id of the group that gets the incidents."
+    )
+    fields: dict[str, str] = Field(default_factory=dict, description="Further fields of new incidents.")
+    close_code: Name = Field("Resolved by caller", description="Resolution code, one that the instance has.")
+
+
+Tracker = Annotated[
+    Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook | Gitlab | ServiceNow, Field(discriminator="kind")
+]

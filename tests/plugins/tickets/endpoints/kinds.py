@@ -7,14 +7,16 @@ from importlib import import_module
 import httpx
 from streamwarden.base.config.trackers import Credentials
 from streamwarden.base.config.trackers import Github as GithubSettings
+from streamwarden.base.config.trackers import Gitlab as GitlabSettings
 from streamwarden.base.config.trackers import Jira as JiraSettings
 from streamwarden.base.config.trackers import PagerDuty as PagerDutySettings
+from streamwarden.base.config.trackers import ServiceNow as ServiceNowSettings
 from streamwarden.base.config.trackers import Slack as SlackSettings
 from streamwarden.base.config.trackers import Webhook as WebhookSettings
 from streamwarden.tickets.sinks.contract import Sink
 from streamwarden.tickets.sinks.http import Network
 
-from tests.plugins.tickets.endpoints import github, jira, pagerduty, slack, webhook
+from tests.plugins.tickets.endpoints import github, gitlab, jira, pagerduty, servicenow, slack, webhook
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
 
 SITE = "https://acme.atlassian.net"
@@ -28,6 +30,15 @@ KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
     "pagerduty": (
         pagerduty.PagerDuty,
         PagerDutySettings(password=pagerduty.ROUTING_KEY, api_token=pagerduty.TOKEN, user=pagerduty.USER),
+    ),
+    "gitlab": (gitlab.Gitlab, GitlabSettings(project=gitlab.PROJECT, password=gitlab.TOKEN)),
+    "servicenow": (
+        servicenow.ServiceNow,
+        ServiceNowSettings(
+            url="https://acme.service-now.com",
+            user=servicenow.USER,
+            password=servicenow.PASSWORD,
+        ),
     ),
     "slack": (slack.Slack, SlackSettings(channel=slack.CHANNEL, password=slack.TOKEN)),
     "webhook": (

@@ -1,0 +1,213 @@
+"""GitLab issues over REST (v4), of gitlab.com or a server of one's own.
+
+An issue is found again by the label that all of ours have and the fingerprint in its text; a note by its marker.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from streamwarden.base.config.trackers import Gitlab
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
+
+TEXT_LIMIT = 900_000  # of 1,048,576 characters; notes hold 1,000,000
+TITLE_LIMIT = 255
+PAGE = 100
+REPORTER = 20  # the least role that may edit and label issues
+SEVERITIES = {"critical", "warning", "info"}
+
+log = logging.getLogger(__name__)
+
+
+class _Issue(BaseModel):
+    iid: int
+    web_url: str
+    state: str
+    description: str | None = None
+    labels: list[str]
+    moved_to_id: int | None = None
+
+
+class _Note(BaseModel):
+    id: int
+    body: str
+
+
+class _Role(BaseModel):
+    access_level: int
+
+
+class _Permissions(BaseModel):
+    project_access: _Role | None = None
+    group_access: _Role | None = None
+
+
+class _Project(BaseModel):
+    path_with_namespace: str
+    archived: bool = False
+    issues_enabled: bool = True
+    permissions: _Permissions = _Permissions()
+
+
+class _Upload(BaseModel):
+    markdown: str
+
+
+class Tracker:
+    """Files into one project."""
+
+    remembers = True
+    takes_files = True
+    settles = SETTLES
+
+    def __init__(self, name: str, settings: Gitlab, network: Network = Network()) -> None:  # noqa: B008
+        self.name = name
+        self._settings = settings
+        _, token = login(name, settings)
+        self._api = Api(name, settings.url, network, headers={"PRIVATE-TOKEN": token}, secrets=(token,))
+        self._may_file = False
+        self._path = f"/api/v4/projects/{quote(settings.project, safe='')}"
+
+    def check(self) -> str:
+        return f"{self._project().path_with_namespace}: issues may be filed, edited and labelled"
+
+    def find(self, fingerprint: str) -> Issue | None:
+        wanted = {"labels": self._settings.label, "state": "all", "order_by": "created_at", "sort": "desc"}
+        page = 1
+        while True:
+            issues = self._api.get(f"{self._path}/issues", list[_Issue], **wanted, per_page=PAGE, page=page)
+            for issue in issues:
+                if hidden(fingerprint) in (issue.description or ""):
+                    return self._as_told(issue)
+            if len(issues) < PAGE:
+                return None
+            page += 1
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        issue = self._get(key)
+        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
+
+    def has(self, update: Update) -> bool:
+        page = 1
+        while True:
+            path = f"{self._path}/issues/{update.key}/notes"
+            try:
+                notes = self._api.get(path, list[_Note], sort="desc", per_page=PAGE, page=page)
+            except Refused as error:
+                raise self._gone_or(update.key, error) from None
+            if any(hidden(update.marker) in note.body for note in notes):
+                return True
+            if len(notes) < PAGE:
+                return False
+            page += 1
+
+    def create(self, draft: Draft) -> Issue:
+        if not self._may_file:
+            self._project()  # below Reporter, GitLab files without label, and we wouldn't find it again
+            self._may_file = True
+        text = markdown(draft.letter, draft.fingerprint, TEXT_LIMIT)
+        if draft.plot_png and (picture := self._upload(draft.plot_png)):
+            text = f"{text}\n{picture}\n"
+        values: dict[str, Any] = {
+            "title": draft.title[:TITLE_LIMIT],
+            "description": text,
+            "labels": ",".join([self._settings.label, draft.severity, *self._settings.labels]),
+            **({"assignee_ids": self._settings.assignee_ids} if self._settings.assignee_ids else {}),
+        }
+        issue = self._api.ask("POST", f"{self._path}/issues", _Issue, json=values)
+        if hidden(draft.fingerprint) not in (issue.description or ""):
+            raise Unsure(f"{self._api.url}: answered with another issue than the one that was sent.")
+        return self._as_told(issue)
+
+    def update(self, update: Update) -> None:
+        issue = self._get(update.key)
+        if issue is None or not self._is_ours(issue, update.fingerprint):
+            raise IssueGone(f"{self._api.url}: issue {update.key} is not the ticket that was filed.")
+        path = f"{self._path}/issues/{issue.iid}"
+        leave = SEVERITIES - {update.severity}
+        if update.action == "reopen":
+            leave |= {self._settings.snoozed, self._settings.wont_fix}
+        values: dict[str, Any] = (
+            {"remove_labels": gone} if (gone := ",".join(sorted(leave & set(issue.labels)))) else {}
+        )
+        if update.severity not in issue.labels:
+            values["add_labels"] = update.severity
+        if issue.state == "opened" and update.action == "close":
+            values["state_event"] = "close"
+            if update.is_wont_fix:
+                values["add_labels"] = ",".join(filter(None, (values.get("add_labels"), self._settings.wont_fix)))
+        elif issue.state == "closed" and update.action == "reopen":
+            values["state_event"] = "reopen"
+        if values:
+            self._api.ask("PUT", path, _Issue, json=values)
+        body = markdown(update.letter, update.marker, TEXT_LIMIT)
+        self._api.ask("POST", f"{path}/notes", _Note, json={"body": body})
+
+    def _upload(self, png: bytes) -> str:
+        try:
+            files = {"file": ("plot.png", png, "image/png")}
+            return self._api.ask("POST", f"{self._path}/uploads", _Upload, files=files).markdown
+        except StreamwardenError as error:  # a ticket without its picture is better than none
+            log.warning("no plot in GitLab: %s", error)
+            return ""
+
+    def _project(self) -> _Project:
+        name = self._settings.project
+        try:
+            project = self._api.get(self._path, _Project)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise TrackerDown(f"{self._api.url}: no project {name}, or the token may not see it.") from None
+        roles = (project.permissions.project_access, project.permissions.group_access)
+        lacks = (
+            "is archived: nothing can be filed there" if project.archived
+            else "has its issues switched off (Settings, General, Visibility)" if not project.issues_enabled
+            else "the token's role is below Reporter: it may not label issues"
+            if max((role.access_level for role in roles if role), default=0) < REPORTER
+            else ""
+        )  # fmt: skip
+        if lacks:
+            raise TrackerDown(f"{self._api.url}: project {name}: {lacks}.")
+        return project
+
+    def _get(self, key: str) -> _Issue | None:
+        try:
+            return self._api.get(f"{self._path}/issues/{key}", _Issue)
+        except Refused as error:
+            if isinstance(gone := self._gone_or(key, error), IssueGone):
+                return None
+            raise gone from None
+
+    def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
+        if error.status != 404:
+            return error
+        self._project()  # 404 is also what isn't to be seen
+        return IssueGone(f"{self._api.url}: issue {key} was deleted.")
+
+    def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
+        text = issue.description or ""
+        return hidden(fingerprint) in text or (self._settings.label in issue.labels and HIDDEN not in text)
+
+    def _as_told(self, issue: _Issue) -> Issue:
+        settings = self._settings
+        state: State | None = "open"
+        if issue.moved_to_id is not None:
+            state = None  # closed here, and goes on elsewhere, where the token may see nothing
+        elif settings.wont_fix in issue.labels:
+            state = "wont_fix"
+        elif issue.state == "closed":
+            state = "closed"
+        elif settings.snoozed in issue.labels:
+            state = "snoozed"
+        elif settings.acknowledged in issue.labels:
+            state = "acknowledged"
+        return Issue(str(issue.iid), issue.web_url, state)

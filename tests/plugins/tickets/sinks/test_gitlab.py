@@ -1,0 +1,64 @@
+"""What is GitLab's own: rights, labels, uploads, issues that move."""
+
+from __future__ import annotations
+
+import pytest
+from streamwarden.tickets.sinks.contract import TrackerDown
+
+from tests.plugins.tickets.endpoints.gitlab import Gitlab
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+
+
+@pytest.fixture
+def team() -> Team:
+    return Team("gitlab", labels=["kafka"])
+
+
+def endpoint_of(team: Team) -> Gitlab:
+    assert isinstance(team.endpoint, Gitlab)
+    return team.endpoint
+
+
+def test_labels_and_the_plot(team: Team) -> None:
+    issue = team.sink.create(draft())
+    filed = endpoint_of(team).issues[1]
+    assert (issue.key, issue.url) == ("1", "https://gitlab.com/acme/ops/-/issues/1")
+    assert filed["labels"] == ["streamwarden", "critical", "kafka"]
+    assert "![plot](/uploads/1/plot.png)" in filed["description"]
+    filed["labels"].append("theirs")
+    team.sink.update(change(issue.key, "close", "No.", is_wont_fix=True))
+    assert sorted(filed["labels"]) == ["kafka", "streamwarden", "theirs", "warning", "wont-fix"]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"project": "acme/other"}, "no project acme/ops, or the token may not see it"),
+        ({"archived": True}, "is archived"),
+        ({"role": 10}, "the token's role is below Reporter"),
+    ],
+)
+def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values: dict[str, object], told: str) -> None:
+    for key, value in values.items():
+        setattr(team.endpoint, key, value)
+    for act in (team.sink.check, lambda: team.sink.create(draft())):
+        with pytest.raises(TrackerDown, match=told):
+            act()
+    assert team.endpoint.tickets() == []
+
+
+def test_an_issue_that_moved_to_another_project_is_not_taken_for_closed(team: Team) -> None:
+    issue = team.sink.create(draft())
+    endpoint_of(team).issues[1] |= {"state": "closed", "moved_to_id": 77}
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.state is None
+
+
+def test_many_issues_and_notes_are_read_to_the_end(team: Team) -> None:
+    first = team.sink.create(draft())
+    for number in range(130):
+        team.sink.create(draft(fingerprint=f"{number:064x}"))
+        team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == first.key
+    assert team.sink.has(change(first.key, "comment", "More.", "n0"))

@@ -1,0 +1,60 @@
+"""What is ServiceNow's own: fields, states, resolution codes, rights."""
+
+from __future__ import annotations
+
+import pytest
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import IssueGone, TrackerDown
+
+from tests.plugins.tickets.endpoints.servicenow import ServiceNow
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+
+
+def endpoint_of(team: Team) -> ServiceNow:
+    assert isinstance(team.endpoint, ServiceNow)
+    return team.endpoint
+
+
+def test_fields_and_the_plot() -> None:
+    team = Team("servicenow", assignment_group="a" * 32, fields={"category": "software"})
+    issue = team.sink.create(draft())
+    (incident,) = endpoint_of(team).incidents.values()
+    assert issue.key == f"INC0000001/{incident['sys_id']}"
+    assert (incident["urgency"], incident["assignment_group"], incident["category"]) == ("1", "a" * 32, "software")
+    assert incident["correlation_id"] == PRINT
+    assert endpoint_of(team).attached == [incident["sys_id"]]
+
+
+def test_closing_sets_code_and_notes_and_reopening_works_on() -> None:
+    team = Team("servicenow")
+    issue = team.sink.create(draft())
+    team.sink.update(change(issue.key, "close", "Healthy again."))
+    (incident,) = endpoint_of(team).incidents.values()
+    assert (incident["state"], incident["close_code"]) == ("6", "Resolved by caller")
+    assert incident["close_notes"].startswith("Healthy again.")
+    team.sink.update(change(issue.key, "reopen", "It is back.", "m2"))
+    assert incident["state"] == "2"
+    team.sink.update(change(issue.key, "close", "No.", "m3", is_wont_fix=True))
+    assert incident["state"] == "8"
+    with pytest.raises(IssueGone, match="is closed for good"):
+        team.sink.update(change(issue.key, "reopen", "It is back.", "m4"))
+
+
+def test_a_mandatory_field_is_its_own_word() -> None:
+    team = Team("servicenow", close_code="")
+    issue = team.sink.create(draft())
+    with pytest.raises(
+        StreamwardenError, match=r"Operation Failed; Data Policy Exception: .*Resolution code.*\(HTTP 403"
+    ):
+        team.sink.update(change(issue.key, "close", "Over."))
+    assert endpoint_of(team).journal[issue.key.partition("/")[2]] == [], "state and note are one request"
+
+
+def test_a_role_that_lacks_is_named_and_nothing_taken_for_deleted() -> None:
+    team = Team("servicenow")
+    issue = team.sink.create(draft())
+    endpoint_of(team).may_read = False
+    with pytest.raises(TrackerDown, match=r"Insufficient rights.*the user needs the role itil"):
+        team.sink.check()
+    with pytest.raises(StreamwardenError, match="Insufficient rights"):
+        team.sink.look(issue.key, PRINT)
