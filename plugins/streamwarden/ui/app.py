@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.ui import pages
+from streamwarden.ui import incidents, pages
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,12 @@ def findings(
 def finding(request: Request, fingerprint: str, hour: HourQuery = None) -> HTMLResponse:
     """One finding."""
     return _page(request, "finding.html", pages.finding(fingerprint, hour))
+
+
+@app.get("/incidents/{fingerprint}")
+def incident(request: Request, fingerprint: str) -> HTMLResponse:
+    """The incident that a finding belongs to."""
+    return _page(request, "incident.html", incidents.incident(fingerprint))
 
 
 @app.get("/coverage")

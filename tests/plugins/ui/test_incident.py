@@ -1,0 +1,70 @@
+"""The page of an incident, in a real browser: the root, what follows and why, what doesn't, the hours, what changed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.config import Config
+from streamwarden.tickets import reconcile
+
+from tests.plugins.tickets.storytelling import DETECTORS, Story, hour, print_of
+from tests.sql.rows import insert_row
+
+pytestmark = pytest.mark.slow
+LAG = "consumer_group_lagging"
+GROUPS = ("billing", "search", "audit")
+
+
+@pytest.fixture(scope="module")
+def incident(module_warehouse: sa.Engine) -> Story:
+    """A volume starves, two groups follow from it, a third was held against it and doesn't."""
+    story = Story(module_warehouse)
+    volume, (billing, search, audit) = print_of("vol-1"), [print_of(name, LAG) for name in GROUPS]
+    with story.engine.begin() as connection:
+        for number, size in ((-1, 100), (0, 200)):
+            row = {"account": "1", "region": "r", "volume_id": "vol-1", "size_gib": size}
+            insert_row(connection, "inventory.volume_hourly", {"hour": hour(number), **row})
+    for number in range(3):
+        story.judge(number, {"vol-1": "alarm"}, reason="Its bucket is empty.")
+        states = {"billing": "alarm", "search": "alarm" if number else "ok", "audit": "alarm"}
+        story.judge(number, states, LAG, severity="warning", reason="It is <b>late</b>.")
+        story.causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
+        reconcile(story.engine, Config(), DETECTORS)
+    return story
+
+
+def test_an_incident_is_one_page(page: Any, incident: Story) -> None:
+    page.goto(f"/streamwarden/findings/{print_of('billing', LAG)}")
+    page.get_by_role("link", name="Incident: cause, what follows, why").click()
+    text = page.locator("main").inner_text()
+    assert page.locator("h1").inner_text() == "ebs_volume_starving title: vol-1"
+    assert "Its bucket is empty." in text and "What follows from it (2)" in text
+    tree = page.locator(".tree li").all_inner_texts()
+    assert [line.splitlines()[0] for line in tree] == [
+        "warning consumer_group_lagging title: billing 90 %",
+        "warning consumer_group_lagging title: search 70 %",
+    ]
+    assert "its partitions lie there. Since 2026-01-05 10:00 UTC." in tree[0]
+    refused = page.locator("section:has(#refused)").inner_text()
+    assert "audit" in refused and "its partitions lie there" in refused
+    assert "vol-1: size 100 GiB → 200 GiB (hour 2026-01-05 10:00 UTC)" in text
+    assert page.locator("section:has(#hours) svg.strip").count() == 3
+    assert "0.90" in page.locator("section:has(#why)").inner_text()
+    if folder := os.environ.get("PICTURES"):
+        page.screenshot(path=f"{folder}/incident.png", full_page=True)
+
+
+def test_what_has_no_ticket_belongs_to_no_incident(page: Any, incident: Story) -> None:
+    page.goto(f"/streamwarden/incidents/{'0' * 64}")
+    assert "it belongs to no incident" in page.locator("main").inner_text()
+    page.goto("/streamwarden/incidents/x")
+    assert "needs 64 hexadecimal digits" in page.locator("main").inner_text()
+
+
+def test_a_phone_needs_no_sideways_scrolling(page: Any, incident: Story) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/streamwarden/incidents/{print_of('vol-1')}")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
