@@ -4,7 +4,26 @@
 create or replace function public.things(as_of timestamptz) returns table (
   kind text, key text, name text, cluster text, application text, owner text, seen_hour timestamptz
 ) language sql stable as $$
-  with instance as materialized (
+  -- A step for each cluster and hour, by the index, as there are thousands of topics in each.
+  with recursive topics_of as (
+    (
+      select hour, cluster from inventory.topic_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+      order by hour, cluster
+      limit 1
+    )
+    union all
+    select further.hour, further.cluster
+    from topics_of as t
+    cross join lateral (
+      select h.hour, h.cluster from inventory.topic_hourly as h
+      where h.hour >= t.hour and h.hour <= as_of and (h.hour, h.cluster) > (t.hour, t.cluster)
+      order by h.hour, h.cluster
+      limit 1
+    ) as further
+  ),
+
+  instance as materialized (
     select account, region, instance_id, instance_type, name, application, owner, hour
     from (
       select account, region, instance_id, max(hour) as hour from inventory.instance_hourly
@@ -78,8 +97,7 @@ create or replace function public.things(as_of timestamptz) returns table (
       select distinct cluster, hour from inventory.consumer_group_hourly
       where hour > as_of - interval '24 hours' and hour <= as_of
       union all
-      select distinct cluster, hour from inventory.topic_hourly
-      where hour > as_of - interval '24 hours' and hour <= as_of
+      select cluster, hour from topics_of
     ) as seen
     group by cluster
   ) as c

@@ -1,0 +1,46 @@
+"""Things are what was seen in the last 24 hours, as it was in the newest hour that saw it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from tests.sql.rows import HOUR, insert_row
+
+
+def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
+    place = {"account": "1", "region": "r"}
+    seen = [
+        ("inventory.topic_hourly", 23, {"cluster": "a", "topic": "old"}),
+        ("inventory.topic_hourly", 24, {"cluster": "gone", "topic": "older"}),
+        *(
+            ("inventory.topic_hourly", back, {"cluster": c, "topic": t})
+            for back in (0, 1)
+            for c, t in ("ax", "ay", "bx")
+        ),
+        ("inventory.topic_hourly", 2, {"cluster": "c", "topic": "x"}),
+        ("inventory.volume_hourly", 1, place | {"volume_id": "v", "name": "before"}),
+        ("inventory.volume_hourly", 0, place | {"volume_id": "v", "name": "now"}),
+        ("inventory.volume_hourly", 1, {**place, "account": "2"} | {"volume_id": "v", "name": "other"}),
+        ("inventory.instance_hourly", 1, place | {"instance_id": "i", "name": "before", "owner": "them"}),
+        ("inventory.instance_hourly", 0, place | {"instance_id": "i", "name": "now", "owner": "us"}),
+        ("metrics.consumer_group_hourly", 5, {"cluster": "a", "group_id": "g"}),
+        ("metrics.consumer_group_hourly", 3, {"cluster": "a", "group_id": "g"}),
+        ("metrics.state_store_hourly", 4, {"cluster": "a", "topic": "s", "application_id": "app"}),
+    ]
+    with warehouse.begin() as connection:
+        for table, back, row in seen:
+            insert_row(connection, table, {"hour": HOUR - timedelta(hours=back), **row})
+        query = "select key, name, owner, seen_hour from public.things(:hour)"
+        found = {key: rest for key, *rest in connection.execute(sa.text(query), {"hour": HOUR})}
+    backs = {key: (HOUR - seen_hour) / timedelta(hours=1) for key, (_, _, seen_hour) in found.items()}
+    assert backs == {
+        "cluster:a": 0, "cluster:b": 0, "cluster:c": 2, "topic:a/old": 23, "topic:a/x": 0, "topic:a/y": 0,
+        "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
+        "store:a/s": 4,
+    }  # fmt: skip
+    assert [found[key][0] for key in ("volume:1/r/v", "volume:2/r/v", "instance:1/r/i")] == [
+        "v (now)", "v (other)", "i (now)",
+    ]  # fmt: skip
+    assert found["instance:1/r/i"][1] == "us"
