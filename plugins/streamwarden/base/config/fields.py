@@ -36,12 +36,13 @@ def holds_no_password(url: str) -> str:
 def _is_encrypted_or_here(url: str) -> str:
     """Credentials go with every request."""
     parts = urlsplit(url)
-    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ValueError("must begin with https://: credentials are sent there (http:// only to this machine)")
     return url
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether it is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamwarden.base.config.fields import Name, SafeAddress, Section, Severity
+from streamwarden.base.config.fields import Name, SafeAddress, Section, Severity, is_loopback
 
 Label = Annotated[str, Field(pattern=r"^\S{1,255}$")]
 TrackerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
@@ -179,6 +179,29 @@ class ServiceNow(Credentials):
     close_code: Name = Field("Resolved by caller", description="Resolution code, one that the instance has.")
 
 
+class Mail(Credentials):
+    """Mail, a thread per ticket."""
+
+    kind: Literal["mail"] = Field("mail", description="`mail`")
+    host: Name = Field(description="The mail server.")
+    port: int = Field(587, ge=1, le=65535, description="Its port: 587 for `starttls`, 465 for `tls`, 25 for `none`.")
+    security: Literal["starttls", "tls", "none"] = Field("starttls", description="How the connection is encrypted.")
+    mail_from: str = Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$", description="Sender.")
+    mail_to: list[Annotated[str, Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$")]] = Field(
+        min_length=1, description="Recipients."
+    )
+
+    @model_validator(mode="after")
+    def _are_told_once(self) -> Any:
+        """Some servers take mail of their own network without credentials."""
+        if self.password and self.connection:
+            raise ValueError("needs `password` or `connection`, and not both")
+        if self.security == "none" and (self.password or self.connection or not is_loopback(self.host)):
+            raise ValueError("`security: none` is for a server on this machine, without password")
+        return self
+
+
 Tracker = Annotated[
-    Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook | Gitlab | ServiceNow, Field(discriminator="kind")
+    Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook | Gitlab | ServiceNow | Mail,
+    Field(discriminator="kind"),
 ]

@@ -9,14 +9,16 @@ from streamwarden.base.config.trackers import Credentials
 from streamwarden.base.config.trackers import Github as GithubSettings
 from streamwarden.base.config.trackers import Gitlab as GitlabSettings
 from streamwarden.base.config.trackers import Jira as JiraSettings
+from streamwarden.base.config.trackers import Mail as MailSettings
 from streamwarden.base.config.trackers import PagerDuty as PagerDutySettings
 from streamwarden.base.config.trackers import ServiceNow as ServiceNowSettings
 from streamwarden.base.config.trackers import Slack as SlackSettings
 from streamwarden.base.config.trackers import Webhook as WebhookSettings
 from streamwarden.tickets.sinks.contract import Sink
 from streamwarden.tickets.sinks.http import Network
+from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
-from tests.plugins.tickets.endpoints import github, gitlab, jira, pagerduty, servicenow, slack, webhook
+from tests.plugins.tickets.endpoints import github, gitlab, jira, mail, pagerduty, servicenow, slack, webhook
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
 
 SITE = "https://acme.atlassian.net"
@@ -49,9 +51,18 @@ KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
 }
 
 
+MAIL = (
+    mail.Mailbox,
+    MailSettings(host="mail.acme.example", mail_from="bot@acme.example", mail_to=["team@acme.example"], user="bot",
+                 password=mail.PASSWORD),
+)  # fmt: skip
+
+
 def opened(settings: Credentials, transport: httpx.BaseTransport, clock: Clock) -> Sink:
     """A sink whose network is this, and which waits by turning the clock."""
     kind: str = settings.kind  # type: ignore[attr-defined]
+    if isinstance(settings, MailSettings):
+        return MailTracker("team", settings, Network(now=lambda: clock.now), mail.post_through(transport))
     network = Network(transport, clock.pause, lambda: clock.now)
     sink: Sink = import_module(f"streamwarden.tickets.sinks.{kind}").Tracker("team", settings, network)
     return sink

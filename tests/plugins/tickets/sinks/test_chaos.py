@@ -21,11 +21,12 @@ from streamwarden.tickets import deliver, listen
 from streamwarden.tickets.reconcile import plan_change
 
 from tests.plugins.tickets.endpoints.endpoint import FAULTS, MOST_LAG_MINUTES, Clock, Endpoint, Faulty, Killed
-from tests.plugins.tickets.endpoints.kinds import KINDS, opened
+from tests.plugins.tickets.endpoints.kinds import KINDS, MAIL, opened
 from tests.plugins.tickets.storytelling import Story, hour
 
 EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "8"))
 TICKETS = 3
+ALL = KINDS | {"mail": MAIL}
 CHANGE = st.tuples(st.integers(0, TICKETS - 1), st.integers(0, 5))
 _SAID = re.compile(r"change \d+ of ticket \d+")
 
@@ -89,7 +90,7 @@ def found(endpoint: Endpoint) -> dict[str, tuple[bool, list[str]]]:
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -109,7 +110,7 @@ def test_nothing_is_told_twice_and_nothing_is_lost(
 ) -> None:  # fmt: skip
     shared_story.clear()
     clock = Clock()
-    endpoint_class, tracker = KINDS[kind]
+    endpoint_class, tracker = ALL[kind]
     endpoint = endpoint_class(clock, timedelta(minutes=lag_minutes))
     if endpoint.by_status_alone:  # a stranger's page can't be told from an answer
         faults = [fault for fault in faults if fault not in ("page before", "wrong before")]

@@ -1,0 +1,142 @@
+"""Mail: a ticket is a thread, held together by Message-ID and References.
+
+A mail server can't be asked what it has. A mail without a clear answer is sent again under the same Message-ID, by
+which most mailboxes know that they have it.
+"""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Protocol
+
+from streamwarden.base.config.trackers import Mail
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, Letter, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import Network
+from streamwarden.tickets.sinks.plain import draft_text, letter_text
+from streamwarden.words.readable import clean
+
+TIMEOUT_SECONDS = 30
+TEXT_LIMIT = 200_000
+
+
+class Post(Protocol):
+    """How a mail leaves."""
+
+    def __call__(self, message: EmailMessage | None) -> None:
+        """Connects, and sends the message if there is one; raises what smtplib does."""
+
+
+class Tracker:
+    """Sends to fixed recipients."""
+
+    remembers = False
+    takes_files = True
+    settles = SETTLES
+
+    def __init__(self, name: str, settings: Mail, network: Network = Network(), post: Post | None = None) -> None:  # noqa: B008
+        self.name = name
+        self._settings = settings
+        self._now = network.now
+        self._user, self._password = login(name, settings)
+        self._post = post or self._by_smtp
+        self._domain = settings.mail_from.rpartition("@")[2]
+
+    def check(self) -> str:
+        self._send(None)
+        return f"{self._settings.host} lets us in; whether it takes mail shows the first one"
+
+    def find(self, fingerprint: str) -> Issue | None:
+        return None
+
+    def look(self, key: str, fingerprint: str) -> Issue | None:
+        return Issue(key, None, None)
+
+    def has(self, update: Update) -> bool:
+        return False
+
+    def create(self, draft: Draft) -> Issue:
+        key = self._id(
+            f"{draft.fingerprint[:32]}.{draft.letter.hour:%Y%m%dT%H}"
+        )  # a later ticket is a thread of its own
+        message = self._message(key, "create", f"[Streamwarden] {draft.title}", draft.severity, draft.letter)
+        message.set_content(draft_text(draft, TEXT_LIMIT))
+        if draft.plot_png:
+            message.add_attachment(draft.plot_png, "image", "png", filename="plot.png")
+        self._send(message)
+        return Issue(key, None, "open")
+
+    def update(self, update: Update) -> None:
+        subject = f"Re: [Streamwarden] {update.title}"
+        message = self._message(self._id(update.marker), update.action, subject, update.severity, update.letter)
+        message["In-Reply-To"] = message["References"] = update.key
+        message.set_content(letter_text(update.letter, TEXT_LIMIT))
+        self._send(message)
+
+    def _message(self, id_: str, action: str, subject: str, severity: str, letter: Letter) -> EmailMessage:
+        message = EmailMessage()
+        message["Message-ID"] = id_
+        message["Subject"] = clean(subject)
+        message["From"] = self._settings.mail_from
+        message["To"] = ", ".join(self._settings.mail_to)
+        message["Date"] = format_datetime(self._now())
+        message["Auto-Submitted"] = "auto-generated"
+        message["X-Streamwarden-Action"] = action
+        if severity == "critical" and action in ("create", "reopen"):
+            message["Importance"] = "high"
+        return message
+
+    def _send(self, message: EmailMessage | None) -> None:
+        where = f"{self._settings.host}:{self._settings.port}"
+        try:
+            self._post(message)
+        except smtplib.SMTPAuthenticationError:
+            raise TrackerDown(
+                f"{where}: the mail server refuses user '{self._user}': check `user` and `password` (or `connection`)"
+                f" of tickets.trackers.{self.name}."
+            ) from None
+        except smtplib.SMTPRecipientsRefused as error:
+            refused = ", ".join(sorted(error.recipients))
+            raise StreamwardenError(f"{where}: the mail server refuses {clean(refused)}: check `mail_to`.") from None
+        except smtplib.SMTPResponseException as error:
+            told = (
+                error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
+            )
+            refusal = TrackerDown if error.smtp_code < 500 else StreamwardenError
+            raise refusal(f"{where}: the mail server says {error.smtp_code}: {clean(told)[:300]}") from None
+        except (smtplib.SMTPException, OSError) as error:
+            raise Unsure(f"{where}: no clear answer: {clean(error) or type(error).__name__}") from None
+
+    def _by_smtp(self, message: EmailMessage | None) -> None:
+        with self._connected() as smtp:
+            if message is not None:
+                refused = smtp.send_message(message)
+                if refused:
+                    raise smtplib.SMTPRecipientsRefused(refused)
+
+    def _connected(self) -> smtplib.SMTP:
+        settings, tls = self._settings, ssl.create_default_context()
+        smtp: smtplib.SMTP | None = None
+        try:
+            if settings.security == "tls":
+                smtp = smtplib.SMTP_SSL(settings.host, settings.port, timeout=TIMEOUT_SECONDS, context=tls)
+            else:
+                smtp = smtplib.SMTP(settings.host, settings.port, timeout=TIMEOUT_SECONDS)
+            if settings.security == "starttls":
+                smtp.starttls(context=tls)
+            if self._password:
+                smtp.login(self._user, self._password)
+        except (OSError, smtplib.SMTPException) as error:  # nothing was sent yet
+            if smtp is not None:
+                smtp.close()
+            if isinstance(error, smtplib.SMTPAuthenticationError):
+                raise
+            raise smtplib.SMTPConnectError(421, clean(error) or type(error).__name__) from None
+        return smtp
+
+    def _id(self, local: str) -> str:
+        return f"<{local}@{self._domain}>"
