@@ -6,7 +6,7 @@ maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
   slow_ms: {default: 100, unit: ms, why: "what raw customer data bears; 10 to 20 ms is where it begins to hurt"}
-  patterns: {default: "{}", unit: JSON, why: "other limits by topic, as a regex and its ms, such as a larger one for mail"}
+  patterns: {default: "{}", unit: JSON, why: "other limits by topic, as a regex and its ms, such as a larger one for mail; those of one cluster stand in `except`"}
   min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
 convinces: [log_flush_p95_ms, limit_ms, strictest_topic, log_flush_mean_ms, flushes]
 says:

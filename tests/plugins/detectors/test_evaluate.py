@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
-from streamwarden.detectors import Detector, evaluate, load_detectors
+from streamwarden.detectors import Detector, evaluate, findings, load_detectors
 
 from tests.sql.rows import insert_row
 
@@ -129,6 +129,23 @@ def test_things_may_have_thresholds_of_their_own(
     evaluate(warehouse, rule, HOUR, Config())
     with warehouse.connect() as connection:
         assert connection.execute(sa.text("select count(*) from detect.exception")).scalar() == 0
+
+
+def test_two_clusters_bear_different_flush_times_of_the_same_topic(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        for cluster in ("raw", "mail"):
+            place = {"hour": HOUR, "cluster": cluster, "endpoint": "e1"}
+            flushes = {"samples": 3, "covered_seconds": 3600, "log_flushes_per_second": 1, "log_flush_p95_ms": 400}
+            insert_row(connection, "metrics.broker_hourly", {**place, "broker_id": 1, **flushes})
+            insert_row(connection, "metrics.broker_topic_sample", {**place, "topic": "orders", "log_bytes": 1})
+    exception = {"where": {"cluster": "mail"}, "params": {"patterns": '{"^orders$": 5000}'}, "why": "nobody waits"}
+    config = Config.model_validate({"detectors": {"log_flush_slow": {"except": [exception]}}})
+    rule = load_detectors()["log_flush_slow"]
+    with warehouse.connect() as connection:
+        found = findings(connection, rule, HOUR, config, rule.params_in_force(config))
+    limits = {finding.about.columns["cluster"]: (finding.because, finding.figures["limit_ms"]) for finding in found}
+    assert limits == {"raw": ("slow", 100), "mail": ("quick", 5000)}
 
 
 def test_not_loaded_is_blocked_and_keeps_what_was_said(warehouse: sa.Engine, tmp_path: Path) -> None:
