@@ -584,3 +584,35 @@ class TestAdvice:
         found = self.advice(connection, {"volume_type": "gp2", "size_gib": 10}, GP2, prices=PRICES | {"region": "s"})
         assert (found["usd_per_month"], found["now_usd_per_month"], found["prices_as_of"]) == (None, None, None)
         assert found["volume_type"] == "gp3"
+
+
+class TestReplay:
+    """metrics.volume_replay"""
+
+    def test_minutes_beyond_other_limits(self, connection: sa.Connection) -> None:
+        # Of 100 IOPS and 1 MiB/s: by hours ago what they did at most, how long they were held back, what they wanted.
+        calm = {"minutes_present": 60, "minutes_at_iops_limit": 0, "minutes_at_throughput_limit": 0, "iops_max": 100,
+                "bytes_per_second_max": MIB, "demand_iops_p99": 100, "demand_bytes_per_second_p99": MIB}  # fmt: skip
+        hours: list[Row] = [
+            {"iops_max": 101},
+            {"bytes_per_second_max": MIB + 1},
+            {},
+            {"minutes_at_iops_limit": 3, "minutes_at_throughput_limit": 7},
+            {"minutes_at_iops_limit": 5, "demand_iops_p99": 101, "iops_max": 101},
+            {"minutes_at_iops_limit": 4, "demand_bytes_per_second_p99": MIB + 1},
+        ]
+        for ago, hour in enumerate(hours):
+            put(connection, "metrics.volume_hourly", VOLUME | calm | hour | {"hour": HOUR - timedelta(hours=ago)})
+        samples = {0: (101, 0), 5: (100, MIB), 60: (900, 0), -10: (0, MIB + 1), -20: (100, MIB), -70: (900, 0),
+                   -200: (101, 0)}  # fmt: skip
+        sample = VOLUME | {"period_seconds": 60}
+        for minute, (operations, rate) in samples.items():
+            put(connection, "metrics.volume_sample",
+                sample | {"at": HOUR + timedelta(minutes=minute), "read_ops": operations * 60 - 60, "write_ops": 60,
+                          "read_bytes": rate * 60 - 60, "write_bytes": 60})  # fmt: skip
+        for other in ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"}):
+            put(connection, "metrics.volume_hourly", VOLUME | calm | {"minutes_at_iops_limit": 50} | other)
+            put(connection, "metrics.volume_sample",
+                sample | {"at": HOUR + timedelta(minutes=1), "read_ops": 54000, "write_ops": 0} | other)  # fmt: skip
+        [found] = ask(connection, "metrics.volume_replay('1', 'r', 'vol-1', :hour, 100, 1)")
+        assert tuple(found.values()) == (6, 16, 1 + 1 + 5 + 4, 0)
