@@ -17,7 +17,7 @@ import typer
 from streamwarden.base.addresses import masked
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.cli import backtest, config, detectors, docs, report, run, tickets, warehouse
+from streamwarden.cli import backtest, config, detectors, docs, plan, report, run, tickets, warehouse, whatif
 
 app = typer.Typer(
     help="Watches Kafka fleets on AWS: gathers an hour, judges it, files tickets that name the cause.",
@@ -30,6 +30,8 @@ app.add_typer(detectors.app, name="detectors")
 app.add_typer(tickets.app, name="tickets")
 app.add_typer(config.app, name="config")
 app.add_typer(warehouse.app, name="warehouse")
+app.add_typer(plan.app, name="plan")
+app.add_typer(whatif.app, name="whatif")
 
 
 @app.callback()

@@ -171,9 +171,9 @@ def _matches(exception: DetectorException, about: Thing) -> bool:
 
 def _context(config: Config, about: Thing) -> dict[str, Any]:
     cluster = about.columns.get("cluster")
-    servers = next((one.bootstrap_servers for one in config.kafka if one.name == cluster), "<host:port>")
     return {
-        "name": about.name, "owner": about.owner, "application": about.application, "bootstrap_servers": servers,
+        "name": about.name, "owner": about.owner, "application": about.application,
+        "bootstrap_servers": config.bootstrap_servers(cluster),
     }  # fmt: skip
 
 

@@ -389,6 +389,10 @@ class Config(Section):
     )
     ui_url: WebAddress = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
 
+    def bootstrap_servers(self, cluster: str | None) -> str:
+        """Of a Kafka cluster, for commands to paste."""
+        return next((one.bootstrap_servers for one in self.kafka if one.name == cluster), "<host:port>")
+
     @model_validator(mode="after")
     def _nothing_is_there_twice(self) -> Config:
         _once("aws account", (account.account for account in self.aws))

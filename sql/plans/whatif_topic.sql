@@ -1,0 +1,30 @@
+-- What each broker of a cluster would carry with one topic more, spread evenly: bytes in are written by each replica, bytes
+-- out go to followers and readers, and CPU grows as bytes do.
+select
+  h.broker_id,
+  h.hours as known_hours,
+  h.cpu_ratio,
+  h.cpu_ratio * load.ratio as cpu_after_ratio,
+  h.cpu_one_lost_ratio * load.ratio as cpu_one_lost_ratio,
+  h.bytes_in_per_second,
+  h.bytes_in_per_second + more.bytes_in as bytes_in_after_per_second,
+  h.bytes_out_per_second,
+  h.bytes_out_per_second + more.bytes_out as bytes_out_after_per_second,
+  h.partitions,
+  h.partitions + more.partitions as partitions_after,
+  h.usable_bytes,
+  h.usable_bytes - more.bytes_in * :retention_hours * 3600 as usable_after_bytes,
+  h.open_files_ratio
+from public.cluster_headroom as h
+cross join lateral (
+  select
+    :bytes_per_second * :replicas / h.brokers as bytes_in,
+    :bytes_per_second * (:replicas - 1 + :readers) / h.brokers as bytes_out,
+    cast(:partitions as double precision) * :replicas / h.brokers as partitions
+) as more
+cross join lateral (
+  select
+    1 + (more.bytes_in + more.bytes_out) / nullif(h.bytes_in_per_second + h.bytes_out_per_second, 0) as ratio
+) as load
+where h.cluster = :cluster
+order by h.broker_id asc

@@ -1,0 +1,83 @@
+-- How much room each broker has: the 95th percentile of its hours of the last 7 days, and what it would have to carry if the fullest of its peers were lost and its work shared evenly. Of the newest gathered hour's brokers.
+create or replace view public.cluster_headroom as
+with newest as (
+  select max(hour) as hour from metrics.broker_hourly
+),
+
+now as (
+  select
+    b.*,
+    d.total_bytes,
+    d.usable_bytes
+  from newest as n
+  inner join metrics.broker_hourly as b on n.hour = b.hour
+  left join lateral (
+    select
+      sum(l.total_bytes) as total_bytes,
+      sum(l.usable_bytes) as usable_bytes
+    from metrics.log_dir_hourly as l
+    where l.hour = b.hour and l.cluster = b.cluster and l.broker_id = b.broker_id
+  ) as d on true
+  where b.active_controllers is null or b.partitions is not null
+),
+
+week as (
+  select
+    b.cluster,
+    b.endpoint,
+    count(b.samples) as hours,
+    percentile_cont(0.95) within group (order by b.cpu_ratio) as cpu_ratio,
+    percentile_cont(0.95) within group (
+      order by b.bytes_in_per_second + coalesce(b.replication_bytes_in_per_second, 0)
+    ) as bytes_in_per_second,
+    percentile_cont(0.95) within group (
+      order by b.bytes_out_per_second + coalesce(b.replication_bytes_out_per_second, 0)
+    ) as bytes_out_per_second,
+    percentile_cont(0.95) within group (order by b.open_file_descriptors) as open_files
+  from newest as n
+  inner join metrics.broker_hourly as b on n.hour - interval '7 days' < b.hour and n.hour >= b.hour
+  group by b.cluster, b.endpoint
+),
+
+broker as (
+  select
+    n.hour,
+    n.cluster,
+    n.endpoint,
+    coalesce(n.broker_id::text, n.endpoint) as broker_id,
+    w.hours,
+    w.cpu_ratio,
+    w.bytes_in_per_second,
+    w.bytes_out_per_second,
+    w.open_files,
+    n.max_file_descriptors,
+    n.partitions,
+    n.total_bytes,
+    n.total_bytes - n.usable_bytes as used_bytes,
+    count(*) over peers as brokers,
+    max(w.cpu_ratio) over peers / nullif(count(*) over peers - 1, 0) as more_cpu_ratio,
+    max(n.total_bytes - n.usable_bytes) over peers / nullif(count(*) over peers - 1, 0) as more_used_bytes,
+    max(n.partitions) over peers / nullif(count(*) over peers - 1, 0) as more_partitions
+  from now as n
+  inner join week as w on n.cluster = w.cluster and n.endpoint = w.endpoint
+  window peers as (partition by n.cluster)
+)
+
+select
+  cluster,  -- Kafka cluster
+  broker_id,  -- Broker
+  brokers,  -- Brokers of the cluster
+  cpu_ratio,  -- CPU of the process as a share of the machine
+  cpu_ratio + more_cpu_ratio as cpu_one_lost_ratio,  -- The same with the busiest peer lost; null: it has none
+  bytes_in_per_second,  -- Bytes that come in, from producers and by replication
+  bytes_out_per_second,  -- Bytes sent, to consumers and followers
+  used_bytes / nullif(total_bytes, 0)::double precision as disk_ratio,  -- How full its log directories are now; null: they don't tell
+  (used_bytes + more_used_bytes) / nullif(total_bytes, 0)::double precision as disk_one_lost_ratio,  -- The same with the fullest peer lost
+  total_bytes - used_bytes as usable_bytes,  -- What is free on them
+  partitions,  -- Replicas that it holds now
+  partitions + more_partitions as partitions_one_lost,  -- The same with the fullest peer lost
+  open_files / nullif(max_file_descriptors, 0) as open_files_ratio,  -- Of its limit
+  hours,  -- Hours of the 7 days that are known
+  hour  -- The hour (UTC)
+from broker
+order by cluster asc, broker_id asc;

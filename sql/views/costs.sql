@@ -1,0 +1,73 @@
+-- What is paid and could be saved, USD a month by list prices, in the newest gathered hour: EBS volumes by application (or by the Kafka cluster whose brokers have them), logs of topics by owner, and what open advice would save. A topic's log is paid as part of the brokers' volumes: don't add the two.
+create or replace view public.costs as
+with newest as (
+  select max(hour) as hour from inventory.volume_hourly
+),
+
+broker as (
+  select distinct
+    b.cluster,
+    b.instance_id
+  from metrics.broker_hourly as b
+  where b.hour = (select hour from newest) and b.instance_id is not null
+),
+
+volume as (
+  select
+    coalesce(v.application, i.application, b.cluster) as whose,
+    inventory.ebs_usd_per_month(
+      v.region, v.volume_type, v.size_gib, v.provisioned_iops, v.provisioned_throughput_mib_s
+    ) as usd
+  from inventory.volume_hourly as v
+  left join inventory.instance_hourly as i using (hour, account, region, instance_id)
+  left join broker as b using (instance_id)
+  where v.hour = (select hour from newest)
+),
+
+log as (
+  select
+    r.cluster,
+    r.topic,
+    sum(r.size_bytes) as bytes
+  from metrics.replica_sample as r
+  where r.hour = (select max(hour) from metrics.replica_sample)
+  group by r.cluster, r.topic
+),
+
+topic as (
+  select
+    coalesce(t.owner, t.application, l.cluster) as whose,
+    l.bytes / power(1024, 3) * p.usd_per_gib as usd
+  from log as l
+  left join public.thing as t on t.key = public.thing_key('topic', l.cluster, l.topic)
+  left join inventory.broker_storage_price((select hour from newest)) as p on l.cluster = p.cluster
+),
+
+advice as (
+  select
+    f.title as whose,
+    coalesce(
+      (e.figures ->> 'saved_usd_per_month')::double precision, (e.figures ->> 'usd_per_month')::double precision
+    ) as usd
+  from detect.judgement as j
+  inner join detect.evaluation as e using (detector, hour)
+  inner join detect.detector as f using (detector)
+  where e.status = 'alarm' and j.hour = (select max(hour) from detect.judgement where status = 'judged')
+  and j.detector in ('topic_retention_wasteful', 'changelog_abandoned', 'topic_abandoned')
+)
+
+select
+  kind,  -- volumes, logs or advice
+  whose,  -- Application, owner or cluster; of advice its title; null: nobody is named
+  count(*) as things,  -- Volumes, topics or findings
+  count(*) filter (where usd is null) as without_price,  -- Of these, whose price isn't known: they don't count
+  sum(usd) as usd_per_month  -- List price, or what it would save
+from (
+  select 'volumes' as kind, * from volume
+  union all
+  select 'logs' as kind, * from topic
+  union all
+  select 'advice' as kind, * from advice
+) as each
+group by kind, whose
+order by kind asc, usd_per_month desc nulls last, whose asc;

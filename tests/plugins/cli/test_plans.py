@@ -1,0 +1,192 @@
+"""`streamwarden plan` and `streamwarden whatif`, and the views behind them, on a real warehouse."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
+
+from tests.plugins.cli.test_cli import in_this_process
+from tests.sql.rows import HOUR, insert_row
+
+
+@pytest.fixture
+def environment(warehouse: sa.Engine, tmp_path: Path) -> dict[str, str]:
+    file = tmp_path / "s.yaml"
+    file.write_text("kafka: [{name: c, bootstrap_servers: 'kafka-1:9092'}]\n")
+    url = warehouse.url.render_as_string(hide_password=False).replace("+psycopg", "")
+    return {CONFIG_ENV: str(file), WAREHOUSE_ENV: url}
+
+
+def _insert(warehouse: sa.Engine, table: str, *rows: dict[str, Any]) -> None:
+    with warehouse.begin() as connection:
+        for row in rows:
+            hour = row.get("hour", HOUR)
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+            insert_row(connection, table, {"hour": HOUR, **row})
+
+
+def _a_rest(warehouse: sa.Engine, cluster: str, because: str, reason: str) -> None:
+    """An application `old` with two stores, and what was judged of it."""
+    topic = {"cluster": cluster, "kind": "changelog", "application_id": "old", "partitions": 6, "replication_factor": 2}
+    _insert(
+        warehouse, "inventory.topic_hourly",
+        topic | {"topic": "old-a-changelog"}, topic | {"topic": "old-b-changelog"},
+        topic | {"topic": "else-changelog", "application_id": "else"},
+    )  # fmt: skip
+    held = {"cluster": cluster, "log_dir": "/d", "topic": "old-b-changelog", "size_bytes": 2**30}
+    _insert(warehouse, "metrics.replica_sample", held | {"broker_id": 1}, held | {"broker_id": 2})
+    evaluation = {
+        "detector": "changelog_abandoned", "fingerprint": cluster, "status": "alarm", "because": because,
+        "reason": reason, "identity": {"cluster": cluster, "application_id": "old"},
+    }  # fmt: skip
+    _insert(warehouse, "detect.evaluation", evaluation)
+
+
+def _judged(warehouse: sa.Engine) -> None:
+    _insert(warehouse, "detect.judgement", {"detector": "changelog_abandoned", "status": "judged"})
+
+
+def test_the_plan_of_a_removal_is_commands_in_their_order(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _judged(warehouse)
+    _a_rest(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [
+        "# old on c: 2 topics, 12 partitions, 2.0 GiB in all replicas.", "# Nobody has used it for 9 d.",
+    ]  # fmt: skip
+    commands = [line for line in lines if not line.startswith("#")]
+    alter = "kafka-configs.sh --bootstrap-server kafka-1:9092 --alter --entity-type topics --entity-name"
+    assert commands == [
+        f"{alter} old-b-changelog --add-config cleanup.policy=delete,retention.ms=60000",
+        f"{alter} old-a-changelog --add-config cleanup.policy=delete,retention.ms=60000",
+        "kafka-log-dirs.sh --bootstrap-server kafka-1:9092 --describe --topic-list old-b-changelog,old-a-changelog",
+        "kafka-topics.sh --bootstrap-server kafka-1:9092 --delete --topic old-b-changelog",
+        "kafka-topics.sh --bootstrap-server kafka-1:9092 --delete --topic old-a-changelog",
+        "kafka-consumer-groups.sh --bootstrap-server kafka-1:9092 --delete --group old",
+    ]
+
+
+def test_no_plan_removes_what_is_in_use_or_what_nobody_has_judged(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert (done.returncode, done.stderr) == (
+        1, "streamwarden: old: no internal topic of it was there in the newest hour judged.\n",
+    )  # fmt: skip
+    _judged(warehouse)
+    _a_rest(warehouse, "c", "in_use", "Its internal topics are in use: records.")
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert (done.returncode, done.stderr) == (
+        1, "streamwarden: old: isn't abandoned: Its internal topics are in use: records.\n",
+    )  # fmt: skip
+    done = in_this_process("plan", "removal", "else", **environment)
+    assert done.stderr == "streamwarden: else: isn't abandoned: nothing was judged of it.\n"
+
+
+def test_of_two_clusters_with_the_same_id_one_has_to_be_named(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _judged(warehouse)
+    _a_rest(warehouse, "c", "in_use", "It is in use.")
+    _a_rest(warehouse, "d", "large", "Nobody has used it.")
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert done.stderr == "streamwarden: old: is in c, d; say which: --cluster c.\n"
+    done = in_this_process("plan", "removal", "old", "--cluster", "d", **environment)
+    assert done.returncode == 0 and "# old on d: 2 topics" in done.stdout and "<host:port>" in done.stdout
+    assert in_this_process("plan", "removal", "old", "--cluster", "c", **environment).returncode == 1
+
+
+def _brokers(warehouse: sa.Engine) -> None:
+    """Two brokers; of one the peak is above what it does now, the other has a controller beside it."""
+    one = {
+        "cluster": "c", "samples": 3, "cpu_ratio": 0.4, "bytes_in_per_second": 1e6,
+        "replication_bytes_in_per_second": 1e6, "bytes_out_per_second": 1e6, "replication_bytes_out_per_second": 1e6,
+        "partitions": 100, "open_file_descriptors": 500, "max_file_descriptors": 1000,
+    }  # fmt: skip
+    for ago in range(21):
+        hour = HOUR - timedelta(hours=ago)
+        peak = 0.4 if ago else 0.2
+        _insert(
+            warehouse, "metrics.broker_hourly",
+            one | {"hour": hour, "broker_id": 1, "endpoint": "e1", "cpu_ratio": peak},
+            one | {"hour": hour, "broker_id": 2, "endpoint": "e2", "cpu_ratio": 0.1, "partitions": 300},
+        )  # fmt: skip
+    _insert(warehouse, "metrics.broker_hourly", {"cluster": "c", "endpoint": "k", "active_controllers": 1})
+    disk = {"cluster": "c", "total_bytes": 1000 * 10**9, "usable_bytes": 600 * 10**9}
+    _insert(
+        warehouse, "metrics.log_dir_hourly",
+        disk | {"broker_id": 1, "log_dir": "/a"}, disk | {"broker_id": 1, "log_dir": "/b"},
+    )  # fmt: skip
+
+
+def test_headroom_is_that_of_the_peak_and_of_a_lost_peer(warehouse: sa.Engine) -> None:
+    _brokers(warehouse)
+    with warehouse.connect() as connection:
+        rows = connection.execute(sa.text("select * from cluster_headroom")).mappings().all()
+    assert [(row["broker_id"], row["brokers"], row["hours"]) for row in rows] == [("1", 2, 21), ("2", 2, 21)]
+    first, second = rows
+    assert first["cpu_ratio"] == pytest.approx(0.4) and second["cpu_one_lost_ratio"] == pytest.approx(0.5)
+    assert (first["bytes_in_per_second"], first["bytes_out_per_second"]) == (2e6, 2e6)
+    assert (first["disk_ratio"], first["usable_bytes"]) == (pytest.approx(0.4), 1200 * 10**9)
+    assert second["disk_ratio"] is None
+    assert (second["partitions"], first["partitions_one_lost"], first["open_files_ratio"]) == (300, 400, 0.5)
+
+
+def test_whatif_says_what_speaks_against_a_topic(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _brokers(warehouse)
+    small = ("whatif", "topic", "--cluster", "c", "--partitions", "10", "--mb-per-second", "0.4", "--replicas", "2")
+    done = in_this_process(*small, **environment)
+    assert done.returncode == 0, done.stderr
+    # 0.4 MB/s to each of two replicas on two brokers; out go one copy to the follower and one to the reader.
+    assert "1" in done.stdout and "2.3 MiB/s" in done.stdout and "110" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1] == "Broker 2: not known: disk free."
+    large = ("whatif", "topic", "--cluster", "c", "--partitions", "9000", "--mb-per-second", "20")
+    done = in_this_process(*large, **environment)
+    told = done.stdout
+    assert "It wants 3 replicas, the cluster has 2 brokers." in told
+    assert "Broker 1: CPU 640 %, more than 80 %." in told
+    assert "Broker 1: its disk is full before the retention is." in told
+    assert "Broker 2: 13,800 partitions; 4,000 are many." in told
+    done = in_this_process(
+        "whatif", "topic", "--cluster", "x", "--partitions", "1", "--mb-per-second", "1", **environment
+    )
+    assert done.stderr == "streamwarden: --cluster x: no broker of it was gathered in the newest hour.\n"
+
+
+def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine) -> None:
+    volume = {"account": "1", "region": "r", "volume_type": "gp3", "size_gib": 100, "provisioned_iops": 3000,
+              "provisioned_throughput_mib_s": 125}  # fmt: skip
+    _insert(
+        warehouse, "inventory.volume_hourly",
+        volume | {"volume_id": "v-1", "instance_id": "i-1"},
+        volume | {"volume_id": "v-2", "application": "search"},
+        volume | {"volume_id": "v-3", "application": "search", "region": "unpriced"},
+    )  # fmt: skip
+    _insert(warehouse, "metrics.broker_hourly", {"cluster": "c", "endpoint": "e", "instance_id": "i-1"})
+    _insert(warehouse, "inventory.ebs_price", {"region": "r", "as_of": "2026-01-01", "gp3_gib": 0.08, "gp3_iops": 0.005,
+                                               "gp3_mib_s": 0.04})  # fmt: skip
+    _insert(
+        warehouse, "metrics.replica_sample",
+        {"cluster": "c", "topic": "t", "broker_id": 1, "log_dir": "/d", "size_bytes": 50 * 2**30},
+    )  # fmt: skip
+    _insert(warehouse, "detect.judgement", {"detector": "topic_retention_wasteful", "status": "judged"})
+    _insert(warehouse, "detect.detector", {"detector": "topic_retention_wasteful", "title": "Kept too long"})
+    _insert(
+        warehouse, "detect.evaluation",
+        {"detector": "topic_retention_wasteful", "fingerprint": "f", "status": "alarm",
+         "figures": '{"saved_usd_per_month": 2.5}'},
+        {"detector": "topic_retention_wasteful", "fingerprint": "g", "status": "ok",
+         "figures": '{"saved_usd_per_month": 9}'},
+    )  # fmt: skip
+    with warehouse.connect() as connection:
+        rows = connection.execute(sa.text("select kind, whose, things, without_price, usd_per_month from costs")).all()
+    assert [tuple(row) for row in rows] == [
+        ("advice", "Kept too long", 1, 0, 2.5), ("logs", "c", 1, 0, pytest.approx(4.0)),
+        ("volumes", "c", 1, 0, pytest.approx(8.0)), ("volumes", "search", 2, 1, pytest.approx(8.0)),
+    ]  # fmt: skip
