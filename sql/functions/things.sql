@@ -1,5 +1,4 @@
 -- Every thing that was seen in the 24 hours that end with an hour: its key, a name for people, whose it is.
--- Its newest row is sought by its newest hour: to sort a day of all rows takes far longer.
 -- Owner: its own tag, else the config's patterns, else who owns what it belongs to.
 create or replace function public.things(as_of timestamptz) returns table (
   kind text, key text, name text, cluster text, application text, owner text, seen_hour timestamptz
@@ -24,14 +23,11 @@ create or replace function public.things(as_of timestamptz) returns table (
   ),
 
   instance as materialized (
-    select account, region, instance_id, instance_type, name, application, owner, hour
-    from (
-      select account, region, instance_id, max(hour) as hour from inventory.instance_hourly
-      where hour > as_of - interval '24 hours' and hour <= as_of
-      group by account, region, instance_id
-    ) as newest
-    inner join inventory.instance_hourly using (hour, account, region, instance_id)
+    select distinct on (account, region, instance_id)
+      account, region, instance_id, name, application, owner, hour
+    from inventory.instance_hourly
     where hour > as_of - interval '24 hours' and hour <= as_of
+    order by account, region, instance_id, hour desc
   ),
 
   instance_owner as (
@@ -120,14 +116,13 @@ create or replace function public.things(as_of timestamptz) returns table (
   select 'topic', k.key, t.cluster || '/' || t.topic, t.cluster, t.application_id,
     coalesce(detect.owner_of(k.key), a.owner), t.hour
   from (
-    select cluster, topic, max(hour) as hour from inventory.topic_hourly
+    select distinct on (cluster, topic) cluster, topic, application_id, hour
+    from inventory.topic_hourly
     where hour > as_of - interval '24 hours' and hour <= as_of
-    group by cluster, topic
-  ) as newest
-  inner join inventory.topic_hourly as t using (hour, cluster, topic)
+    order by cluster, topic, hour desc
+  ) as t
   cross join lateral (select public.thing_key('topic', t.cluster, t.topic) as key) as k
-  left join application as a on t.cluster = a.cluster and t.application_id = a.application_id
-  where t.hour > as_of - interval '24 hours' and t.hour <= as_of
+  left join application as a using (cluster, application_id)
 
   union all
   select 'group', k.key, g.cluster || '/' || g.group_id, g.cluster, a.application_id,
@@ -158,12 +153,11 @@ create or replace function public.things(as_of timestamptz) returns table (
   select 'store', k.key, s.cluster || '/' || s.topic, s.cluster, s.application_id,
     coalesce(detect.owner_of(k.key), a.owner), s.hour
   from (
-    select cluster, topic, max(hour) as hour from metrics.state_store_hourly
+    select distinct on (cluster, topic) cluster, topic, application_id, hour
+    from metrics.state_store_hourly
     where hour > as_of - interval '24 hours' and hour <= as_of
-    group by cluster, topic
-  ) as newest
-  inner join metrics.state_store_hourly as s using (hour, cluster, topic)
+    order by cluster, topic, hour desc
+  ) as s
   cross join lateral (select public.thing_key('store', s.cluster, s.topic) as key) as k
-  left join application as a on s.cluster = a.cluster and s.application_id = a.application_id
-  where s.hour > as_of - interval '24 hours' and s.hour <= as_of
+  left join application as a using (cluster, application_id)
 $$;
