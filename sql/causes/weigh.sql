@@ -553,13 +553,15 @@ weighed as (
       when parts = 'thing' then 1.0
       when explained_share is null then 0.5
       when explained_share < least_share and joint_share >= least_share and is_most then 0.6
+      -- Most of it lies there, which is no chance, or nearly all others that hang on it are late as well.
       when
         explained_share < least_share and explained_share >= 0.5
-        and coincidence < 0.02
-        then 0.5 + explained_share / 4
+        and (coincidence < 0.02 or (coincidence < 0.1 and sick_there >= 3 and sick_there > 5 * well_there))
+        then 0.6 + explained_share / 6
       when explained_share < least_share then 0.7 * explained_share
       when parts in ('replica', 'partition') then explained_share
       -- All of its parts are there: the share says nothing, and the siblings must.
+      when chance = 1 and sick_there >= 3 and well_there = 0 then 0.9
       when chance = 1 then 0.7
       -- So few are late that they could lie there by chance, unless others that hang on it are late as well.
       when coincidence > 0.1 and not (sick_there >= 2 and sick_there > well_there) then 0.55

@@ -368,6 +368,7 @@ class World:
         ill = {(s.detector, s.thing) for s in self.symptoms if s.begins <= hour}
         for cluster in self.clusters:
             well = [("consumer_group_lagging", cluster.group(name)) for name in cluster.groups]
+            well += [("stream_threads_dead", f"process:{cluster.name}/jmx-{app}") for app in cluster.apps]
             for broker in cluster.brokers:
                 well += [("ebs_volume_starving", cluster.volume(broker))]
                 well += [(name, f"broker:{cluster.name}/{broker}") for name in ("broker_slow", "log_flush_slow")]
