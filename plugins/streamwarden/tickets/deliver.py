@@ -102,6 +102,8 @@ class _Run:
     clock: Callable[[], datetime]
     delivery: Delivery = field(default_factory=Delivery)
     stuck: set[int] = field(default_factory=set)
+    is_sent: bool = False
+    """Whether the change at hand was sent in this run."""
 
     def tell_all(self) -> bool:
         """Tells what stands; whether there may be more, as what is gone is to be filed again."""
@@ -123,11 +125,13 @@ class _Run:
 
     def _failed(self, change: sa.RowMapping, error: StreamwardenError) -> None:
         self.delivery.failed.append(f"{self.sink.name}: {error}")
-        sure = {} if isinstance(error, Unsure | _Waits) else {"unsure_at": None}
+        # What was sent earlier without an answer stays in doubt, whatever a question fails with now.
+        sure = {"unsure_at": None} if self.is_sent and not isinstance(error, Unsure) else {}
         with self.engine.begin() as connection:
             self._note(connection, change["ticket_id"], error=str(error), **sure)
 
     def _tell(self, change: sa.RowMapping) -> None:
+        self.is_sent = False
         with self.engine.begin() as connection:
             values = {"id": change["ticket_id"], "tracker": self.sink.name}
             ticket = connection.execute(_ATTEMPT, values).mappings().one()
@@ -190,12 +194,13 @@ class _Run:
         """Notes that something is about to be sent; refuses while the last sending may still be done."""
         now, before = self.clock(), ticket["unsure_at"]
         if before is not None and now < before + self.sink.settles:
-            raise _Waits(
+            raise StreamwardenError(
                 f"{clean(ticket['title'])}: sent at {moment(before)} without a clear answer, and not there yet; it is"
                 f" sent again from {moment(before + self.sink.settles)} on."
             )
         with self.engine.begin() as connection:
             self._note(connection, ticket["ticket_id"], unsure_at=now)
+        self.is_sent = True
 
     def _note(self, connection: sa.Connection, ticket_id: int, **values: object) -> None:
         table = sa.table("issue", *(sa.column(name) for name in ("ticket_id", "tracker", *values)), schema="tickets")
@@ -221,10 +226,6 @@ class _Run:
             refused=tuple(incident.get("refused", ())),
             before=tuple(incident.get("before", ())),
         )
-
-
-class _Waits(StreamwardenError):
-    """Isn't sent again yet."""
 
 
 def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> bytes | None:

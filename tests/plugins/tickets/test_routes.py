@@ -196,6 +196,19 @@ def test_what_never_arrived_is_sent_once_the_tracker_settled(story: Story, sink:
     assert len(sink.drafts) == 1
 
 
+def test_a_question_that_fails_leaves_what_was_sent_in_doubt(story: Story) -> None:
+    now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    sink = Forgetful(name="console", settles=timedelta(minutes=10), break_after_create=Unsure("the answer is lost"))
+    story.judge(0, {"v1": "alarm"})
+    reconcile(story.engine, Config(), DETECTORS)
+    deliver(story.engine, sink, Config(), lambda: now)
+    find, sink.find = sink.find, lambda fingerprint: (_ for _ in ()).throw(TrackerDown("down"))  # type: ignore[method-assign]
+    deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=1))
+    sink.find = find  # type: ignore[method-assign]
+    deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=2))
+    assert len(sink.drafts) == 1
+
+
 def test_a_clear_refusal_is_tried_again_at_once(story: Story, sink: MemorySink) -> None:
     now = datetime(2026, 1, 5, 12, tzinfo=UTC)
     sink.settles, create = timedelta(minutes=10), sink.create
