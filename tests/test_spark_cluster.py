@@ -150,7 +150,7 @@ def config_file(tmp_path: Path) -> Iterator[Path]:
             "kafka": [{"name": "demo", "bootstrap_servers": "127.0.0.1:1"}],
             "jmx": [{**broker, "user": "scraper", "password": "${BROKER_PASSWORD}"}],
             "gathering": {"settle_minutes": 0, "jmx_samples": 2, "jmx_sample_seconds": 0.5},
-            "tickets": {"sink": "console"},
+            "tickets": {},
         }
         file.write_text(yaml.safe_dump(settings))
         yield file

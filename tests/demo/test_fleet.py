@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from demo.demo_world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
 from demo.fleet import DRIFTING_TOPIC, Fleet, Ports, parse_faults, seconds_until_room
 from streamwarden.base.config import load_config
+from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
@@ -161,10 +162,11 @@ def test_streamwardens_config_for_the_fleet_is_valid_and_its_secrets_private(
     for name, value in faulty.environment().items():
         monkeypatch.setenv(name, value)
     config = load_config()
-    assert config.tickets.password == faulty.tracker_password("streamwarden")
-    assert config.tickets.password not in faulty.config_file.read_text()
+    tracker = config.tickets.trackers["roundup"]
+    assert isinstance(tracker, Roundup) and tracker.password == faulty.tracker_password("streamwarden")
+    assert tracker.password not in faulty.config_file.read_text()
     assert faulty.environment_file.stat().st_mode & 0o077 == 0
-    assert httpx.get(config.tickets.url or "").status_code == 200
+    assert httpx.get(tracker.url).status_code == 200
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_the_hour_goes_on_with_what_was_gathered(
     tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, silent_broker: str
 ) -> None:
     config = {
-        "tickets": {"sink": "console"},
+        "tickets": {},
         "kafka": [{"name": "c", "bootstrap_servers": "127.0.0.1:1"}],
         "jmx_files": [],
         "jmx": [

@@ -85,7 +85,7 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
 
     monkeypatch.setattr(pipeline._Spark, "run_app", run_app)
     told: list[tuple[str, str, bool]] = []
-    run = pipeline.run_hour(Config(tickets={"sink": "console"}), HOUR, [], lambda *line: told.append(line))
+    run = pipeline.run_hour(Config(), HOUR, [], lambda *line: told.append(line))
     statuses = {judgement.detector: judgement.status for judgement in run.judgements}
     assert statuses.pop("state_store_schema_drift") == "blocked", run.judgements
     assert set(statuses.values()) == {"judged"}
