@@ -30,7 +30,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("deployment")
     project, layout, programs = folder / "checkout", folder / "layout", folder / "bin"
     shutil.copytree(PROJECT_ROOT / "docker", project / "docker", ignore=shutil.ignore_patterns("demo", "__pycache__"))
-    (project / "streamwarden.example.yaml").write_text("tickets: {sink: console}\n")  # sources of its own it has none
+    (project / "streamwarden.example.yaml").write_text("tickets: {trackers: {}}\n")  # sources of its own it has none
     _image(layout)
     programs.mkdir()
     (programs / "docker").write_text(f'#!/bin/sh\nexec {sys.executable} {CONTAINER} "$@"\n')

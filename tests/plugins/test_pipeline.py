@@ -28,7 +28,7 @@ GAPS = [
 def test_a_run_ends_with_what_could_not_be_had(
     warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
+    (tmp_path / "s.yaml").write_text("tickets: {trackers: {}}\n")
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
     monkeypatch.setattr(pipeline._Spark, "run_app", lambda *_: {})
     with warehouse.begin() as connection:
@@ -51,7 +51,7 @@ def test_a_run_ends_with_what_could_not_be_had(
 def test_nothing_begins_while_a_migration_is_due(
     warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    (tmp_path / "s.yaml").write_text("tickets: {sink: console}\n")
+    (tmp_path / "s.yaml").write_text("tickets: {trackers: {}}\n")
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
     monkeypatch.setattr(pipeline._Spark, "run_app", lambda *_: pytest.fail("it gathered"))
     with warehouse.begin() as connection:
