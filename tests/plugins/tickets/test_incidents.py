@@ -324,6 +324,7 @@ def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> 
         rows = connection.execute(sa.text("select is_joined, why from tickets.bond")).tuples().all()
     assert rows == [(True, "It is, after all.")]
     assert "No cause is known" in cli("tickets", "explain", V1)
+    assert "Nothing in alarm hangs together" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")
 
 
 @pytest.fixture

@@ -1,0 +1,8 @@
+-- What was weighed and stored of an hour.
+select
+  effect,
+  cause,
+  strength
+from detect.cause
+where hour = :hour
+order by effect, cause
