@@ -366,12 +366,14 @@ judged as (
       :hour, m.account, m.region, m.volume_id, :habit_percent, :habit_burn_ratio
     )
     where m.will_be_empty
+    offset 0  -- noqa: AM09 (one row) else PostgreSQL asks for each volume, and looks at the condition after that
   ) as habit on true
   left join lateral (
     select * from metrics.volume_slowness(
       :hour, m.account, m.region, m.volume_id, :slow_ms, :slow_ratio, :usual_hours
     )
     where m.latency_p75_ms >= :slow_ms
+    offset 0  -- noqa: AM09
   ) as slowness on true
 )
 
@@ -460,4 +462,5 @@ left join lateral (
     :hour, j.account, j.region, j.volume_id, j.because = 'at_throughput_limit', :headroom_ratio, :step_ratio
   )
   where j.because in ('bucket_empty', 'bucket_draining', 'at_iops_limit', 'at_throughput_limit')
+  offset 0  -- noqa: AM09
 ) as advice on true
