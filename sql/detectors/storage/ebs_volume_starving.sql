@@ -366,7 +366,8 @@ judged as (
       :hour, m.account, m.region, m.volume_id, :habit_percent, :habit_burn_ratio
     )
     where m.will_be_empty
-    offset 0  -- noqa: AM09 (one row) else PostgreSQL asks for each volume, and looks at the condition after that
+    -- Without it PostgreSQL asks for each volume, and looks at the condition after that.
+    offset 0  -- noqa: AM09
   ) as habit on true
   left join lateral (
     select * from metrics.volume_slowness(
