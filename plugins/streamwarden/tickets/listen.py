@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
 from streamwarden.tickets.muting import close_as_wont_fix
 from streamwarden.tickets.plan import Action, plan_change, update_ticket
 from streamwarden.tickets.routes import file_again
-from streamwarden.tickets.sinks.contract import Issue, Sink
+from streamwarden.tickets.sinks.contract import Issue, Sink, TrackerDown
 from streamwarden.words.readable import moment
 
 SNOOZE = timedelta(days=7)  # how long a snooze without an end in the tracker keeps a ticket quiet
+
+log = logging.getLogger(__name__)
 
 
 def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
@@ -23,7 +27,13 @@ def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
         tickets = connection.execute(_HEARD, {"tracker": sink.name}).mappings().all()
     changed = 0
     for ticket in tickets:
-        issue = sink.look(ticket["external_key"], ticket["fingerprint"])
+        try:
+            issue = sink.look(ticket["external_key"], ticket["fingerprint"])
+        except TrackerDown:
+            raise
+        except StreamwardenError as error:  # one issue that can't be read holds up no other
+            log.warning("%s: %s", sink.name, error)
+            continue
         with engine.begin() as connection:
             if issue is not None:
                 _note(connection, ticket, issue)

@@ -10,7 +10,7 @@ from streamwarden.base.config.model import Route
 from streamwarden.base.config.trackers import Console, Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile
-from streamwarden.tickets.sinks.contract import TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import Issue, TrackerDown, Unsure, Update
 
 from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour
 
@@ -118,6 +118,21 @@ def test_what_people_say_in_one_tracker_is_told_to_the_others(
     assert into["oncall"].updates == []
     assert listen(story.engine, into["main"], hour(1)) == 0
     assert {issue["tracker"]: issue["state"] for issue in story.issues()}["oncall"] == state
+
+
+def test_an_issue_that_cannot_be_read_holds_up_no_other(story: Story, sink: MemorySink) -> None:
+    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    reconcile(story.engine, Config(), DETECTORS, hour(1))
+    deliver(story.engine, sink, Config())
+    look, sink.states = sink.look, {"0": "closed", "1": "closed"}
+
+    def refuse(key: str, fingerprint: str) -> Issue | None:
+        if key == "0":
+            raise StreamwardenError("this one is confidential")
+        return look(key, fingerprint)
+
+    sink.look = refuse  # type: ignore[method-assign]
+    assert listen(story.engine, sink, hour(1)) == 1
 
 
 def test_a_tracker_that_is_down_holds_up_no_other(story: Story) -> None:
