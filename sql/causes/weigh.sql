@@ -1,6 +1,7 @@
 -- Of each finding in alarm in an hour: what may have caused it, and how strongly we think so. A pair of a cause and an
 -- effect is weighed when a mechanism knows both and the cause hangs together with the place at which it would act. The
 -- strength is the product of five factors between 0 and 1; `mechanisms.yaml` says what the mechanisms ask for.
+-- What few values may be is given as an array: a join with many rows of one value would hold each against each.
 with recursive mechanism as materialized (
   select *
   from jsonb_to_recordset(cast(:mechanisms as jsonb)) as (
@@ -113,7 +114,7 @@ effect as materialized (
   inner join suffering as s on a.detector = s.detector and a.because = any(s.becauses)
   inner join mechanism as m on s.mechanism = m.mechanism
   cross join lateral detect.alarm_began(a.fingerprint, s.becauses, a.hour) as b
-  where a.hour = :hour and s.mechanism in (select p.mechanism from place as p)
+  where a.hour = :hour and s.mechanism = any(array(select distinct p.mechanism from place as p))
 ),
 
 -- The partitions that are hit, and all that the group has, with who leads and who owns them.
@@ -159,7 +160,9 @@ owned as materialized (
   left join host as o on c.cluster = o.cluster and c.host = o.host
   left join hit as h
     on c.cluster = h.cluster and c.group_id = h.group_id and c.topic = h.topic and c.partition = h.partition
-  where c.hour = :hour and c.cluster in (select e.cluster from effect as e where e.parts in ('leader', 'member', 'partition'))
+  where c.hour = :hour and c.cluster = any(
+    array(select distinct e.cluster from effect as e where e.parts in ('leader', 'member', 'partition'))
+  )
 ),
 
 spread as materialized (
@@ -190,7 +193,7 @@ spread as materialized (
     from owned
     group by cluster, group_id, member
   ) as counted
-  where place in (select p.place from place as p)
+  where place = any(array(select distinct p.place from place as p))
 ),
 
 whole as materialized (
@@ -247,7 +250,7 @@ holder as (
     from metrics.replica_sample
     where
       hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= :hour
-      and cluster in (select m.cluster from missing as m)
+      and cluster = any(array(select distinct m.cluster from missing as m))
     group by cluster, broker_id
   ) as newest using (cluster, broker_id, hour)
   where not r.is_future
@@ -336,7 +339,7 @@ pair as materialized (
       when 'thing' then e.thing = p.place
       when 'replica' then
         e.thing <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
-        and (k.explained > 0 or e.cluster not in (select r.cluster from replicas_read as r))
+        and (k.explained > 0 or e.cluster <> all(array(select r.cluster from replicas_read as r)))
       when 'partition' then both_hit.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
       else s.explained > 0
     end
@@ -414,7 +417,7 @@ judged as materialized (
     identity ->> 'cluster' as cluster,
     status = 'alarm' as is_sick
   from detect.evaluation
-  where hour = :hour and status in ('alarm', 'ok') and detector in (select p.detector from pair as p)
+  where hour = :hour and status in ('alarm', 'ok') and detector = any(array(select distinct p.detector from pair as p))
 ),
 
 on_it as (
