@@ -52,13 +52,26 @@ runbook: |
 blind_spots: |
   Imbalance of minutes. The network's limits of machines aren't gathered. Machines differ in more than virtual CPUs.
 */
-with broker as materialized (
+with machine as materialized (
+  select
+    b.cluster,
+    b.endpoint,
+    i.vcpus
+  from metrics.broker_hourly as b
+  inner join inventory.instance_hourly as i using (hour, instance_id)
+  where b.hour = cast(:hour as timestamptz)
+),
+
+broker as materialized (
   select
     b.*,
     coalesce(b.broker_id::text, b.endpoint) as name,
-    case when bool_and(i.vcpus is not null) over (partition by b.hour, b.cluster) then i.vcpus::double precision else 1 end as weight
+    case
+      when bool_and(m.vcpus is not null) over (partition by b.hour, b.cluster) then m.vcpus::double precision
+      else 1
+    end as weight
   from metrics.broker_hourly as b
-  left join inventory.instance_hourly as i on b.instance_id = i.instance_id and i.hour = cast(:hour as timestamptz)
+  left join machine as m using (cluster, endpoint)
   where b.hour > cast(:hour as timestamptz) - interval '14 days' and b.hour <= cast(:hour as timestamptz)
   -- Controllers hold no data.
   and (b.active_controllers is null or b.partitions is not null)
