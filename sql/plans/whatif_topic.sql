@@ -12,7 +12,7 @@ select
   h.bytes_out_per_second + more.bytes_out as bytes_out_after_per_second,
   h.partitions,
   h.partitions + more.partitions as partitions_after,
-  h.usable_bytes,
+  cast(h.usable_bytes as double precision) as usable_bytes,
   h.usable_bytes - more.bytes_in * :retention_hours * 3600 as usable_after_bytes,
   h.open_files_ratio
 from public.cluster_headroom as h

@@ -144,7 +144,7 @@ def test_whatif_says_what_speaks_against_a_topic(warehouse: sa.Engine, environme
     done = in_this_process(*small, **environment)
     assert done.returncode == 0, done.stderr
     # 0.4 MB/s to each of two replicas on two brokers; out go one copy to the follower and one to the reader.
-    assert "1" in done.stdout and "2.3 MiB/s" in done.stdout and "110" in done.stdout
+    assert "1.1 TiB" in done.stdout and "2.3 MiB/s" in done.stdout and "110" in done.stdout
     assert done.stdout.rstrip().splitlines()[-1] == "Broker 2: not known: disk free."
     large = ("whatif", "topic", "--cluster", "c", "--partitions", "9000", "--mb-per-second", "20")
     done = in_this_process(*large, **environment)
