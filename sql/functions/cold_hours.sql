@@ -57,7 +57,7 @@ create or replace function public.group_cold_reads(
   select
     topic,
     case
-      when is_unknown then null
+      when is_unknown or lag_seconds is null then null
       when lag_seconds > page_cache_seconds then fresh_bytes + backlog_bytes
       else greatest(backlog_bytes - bytes_in_per_second * page_cache_seconds, 0)
     end,

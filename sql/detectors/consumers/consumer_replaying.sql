@@ -44,7 +44,8 @@ read as materialized (
     c.group_id,
     r.topic,
     r.cold_bytes,
-    case when r.cold_bytes > 0 then c.hour end as cold_hour
+    case when r.cold_bytes > 0 then c.hour end as cold_hour,
+    case when r.cold_bytes is null then c.hour end as unknown_hour
   from cold as c
   cross join lateral public.group_cold_reads(c.cluster, c.group_id, c.hour, c.page_cache_seconds) as r
 ),
@@ -56,6 +57,8 @@ by_group as (
     sum(cold_bytes) as cold_bytes,
     count(distinct cold_hour) as cold_hours,
     count(distinct date_bin('1 day', cold_hour, cast(:hour as timestamptz) + interval '1 hour')) as cold_days,
+    count(distinct date_bin('1 day', coalesce(cold_hour, unknown_hour), cast(:hour as timestamptz) + interval '1 hour')) as most_days,
+    count(unknown_hour) as unknown_hours,
     (array_agg(topic order by cold_bytes desc nulls last, topic asc))[1] as worst_topic
   from read
   group by cluster, group_id
@@ -83,9 +86,10 @@ disk as (
 select
   case
     when g.cold_bytes is null or d.read_bytes is null then 'unknown'
-    when g.cold_days < :times then 'seldom'
-    when g.cold_bytes < :cold_share * d.read_bytes then 'little'
-    else 'replays'
+    when g.cold_days >= :times and g.cold_bytes >= :cold_share * d.read_bytes then 'replays'
+    when g.most_days < :times then 'seldom'
+    when g.unknown_hours > 0 then 'unknown'
+    else 'little'
   end as because,
   cluster,
   g.group_id,
