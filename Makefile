@@ -46,8 +46,8 @@ evaluate: setup ## Simulate fleets with known faults and score the flagship dete
 mutants: setup ## Change the detectors' SQL piece by piece and name what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)
 	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
 
-chaos: setup ## Try many random faults: killed, lost, late, doubled, wrong (PART=trackers N=1000 ONLY=github)
-	@PYTHONPATH=docker:. $(PYTHON) -m tests.chaos $(or $(PART),all) -n $(or $(N),1000) $(if $(ONLY),-k $(ONLY))
+chaos: setup ## Try many random faults: killed, lost, late, doubled, wrong (PART=hour or trackers, N=1000)
+	@PYTHONPATH=docker:. $(PYTHON) -m tests.chaos $(or $(PART),all) -n $(or $(N),1000) $(ARGS)
 
 docs: setup ## Generate docs/ anew
 	@streamwarden docs

@@ -1,0 +1,159 @@
+"""The faults: what each does to a running hour, and how what it broke is mended.
+
+A fault is begun at some moment of the hour and ended some seconds later; all are ended before the hour is run again.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+import sqlalchemy as sa
+from demo.aws_endpoint import Kind
+from streamwarden.base.warehouse import embedded_url, engine
+
+from tests.chaos.world import Stumble, World, tree
+
+NO_ROOM_BYTES = 64 * 1024
+"""What a file of PostgreSQL may hold while there is no room: less than most tables and every WAL segment have."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One kind."""
+
+    name: str
+    begin: Callable[[World, psutil.Process, random.Random], None]
+    end: Callable[[World], None] = lambda world: None
+    kills_runner: bool = False
+    """Whether the process that runs the hour is gone, or may be of no more use."""
+
+
+def _kill(pick: Callable[[psutil.Process], list[psutil.Process]]) -> Callable[..., None]:
+    def begin(_: World, runner: psutil.Process, chance: random.Random) -> None:
+        for process in pick(runner):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    return begin
+
+
+def _jvms(runner: psutil.Process) -> list[psutil.Process]:
+    return [process for process in tree(runner) if _name(process) == "java"]
+
+
+def _python_workers(runner: psutil.Process) -> list[psutil.Process]:
+    return [process for jvm in _jvms(runner) for process in tree(jvm) if _name(process).startswith("python")][:2]
+
+
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return process.name()
+    return ""
+
+
+def _crash_postgres(world: World, *_: object) -> None:
+    if server := world.postmaster():
+        server.kill()
+
+
+def _mend_postgres(world: World) -> None:
+    server = world.postmaster()
+    for process in tree(server) if server else []:
+        with suppress(psutil.NoSuchProcess):
+            process.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    until = time.monotonic() + 60
+    while True:
+        with suppress(Exception):
+            world.start_postgres()
+            with engine(embedded_url(world.postgres, "postgres")).connect() as connection:
+                connection.execute(sa.text("select 1"))
+                return
+        if time.monotonic() > until:
+            raise TimeoutError("PostgreSQL doesn't come back")
+        time.sleep(0.2)
+
+
+def _cut_connections(world: World, *_: object) -> None:
+    with engine(embedded_url(world.postgres, "postgres")).connect() as connection:
+        connection.exec_driver_sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'warehouse'")
+
+
+def _no_room(world: World, *_: object) -> None:
+    server = world.postmaster()
+    for process in tree(server) if server else []:
+        with suppress(psutil.NoSuchProcess):
+            process.rlimit(psutil.RLIMIT_FSIZE, (NO_ROOM_BYTES, resource.RLIM_INFINITY))
+
+
+def _kill_broker(world: World, *_: object) -> None:
+    world.broker.kill()
+
+
+def _mend_broker(world: World) -> None:
+    with suppress(Exception):
+        world.broker.check()
+        psutil.Process(world.broker.pid).send_signal(signal.SIGCONT)
+        return
+    world.broker.start()
+
+
+def _pause_broker(world: World, *_: object) -> None:
+    psutil.Process(world.broker.pid).send_signal(signal.SIGSTOP)
+
+
+def _aws(kind: Kind) -> Fault:
+    def begin(world: World, _: psutil.Process, chance: random.Random) -> None:
+        assert world.aws
+        world.aws.faults.inject(kind, times=chance.randint(1, 12), after=chance.randint(0, 3), seconds=2.0)
+
+    def end(world: World) -> None:
+        assert world.aws
+        world.aws.faults.clear()
+
+    return Fault(f"AWS: {kind}", begin, end)
+
+
+def _front(name: str, which: str, stumble: Stumble) -> Fault:
+    def begin(world: World, *_: object) -> None:
+        getattr(world, which).stumble = stumble
+
+    def end(world: World) -> None:
+        getattr(world, which).stumble = None
+
+    return Fault(f"{name}: {stumble}", begin, end)
+
+
+def _newer_release(world: World, *_: object) -> None:
+    with engine(world.url).begin() as connection:
+        connection.exec_driver_sql(
+            "insert into public.schema_migration (name, checksum) values ('migrations/9999_newer.sql', 'x')"
+        )
+
+
+def _older_again(world: World) -> None:
+    with engine(world.url).begin() as connection:
+        connection.exec_driver_sql("delete from public.schema_migration where name = 'migrations/9999_newer.sql'")
+
+
+FAULTS = (
+    Fault("driver killed", _kill(tree), kills_runner=True),
+    Fault("JVM killed", _kill(_jvms), kills_runner=True),
+    Fault("Python workers killed", _kill(_python_workers)),
+    Fault("PostgreSQL crashed", _crash_postgres, _mend_postgres),
+    Fault("PostgreSQL out of room", _no_room, _mend_postgres),
+    Fault("connections cut", _cut_connections),
+    Fault("newer release's schema", _newer_release, _older_again),
+    Fault("broker killed", _kill_broker, _mend_broker),
+    Fault("broker hangs", _pause_broker, _mend_broker),
+    *map(_aws, ("throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial")),
+    *(_front("metrics", "agents", stumble) for stumble in ("refuse", "reset", "cut", "slow")),
+    *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
+    Fault("two runs of the hour", lambda *_: None),
+)

@@ -1,0 +1,274 @@
+"""A round: the hour is run while faults meet it, what broke is mended, the hour is run again, and the outcome compared.
+
+Compared are all tables of the warehouse, but for columns that differ between two undisturbed runs (when, how long), and
+the tracker's tickets.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+import sqlalchemy as sa
+
+from tests.chaos.faults import FAULTS, Fault
+from tests.chaos.world import World, environment_of, tree
+
+RUN_SECONDS = 240
+"""What an hour may take however it is disturbed: more is a run that hangs."""
+_TABLES = """
+    select c.oid::regclass::text as name,
+      (select array_agg(a.attname::text order by a.attnum) from pg_attribute as a
+       where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+    from pg_class as c
+    where c.relkind in ('r', 'p') and not c.relispartition
+    and c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect', 'tickets')
+    order by 1"""
+
+# How much of CloudWatch an hour still lacked, in which order tickets were told, how often it was tried.
+_PASSING = {
+    "detect.load": {"rows"},
+    "tickets.change": {"change_id", "ticket_id"},
+    "tickets.ticket": {"ticket_id"},
+    "tickets.issue": {"ticket_id", "told_change_id", "attempts", "external_key", "external_url", "error"},
+}
+
+Rows = dict[str, list[dict[str, str]]]
+"""Rows by table, each value as text."""
+
+
+class Runner:
+    """A process that runs hours, warm from one to the next."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._child: subprocess.Popen[str] | None = None
+
+    @property
+    def process(self) -> psutil.Process:
+        assert self._child
+        return psutil.Process(self._child.pid)
+
+    def start(self) -> None:
+        """Starts one, unless it runs."""
+        if self._child is None or self._child.poll() is not None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "tests.chaos.runner"],
+                env={**environment_of(self._world), "JDK_JAVA_OPTIONS": "-XX:ReservedCodeCacheSize=256m"},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(self._world.folder / "runner.log").open("a"),
+                text=True, start_new_session=True,
+            )  # fmt: skip
+
+    def ask(self, answers: queue.Queue[dict[str, Any]]) -> None:
+        """Runs the world's hour; the answer, or that there is none any more, comes through the queue."""
+        self.start()
+        child = self._child
+        assert child and child.stdin and child.stdout
+        child.stdin.write(json.dumps({"hour": self._world.hour.isoformat()}) + "\n")
+        child.stdin.flush()
+
+        def listen() -> None:
+            line = child.stdout.readline() if child.stdout else ""
+            answers.put(json.loads(line) if line else {"gone": True})
+
+        threading.Thread(target=listen, daemon=True).start()
+
+    def run(self, seconds: float = RUN_SECONDS) -> dict[str, Any]:
+        """Runs the world's hour and waits."""
+        answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.ask(answers)
+        return answers.get(timeout=seconds)
+
+    def kill(self) -> None:
+        """Ends it and all that it started."""
+        if self._child is not None:
+            with suppress(psutil.NoSuchProcess):
+                for process in tree(self.process):
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
+            self._child.wait()
+            self._child = None
+
+
+@dataclass
+class Outcome:
+    """What came of a round."""
+
+    faults: list[str]
+    disturbed: str
+    """How the disturbed run ended: whole, incomplete (it said so), gone (killed), hung."""
+    seconds: float
+    """From the faults' end until the hour was whole again."""
+    wrong: list[str] = field(default_factory=list)
+    """What was lost, doubled or not told."""
+
+
+@dataclass
+class Reference:
+    """What the hour holds when nothing disturbs it."""
+
+    rows: Rows
+    steady: dict[str, list[str]]
+    """Columns of each table that don't change from run to run."""
+    titles: Counter[str]
+    run_seconds: float
+
+    @classmethod
+    def of(cls, world: World, runner: Runner) -> Reference:
+        """From two undisturbed runs, each into a warehouse of its own."""
+        seen = []
+        for _ in range(2):
+            warehouse = fresh(world)
+            runner.run()  # the first one warms up
+            begun = time.monotonic()
+            said = runner.run()
+            if said["failed"] or said["not_judged"]:
+                raise RuntimeError(f"undisturbed, the hour isn't whole: {said}")
+            seen.append((rows_of(warehouse), Counter(one["title"] for one in world.issues())))
+            run_seconds = time.monotonic() - begun
+        (rows, titles), (again, _) = seen
+        steady = {}
+        for table, lines in rows.items():
+            columns = sorted(lines[0]) if lines else []
+            steady[table] = [
+                one for one in columns
+                if _values(lines, one) == _values(again[table], one) and one not in _PASSING.get(table, ())
+            ]  # fmt: skip
+        return cls(rows, steady, titles, run_seconds)
+
+    def against(self, world: World, rows: Rows) -> list[str]:
+        """What differs, a line each."""
+        wrong = []
+        for table, columns in self.steady.items():
+            ours, theirs = _counted(self.rows[table], columns), _counted(rows[table], columns)
+            lost, more = ours - theirs, theirs - ours
+            if lost or more:
+                wrong.append(
+                    f"{table}: {lost.total()} lost, {more.total()} too many, e.g. {_example(columns, lost, more)}"
+                )
+        titles = Counter(one["title"] for one in world.issues())
+        wrong += [f"ticket lost: {title}" for title in (self.titles - titles).elements()]
+        wrong += [f"ticket doubled or unasked for: {title}" for title in (titles - self.titles).elements()]
+        return wrong
+
+
+def one_round(
+    world: World, runner: Runner, reference: Reference, faults: Sequence[Fault], chance: random.Random
+) -> Outcome:
+    """The hour under these faults, and what is left of them after one more run."""
+    warehouse = fresh(world)
+    answers: queue.Queue[dict[str, Any]] = queue.Queue()
+    runner.ask(answers)
+    second = Runner(world) if any(fault.name.startswith("two runs") for fault in faults) else None
+    if second:
+        second.ask(queue.Queue())
+    for fault in faults:
+        time.sleep(chance.uniform(0, reference.run_seconds / len(faults)))
+        fault.begin(world, runner.process, chance)
+    time.sleep(chance.uniform(0.5, 4))
+    begun = time.monotonic()
+    for fault in reversed(faults):
+        fault.end(world)
+    try:
+        said = answers.get(timeout=RUN_SECONDS)
+    except queue.Empty:
+        said = {"hung": True}
+    if second:
+        second.kill()
+    wrong = [f"a traceback: {said['traceback']}"] if "traceback" in said else []
+    disturbed = "hung" if "hung" in said else "gone" if "gone" in said else "incomplete" if said["failed"] else "whole"
+    if disturbed == "hung":
+        wrong.append(f"the disturbed run hadn't ended after {RUN_SECONDS} s")
+    if disturbed in ("whole", "incomplete"):
+        wrong += untold(reference, warehouse)
+    if disturbed in ("hung", "gone") or any(fault.kills_runner for fault in faults):
+        runner.kill()
+    again = runner.run()
+    if "is sent again from" in str(again.get("failed")):  # a lost answer: the tracker gets time to settle
+        _let_trackers_settle(warehouse)
+        again = runner.run()
+    seconds = time.monotonic() - begun
+    if again.get("failed") or again.get("not_judged"):
+        wrong.append(f"mended, the hour isn't whole: {again}")
+    wrong += reference.against(world, rows_of(warehouse)) + leftovers(warehouse)
+    return Outcome([fault.name for fault in faults], disturbed, seconds, wrong)
+
+
+def fresh(world: World) -> sa.Engine:
+    """An empty warehouse and an empty tracker."""
+    world.forget_issues()
+    return world.fresh_warehouse()
+
+
+def _let_trackers_settle(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql("update tickets.issue set unsure_at = unsure_at - interval '1 day'")
+
+
+def untold(reference: Reference, warehouse: sa.Engine) -> list[str]:
+    """Rows that an app should have loaded and hasn't, though it says that it loaded and that all had answered."""
+    with warehouse.connect() as connection:
+        loads = connection.execute(sa.text("select app, rows from detect.load where status = 'loaded'")).tuples().all()
+        gaps = set(connection.execute(sa.text("select app from detect.coverage where status <> 'answered'")).scalars())
+    wrong = []
+    for app, loaded in loads:
+        for table, number in loaded.items():
+            known = len(reference.rows[table])
+            if number < known and app not in gaps:
+                wrong.append(f"{table}: {known - number} rows are missing, and no gap of {app} says so")
+    return wrong
+
+
+def leftovers(warehouse: sa.Engine) -> list[str]:
+    """What nobody cleans up any more."""
+    with warehouse.connect() as connection:
+        staging = connection.execute(
+            sa.text("select count(*) from pg_tables where schemaname = 'staging'")
+        ).scalar_one()
+    return [f"{staging} staging tables are left"] if staging else []
+
+
+def rows_of(warehouse: sa.Engine) -> Rows:
+    """All rows of all tables."""
+    with warehouse.connect() as connection:
+        tables = connection.execute(sa.text(_TABLES)).tuples().all()
+        return {
+            name: [
+                {c: str(v) for c, v in row.items()}
+                for row in connection.execute(sa.text(f"select * from {name}")).mappings()
+            ]
+            for name, _ in tables
+        }
+
+
+def draw(chance: random.Random) -> list[Fault]:
+    """One to three faults, each at most once."""
+    return chance.sample(FAULTS, chance.choice((1, 1, 1, 2, 2, 3)))
+
+
+def _values(lines: list[dict[str, str]], column: str) -> Counter[str]:
+    return Counter(line[column] for line in lines)
+
+
+def _counted(lines: list[dict[str, str]], columns: list[str]) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(line[column] for column in columns) for line in lines)
+
+
+def _example(columns: list[str], lost: Counter[tuple[str, ...]], more: Counter[tuple[str, ...]]) -> str:
+    """A row that differs; of two that are alike, the columns in which they do."""
+    if not lost or not more:
+        return str(dict(zip(columns, next(iter(lost or more)), strict=True)))
+    one = next(iter(lost))
+    other = max(more, key=lambda row: sum(a == b for a, b in zip(one, row, strict=True)))
+    return "; ".join(f"{c}: {a} -> {b}" for c, a, b in zip(columns, one, other, strict=True) if a != b)

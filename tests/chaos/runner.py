@@ -1,0 +1,36 @@
+"""Runs the hour as `streamwarden run` does, once for each line that it is given: Python and JVM stay warm in between.
+
+{"hour": "…"}  →  {"failed": {step: why}, "rows": {app: {table: n}}, "not_judged": {detector: why}}
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+
+from streamwarden.base.config import load_config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.pipeline import one_line, run_hour
+
+
+def main() -> None:
+    """Until its input ends."""
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        try:
+            run = run_hour(load_config(), datetime.fromisoformat(wanted["hour"]), [], lambda *_: None)
+            said = {
+                "failed": run.failed,
+                "rows": run.rows,
+                "not_judged": {one.detector: one.reason for one in run.judgements if one.status != "judged"},
+            }
+        except StreamwardenError as error:
+            said = {"failed": {"run": str(error)}}
+        except Exception as error:
+            said = {"failed": {"run": one_line(error)}, "traceback": type(error).__name__}
+        print(json.dumps(said), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,310 @@
+"""The world of the chaos: small, real where it can be, and still: an hour of it is the same whenever it is read.
+
+PostgreSQL, Kafka and Roundup are real, each in a process that faults may kill. AWS is the demo's endpoint with a clock
+that stands. The JVMs' metrics are pages; pages and tracker are reached through a front that stumbles when told to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import struct
+import sys
+import time
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import httpx
+import psutil
+import sqlalchemy as sa
+import yaml
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.aws_endpoint import AwsEndpoint
+from demo.broker import Broker
+from demo.demo_world import BROKER_INSTANCE_ID, DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, demo_world
+from demo.process import Process, free_port
+from demo.tracker import credentials
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
+from streamwarden.base.embedded import server_url
+from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.store.migrate import migrate
+
+from tests.answering import answering
+
+HOUR_LASTS = timedelta(minutes=50)
+"""How long after its end an hour is judged here: JVMs answer for it until an hour after."""
+_PASSWORD_ENV = "CHAOS_TRACKER_PASSWORD"
+_PAGES = {
+    "/broker": {
+        'kafka_server_ReplicaManager_Value{name="PartitionCount",}': 7,
+        'kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",}': 2,
+        'kafka_server_ReplicaManager_Value{name="LeaderCount",}': 7,
+        'kafka_controller_KafkaController_Value{name="ActiveControllerCount",}': 1,
+        'kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",}': 7e9,
+        'kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",topic="orders",}': 7e9,
+        'kafka_log_Log_Value{name="Size",partition="0",topic="orders",}': 5e6,
+        'kafka_log_Log_Value{name="Size",partition="1",topic="orders",}': 6e6,
+    },
+    "/app": {
+        "process_start_time_seconds": 1.79e9,
+        'jvm_memory_used_bytes{area="heap"}': 3.2e9,
+        'jvm_memory_max_bytes{area="heap"}': 3.6e9,
+        "java_lang_OperatingSystem_AvailableProcessors": 2,
+    },
+}
+Stumble = Literal["refuse", "reset", "cut", "lose", "slow"]
+
+
+class Front:
+    """An HTTP server before the metrics' pages or the tracker; while `stumble` is set, some requests meet it."""
+
+    def __init__(self, target: str = "") -> None:
+        self.target, self.chance = target, random.Random(5)  # noqa: S311 — not for secrets
+        self.stumble: Stumble | None = None
+        self.met = 0
+        front = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                stumble = front.stumble if front.chance.random() < 0.6 else None
+                front.met += stumble is not None
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if stumble == "slow":
+                    time.sleep(1.5)
+                if stumble in ("refuse", "reset"):
+                    return self.send_error(503) if stumble == "refuse" else self.hang_up()
+                status, kind, answer = front.answer(self.command, self.path, dict(self.headers), body)
+                if stumble == "lose":
+                    return self.hang_up()
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer[: len(answer) // 2] if stumble == "cut" else answer)
+                self.close_connection = True
+                return None
+
+            def hang_up(self) -> None:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.close_connection = True
+                self.connection.close()
+
+            def finish(self) -> None:
+                with suppress(OSError, ValueError):
+                    super().finish()
+
+            def log_message(self, *_: object) -> None:
+                """Says nothing."""
+
+            do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = handle_any
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        """Status, content type and body of what stands behind."""
+        if not self.target:
+            lines = [f"{name} {value}" for name, value in _PAGES.get(path, {}).items()]
+            return 200, "text/plain; version=0.0.4", ("\n".join(lines) + "\n").encode()
+        kept = {name: value for name, value in headers.items() if name.lower() not in ("host", "content-length")}
+        kept |= {"Origin": self.target, "Referer": f"{self.target}/", "Accept-Encoding": "identity"}
+        try:
+            said = httpx.request(method, self.target + path, content=body, headers=kept, timeout=30)
+        except httpx.HTTPError:
+            return 502, "text/plain", b"nobody there"
+        return said.status_code, said.headers.get("Content-Type", "text/plain"), said.content
+
+
+class World:
+    """All parts, as a context manager; `environment` is what a process needs to see them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self.postgres = self.folder / "postgres"
+        self._parts = ExitStack()
+
+    def __enter__(self) -> Self:
+        with self._parts:
+            self.agents = self._front()
+            self._start_tracker()
+            self.broker = self._parts.enter_context(Broker(self.folder / "broker", heap="192m"))
+            self._fill_topics()
+            self.aws: AwsEndpoint | None = None
+            self.begin_hour()
+            self._template = embedded_url(self.postgres, "template")
+            migrate(engine(self._template))
+            self._parts = self._parts.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.aws:
+            self.aws.stop()
+        self._parts.close()
+        postmaster = self.postmaster()
+        if postmaster:
+            postmaster.terminate()
+
+    def begin_hour(self) -> None:
+        """Another hour, that has just ended: the group's last commits lie in it, and AWS' clock stands at its end."""
+        self._commit()
+        self.hour = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=59)
+        time.sleep(max(0.0, (self.hour + timedelta(hours=1) - datetime.now(UTC)).total_seconds()))
+        stands_at = self.hour + timedelta(minutes=75)
+        if self.aws:
+            self.aws.stop()
+        self.aws = AwsEndpoint(demo_world({"ebs"}, lambda: stands_at)).start()
+        self._write_config()
+
+    @property
+    def hour_is_spent(self) -> bool:
+        """Whether JVMs soon say nothing of the hour any more."""
+        return datetime.now(UTC) > self.hour + timedelta(hours=1) + HOUR_LASTS
+
+    def fresh_warehouse(self) -> sa.Engine:
+        """The warehouse, migrated and empty."""
+        admin = engine(embedded_url(self.postgres, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+        for url in (self._template, self.url):
+            engine(url).dispose()
+        with admin.connect() as connection:
+            connection.exec_driver_sql('drop database if exists "warehouse" with (force)')
+            connection.exec_driver_sql('create database "warehouse" template "template"')
+        return engine(self.url)
+
+    @property
+    def url(self) -> str:
+        return self._template.replace("/template", "/warehouse")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of who looks at this world."""
+        assert self.aws
+        return {
+            **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
+            CONFIG_ENV: str(self.folder / "streamwarden.yaml"),
+            WAREHOUSE_ENV: self.url,
+            _PASSWORD_ENV: credentials(self.folder / "tracker")["streamwarden"],
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "AWS_MAX_ATTEMPTS": "3",
+        }
+
+    def postmaster(self) -> psutil.Process | None:
+        """PostgreSQL's first process."""
+        with suppress(OSError, ValueError, IndexError, psutil.NoSuchProcess):
+            return psutil.Process(int((self.postgres / "postmaster.pid").read_text().split()[0]))
+        return None
+
+    def start_postgres(self) -> None:
+        """Starts it again after it was killed."""
+        server_url.cache_clear()
+        server_url(self.postgres)
+
+    def issues(self) -> list[dict[str, Any]]:
+        """Tickets in the tracker: title, number of messages."""
+        fields = {"@verbose": "1", "@fields": "title,status,messages"}
+        found = self._tracker_client.get("/issue", params=fields).raise_for_status().json()["data"]["collection"]
+        return [{"key": str(one["id"]), "title": one["title"], "messages": len(one["messages"])} for one in found]
+
+    def forget_issues(self) -> None:
+        """Retires all tickets, so that the next round's are new."""
+        for issue in self.issues():
+            path = f"/issue/{issue['key']}"
+            etag = self._tracker_client.get(path).json()["data"]["@etag"]
+            gone = self._tracker_client.request("DELETE", path, json={}, headers={"If-Match": etag})
+            gone.raise_for_status()
+
+    def _front(self, target: str = "") -> Front:
+        front = Front(target)
+        self._parts.enter_context(answering(front.server))
+        return front
+
+    def _start_tracker(self) -> None:
+        folder, port = self.folder / "tracker", free_port()
+        target = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "demo.tracker", str(folder), str(port)]
+        self.tracker_process = self._parts.enter_context(Process("tracker", command, self.folder))
+        for _ in range(300):
+            self.tracker_process.check()
+            with suppress(httpx.TransportError):
+                httpx.get(target, timeout=5)
+                break
+            time.sleep(0.1)
+        self.tracker = self._front(target)
+        headers = {"X-Requested-With": "rest", "Origin": target, "Referer": f"{target}/"}
+        admin = ("admin", credentials(folder)["admin"])
+        client = httpx.Client(base_url=f"{target}/rest/data", auth=admin, headers=headers, timeout=30)
+        self._tracker_client = self._parts.enter_context(client)
+
+    def _fill_topics(self) -> None:
+        """Topic `orders`, of which group `orders` has read a half, and the changelog of a store of the application."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 3})
+        changelog = NewTopic("orders-totals-changelog", 2, config={"cleanup.policy": "compact"})
+        for created in admin.create_topics([NewTopic("orders", 2), changelog]).values():
+            created.result(30)
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "linger.ms": 20})
+        for number in range(600):
+            amount: int | str = number if number < 500 else str(number)
+            value = json.dumps({"customer": f"c{number % 40}", "amount": amount})
+            for topic in ("orders", "orders-totals-changelog"):
+                producer.produce(topic, key=f"{number}", value=value, partition=number % 2)
+        producer.flush(30)
+
+    def _commit(self) -> None:
+        consumer = Consumer({"bootstrap.servers": self.broker.bootstrap_servers, "group.id": "orders"})
+        consumer.commit(offsets=[TopicPartition("orders", part, 150) for part in (0, 1)], asynchronous=False)
+        consumer.close()
+
+    def _write_config(self) -> None:
+        jvm = {"cluster": "c", "protocol": "prometheus", "timeout_seconds": 3}
+        config = {
+            "aws": [{"account": DEMO_ACCOUNT, "regions": [DEMO_REGION]}],
+            "kafka": [{"name": "c", "bootstrap_servers": self.broker.bootstrap_servers}],
+            "jmx": [
+                {
+                    **jvm,
+                    "role": "broker",
+                    "url": f"{self.agents.url}/broker",
+                    "broker_id": 1,
+                    "instance_id": BROKER_INSTANCE_ID,
+                },
+                {
+                    **jvm,
+                    "role": "app",
+                    "app": "orders",
+                    "url": f"{self.agents.url}/app",
+                    "instance_id": ORDERS_INSTANCE_ID,
+                },
+            ],
+            "gathering": {"settle_minutes": 0, "jmx_samples": 2, "jmx_sample_seconds": 0.2},
+            # How full this machine's disk is changes from run to run.
+            "detectors": {"disk_filling": {"enabled": False}},
+            "tickets": {
+                "trackers": {
+                    "tracker": {
+                        "kind": "roundup",
+                        "url": self.tracker.url,
+                        "user": "streamwarden",
+                        "password": f"${{{_PASSWORD_ENV}}}",
+                    }
+                }
+            },
+        }
+        (self.folder / "streamwarden.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def tree(process: psutil.Process) -> list[psutil.Process]:
+    """A process and all that it started."""
+    with suppress(psutil.NoSuchProcess):
+        return [*process.children(recursive=True), process]
+    return []
+
+
+def environment_of(world: World) -> dict[str, str]:
+    """The whole environment of a process that runs the hour."""
+    folders = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, **world.environment, "PYTHONPATH": f"{Path.cwd()}:{folders}"}

@@ -1,0 +1,20 @@
+"""A handful of `make chaos PART=hour`: kills and faults within an hour leave nothing lost, doubled or untold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.__main__ import outcomes_of
+from tests.chaos.faults import FAULTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_an_hour_survives_what_kills_its_parts(tmp_path: Path) -> None:
+    faults = [fault for fault in FAULTS if fault.name in ("PostgreSQL crashed", "tracker: lose")]
+    killed = [fault for fault in FAULTS if fault.name == "driver killed"]
+    for _, outcome in (*outcomes_of(tmp_path, [1], 7, [*faults, *killed]),):
+        assert outcome.disturbed == "gone"
+        assert not outcome.wrong
