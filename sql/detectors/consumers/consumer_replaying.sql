@@ -40,12 +40,13 @@ with cold as materialized (
 
 read as materialized (
   select
+    c.hour,
     c.cluster,
     c.group_id,
     r.topic,
     r.cold_bytes,
-    case when r.cold_bytes > 0 then c.hour end as cold_hour,
-    case when r.cold_bytes is null then c.hour end as unknown_hour
+    r.cold_bytes > 0 as is_cold,
+    date_bin('1 day', c.hour, cast(:hour as timestamptz) + interval '1 hour') as day
   from cold as c
   cross join lateral public.group_cold_reads(c.cluster, c.group_id, c.hour, c.page_cache_seconds) as r
 ),
@@ -55,10 +56,10 @@ by_group as (
     cluster,
     group_id,
     sum(cold_bytes) as cold_bytes,
-    count(distinct cold_hour) as cold_hours,
-    count(distinct date_bin('1 day', cold_hour, cast(:hour as timestamptz) + interval '1 hour')) as cold_days,
-    count(distinct date_bin('1 day', coalesce(cold_hour, unknown_hour), cast(:hour as timestamptz) + interval '1 hour')) as most_days,
-    count(unknown_hour) as unknown_hours,
+    count(distinct hour) filter (where is_cold) as cold_hours,
+    count(distinct day) filter (where is_cold) as cold_days,
+    count(distinct day) filter (where is_cold is not false) as most_days,
+    bool_or(is_cold is null) as is_unknown,
     (array_agg(topic order by cold_bytes desc nulls last, topic asc))[1] as worst_topic
   from read
   group by cluster, group_id
@@ -71,7 +72,8 @@ others as (
     max(o.lag_seconds_max) as lag_seconds
   from read as r
   inner join metrics.consumer_group_hourly as o
-    on r.cold_hour = o.hour and r.cluster = o.cluster and r.group_id <> o.group_id
+    on r.hour = o.hour and r.cluster = o.cluster and r.group_id <> o.group_id
+  where r.is_cold
   group by r.cluster, r.group_id
 ),
 
@@ -88,7 +90,7 @@ select
     when g.cold_bytes is null or d.read_bytes is null then 'unknown'
     when g.cold_days >= :times and g.cold_bytes >= :cold_share * d.read_bytes then 'replays'
     when g.most_days < :times then 'seldom'
-    when g.unknown_hours > 0 then 'unknown'
+    when g.is_unknown then 'unknown'
     else 'little'
   end as because,
   cluster,
