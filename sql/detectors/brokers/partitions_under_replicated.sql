@@ -131,14 +131,13 @@ judged as (
     b.under_min_isr_partitions,
     b.leaders,
     b.endpoint is not null and b.samples is null as is_silent,
-    coalesce(m.missing_partitions, 0) as missing_partitions,
+    m.missing_partitions,
     m.missing_topics,
     m.below_min_partitions,
     m.affected,
     w.worst_topics,
     t.cluster is not null as is_told,
-    coalesce(b.process_started_at > m.observed_at - make_interval(mins => cast(:start_minutes as integer)), false)
-      as is_starting
+    b.process_started_at > m.observed_at - make_interval(mins => cast(:start_minutes as integer)) as is_starting
   from broker as b
   full join missing as m on b.cluster = m.cluster and b.name = m.broker_id
   left join worst as w on m.cluster = w.cluster and m.broker_id = w.broker_id
