@@ -1,4 +1,7 @@
-"""The functions that tell what brokers' disks read and who reads it, each on a few rows; `d` is another cluster."""
+"""The functions that tell what brokers' disks read and who reads it, each on a few rows; `d` is another cluster.
+
+The view topic_readers is topic_readers_of each hour.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ FETCHES = {"cluster": "c", "endpoint": "e", "metric": "client_fetch_bytes_per_se
 EARLIER, LATER = {"hour": HOUR - timedelta(hours=1)}, {"hour": HOUR + timedelta(hours=1)}
 BEFORE = READ | EARLIER | {"committed_offset": 100}
 MACHINE = PLACE | {"instance_id": "i", "memory_bytes": 8000}
+BROKER = {"cluster": "c", "endpoint": "e", "instance_id": "i", "samples": 3, "partitions": 4, "bytes_out_per_second": 1,
+          "process_started_at": HOUR - timedelta(days=9), "under_replicated_partitions_max": 0}  # fmt: skip
 VOLUME = PLACE | {"volume_id": "v", "instance_id": "i"}
 USUAL = PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10, "read_baseline_mad_bytes_per_second": 2}
 
@@ -369,6 +374,24 @@ CALLS: list[Any] = [
          "metrics.consumer_partition_hourly": [READ | {"records_consumed": 7}]},
         "select fresh_bytes, backlog_bytes from topic_readers", [(700.0, 0.0)],
         id="where the log's ends aren't known all counts once, as new",
+    ),
+    pytest.param(
+        {"metrics.broker_hourly": [
+            BROKER, BROKER | EARLIER, BROKER | LATER, BROKER | {"hour": HOUR - timedelta(hours=2)},
+            BROKER | {"endpoint": "g", "instance_id": "none", "partitions": None, "active_controllers": 1},
+            BROKER | {"cluster": "d", "partitions": None, "process_started_at": HOUR},
+            BROKER | {"cluster": "d", "endpoint": "f", "instance_id": "none", "bytes_out_per_second": None}],
+         "inventory.volume_hourly": [VOLUME, VOLUME | EARLIER],
+         "metrics.volume_hourly": [USUAL | {"read_bytes": 7}, USUAL | EARLIER | {"read_bytes": 5},
+                                   *_strays(USUAL | {"read_bytes": 900}, account="2", region="s")]},
+        "select hour, cluster, read_bytes, sent_bytes, is_upset from broker_reads_hourly(:hour, 1)"
+        " where hour > cast(:hour as timestamptz) - interval '2 hours' order by 1, 2",
+        [(EARLIER["hour"], "c", 5.0, 3600.0, False), (HOUR, "c", 7.0, 3600.0, False), (HOUR, "d", None, None, False)],
+        id="what brokers read and sent; controllers aside, and null where one of them isn't known",
+    ),
+    pytest.param(
+        {"metrics.broker_hourly": [BROKER | {"hour": HOUR - timedelta(days=1)}]},
+        "select count(*) from broker_reads_hourly(:hour, 1)", [(0,)], id="a day ago is before the day",
     ),
 ]  # fmt: skip
 
