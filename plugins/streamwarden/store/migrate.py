@@ -294,14 +294,18 @@ def comments(text: str) -> Iterator[str]:
     """COMMENT ON statements for the `-- …` lines above each table, view or function, and behind each column."""
     heading: list[str] = []
     relation: tuple[str, str] | None = None
+    view: tuple[str, str] | None = None  # its columns are those of the select that begins a line: no CTE's
     for line in text.splitlines():
         if opened := re.match(
             r"(?:create (?:or replace )?|alter )(table|view|function) (?:if not exists )?([\w.]+)", line
         ):
             if heading and not line.startswith("alter"):
                 yield _comment(f"{opened[1]} {opened[2]}", " ".join(heading))
-            relation = (opened[1], opened[2]) if opened[1] != "function" else None
+            relation = (opened[1], opened[2]) if opened[1] == "table" else None
+            view = (opened[1], opened[2]) if opened[1] == "view" else None
             heading = []
+        elif line.startswith("select") and view:
+            relation = view
         elif line.startswith("-- "):
             heading.append(line[3:].strip())
         elif relation and (column := _commented_column(line, relation[0])):
