@@ -157,7 +157,7 @@ def test_no_secret_is_seen(
         return done
 
     assert "alarm" in run("run", "--hour", f"{last_full_hour():%Y-%m-%dT%H:%M}")
-    assert "look for a ticket" in run("config", "check", "--probe")
+    assert "issues and messages can be read" in run("config", "check", "--probe")
     assert "Partitions lack replicas" in run("tickets", "list")
     assert "1 row" in run("warehouse", "psql", "-c", "select pg_sleep(2)")
     run("report")

