@@ -158,7 +158,7 @@ def test_no_secret_is_seen(
 
     assert "alarm" in run("run", "--hour", f"{last_full_hour():%Y-%m-%dT%H:%M}")
     assert "issues and messages can be read" in run("config", "check", "--probe")
-    assert "Partitions lack replicas" in run("tickets", "list")
+    assert "Partitions lack a broker's replicas" in run("tickets", "list")
     assert "1 row" in run("warehouse", "psql", "-c", "select pg_sleep(2)")
     run("report")
     wrong = json.loads(Path(environment[CONFIG_ENV]).read_text())
