@@ -7,7 +7,8 @@
     tickets
 
 A step begins when all that it waits for has ended, well or not: which detectors can judge is decided by `evaluate`.
-Detectors of a subject share a step because starting a task costs more than judging. Imports no pyspark.
+Detectors of a subject share a step because starting a task costs more than judging. All wait for the inventory, which
+tells whose a thing is and how things hang together. Imports no pyspark.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ def hour_graph(detectors: Iterable[Detector], apps: Collection[str] = APPS) -> d
     """Steps of an hour, each with those it waits for. Steps come in an order in which they can begin.
 
     Args:
-        apps: those to run; a detector doesn't wait for others.
+        apps: those to run; no detector waits for others.
     """
     # On a busy machine the first come first: what mostly waits goes on waiting while others compute.
     by_wait = sorted((APPS[name] for name in apps), key=lambda app: not app.mostly_waits)
     graph: dict[str, set[str]] = {f"gather.{name}": set() for name in (*(app.name for app in by_wait), PRICES)}
+    inventory = {name for name in apps if any(table.startswith("inventory.") for table in APPS[name].writes)}
     for detector in sorted(detectors, key=lambda detector: detector.subject):
-        gathered = {*detector.apps, *([PRICES] if PRICE_TABLE in detector.reads else [])}
+        gathered = {*inventory, *detector.apps, *([PRICES] if PRICE_TABLE in detector.reads else [])}
         steps = {f"gather.{name}" for name in gathered}
         graph.setdefault(f"judge.{detector.subject}", set()).update(steps & graph.keys())
     graph["causes"] = set(graph)

@@ -36,12 +36,13 @@ _TABLES = """
     and c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect', 'tickets')
     order by 1"""
 
-# How much of CloudWatch an hour still lacked, in which order tickets were told, how often it was tried.
+# How much of CloudWatch an hour still lacked, in which order tickets were told, how often it was tried, and whether the
+# tracker was asked since (`state`).
 _PASSING = {
     "detect.load": {"rows"},
     "tickets.change": {"change_id", "ticket_id"},
     "tickets.ticket": {"ticket_id"},
-    "tickets.issue": {"ticket_id", "told_change_id", "attempts", "external_key", "external_url", "error"},
+    "tickets.issue": {"ticket_id", "told_change_id", "attempts", "external_key", "external_url", "error", "state"},
 }
 
 Rows = dict[str, list[dict[str, str]]]

@@ -26,7 +26,7 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
     assert graph == {
         **{step: set() for step in gathered},
         "judge.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.prices"},
-        "judge.brokers": {"gather.brokers"},
+        "judge.brokers": {"gather.brokers", "gather.ebs_volumes", "gather.consumer_groups"},  # whose a broker is
         "causes": {*gathered, "judge.storage", "judge.brokers"},
         "tickets": {*gathered, "judge.storage", "judge.brokers", "causes"},
     }
