@@ -11,5 +11,5 @@ select
 from metrics.consumer_group_hourly
 where hour > cast(:hour as timestamptz) - interval '7 days' and hour <= cast(:hour as timestamptz)
 and cluster = :cluster and lag_seconds_max is not null
-group by hour, 2
+group by at, series
 order by at, series
