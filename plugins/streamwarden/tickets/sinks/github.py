@@ -15,11 +15,12 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
+from streamwarden.words.readable import SEVERITIES
 
 BODY_LIMIT = 65_536  # characters of an issue or a comment
 TITLE_LIMIT = 256
-PAGE = 100
 
 
 class _Label(BaseModel):
@@ -49,7 +50,7 @@ class _Repository(BaseModel):
     permissions: dict[str, bool] = {}
 
 
-class Tracker:
+class Tracker(IssueTracker[_Issue]):
     """Files into one repository."""
 
     remembers = True
@@ -74,33 +75,17 @@ class Tracker:
 
     def find(self, fingerprint: str) -> Issue | None:
         wanted = {"state": "all", "labels": self._settings.label, "sort": "created", "direction": "desc"}
-        page = 1
-        while True:
-            path = f"/repos/{self._settings.repository}/issues"
-            issues = self._api.get(path, list[_Issue], **wanted, per_page=PAGE, page=page)
-            for issue in issues:
-                if hidden(fingerprint) in (issue.body or ""):
-                    return self._as_told(issue)
-            if len(issues) < PAGE:
-                return None
-            page += 1
-
-    def look(self, key: str, fingerprint: str) -> Issue | None:
-        issue = self._get(key)
-        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
+        for issue in self._api.pages(f"/repos/{self._settings.repository}/issues", _Issue, **wanted):
+            if hidden(fingerprint) in (issue.body or ""):
+                return self._as_told(issue)
+        return None
 
     def has(self, update: Update) -> bool:
-        page = 1
-        while True:
-            try:
-                comments = self._api.get(f"{_path(update.key)}/comments", list[_Comment], per_page=PAGE, page=page)
-            except Refused as error:
-                raise self._gone_or(update.key, error) from None
-            if any(hidden(update.marker) in (comment.body or "") for comment in comments):
-                return True
-            if len(comments) < PAGE:
-                return False
-            page += 1
+        try:
+            comments = self._api.pages(f"{_path(update.key)}/comments", _Comment)
+            return any(hidden(update.marker) in (comment.body or "") for comment in comments)
+        except Refused as error:
+            raise self._gone_or(update.key, error) from None
 
     def create(self, draft: Draft) -> Issue:
         if not self._may_file:
@@ -127,7 +112,7 @@ class Tracker:
             raise IssueGone(f"{update.key}: is not the ticket that was filed.")
         path = _path(update.key)
         names = {label.name for label in issue.labels}
-        labels = names - {"critical", "warning", "info"} | {update.severity}
+        labels = names - {*SEVERITIES} | {update.severity}
         values: dict[str, Any] = {}
         if update.action == "close":
             values = {"state": "closed", "state_reason": "not_planned" if update.is_wont_fix else "completed"}
@@ -161,13 +146,8 @@ class Tracker:
             raise TrackerDown(f"{self._api.url}: repository {name}: {lacks}.")
         return repository
 
-    def _get(self, key: str) -> _Issue | None:
-        try:
-            return self._api.get(_path(key), _Issue)
-        except Refused as error:
-            if isinstance(gone := self._gone_or(key, error), IssueGone):
-                return None
-            raise gone from None
+    def _read(self, key: str) -> _Issue:
+        return self._api.get(_path(key), _Issue)
 
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         """410 is deleted; 404 is that too where the repository itself is seen."""

@@ -16,13 +16,13 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
+from streamwarden.words.readable import SEVERITIES
 
 TEXT_LIMIT = 900_000  # of 1,048,576 characters; notes hold 1,000,000
 TITLE_LIMIT = 255
-PAGE = 100
 REPORTER = 20  # the least role that may edit and label issues
-SEVERITIES = {"critical", "warning", "info"}
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class _Upload(BaseModel):
     markdown: str
 
 
-class Tracker:
+class Tracker(IssueTracker[_Issue]):
     """Files into one project."""
 
     remembers = True
@@ -81,33 +81,17 @@ class Tracker:
 
     def find(self, fingerprint: str) -> Issue | None:
         wanted = {"labels": self._settings.label, "state": "all", "order_by": "created_at", "sort": "desc"}
-        page = 1
-        while True:
-            issues = self._api.get(f"{self._path}/issues", list[_Issue], **wanted, per_page=PAGE, page=page)
-            for issue in issues:
-                if hidden(fingerprint) in (issue.description or ""):
-                    return self._as_told(issue)
-            if len(issues) < PAGE:
-                return None
-            page += 1
-
-    def look(self, key: str, fingerprint: str) -> Issue | None:
-        issue = self._get(key)
-        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
+        for issue in self._api.pages(f"{self._path}/issues", _Issue, **wanted):
+            if hidden(fingerprint) in (issue.description or ""):
+                return self._as_told(issue)
+        return None
 
     def has(self, update: Update) -> bool:
-        page = 1
-        while True:
-            path = f"{self._path}/issues/{update.key}/notes"
-            try:
-                notes = self._api.get(path, list[_Note], sort="desc", per_page=PAGE, page=page)
-            except Refused as error:
-                raise self._gone_or(update.key, error) from None
-            if any(hidden(update.marker) in note.body for note in notes):
-                return True
-            if len(notes) < PAGE:
-                return False
-            page += 1
+        try:
+            notes = self._api.pages(f"{self._path}/issues/{update.key}/notes", _Note, sort="desc")
+            return any(hidden(update.marker) in note.body for note in notes)
+        except Refused as error:
+            raise self._gone_or(update.key, error) from None
 
     def create(self, draft: Draft) -> Issue:
         if not self._may_file:
@@ -132,7 +116,7 @@ class Tracker:
         if issue is None or not self._is_ours(issue, update.fingerprint):
             raise IssueGone(f"{self._api.url}: issue {update.key} is not the ticket that was filed.")
         path = f"{self._path}/issues/{issue.iid}"
-        leave = SEVERITIES - {update.severity}
+        leave = {*SEVERITIES} - {update.severity}
         if update.action == "reopen":
             leave |= {self._settings.snoozed, self._settings.wont_fix}
         values: dict[str, Any] = (
@@ -179,13 +163,8 @@ class Tracker:
             raise TrackerDown(f"{self._api.url}: project {name}: {lacks}.")
         return project
 
-    def _get(self, key: str) -> _Issue | None:
-        try:
-            return self._api.get(f"{self._path}/issues/{key}", _Issue)
-        except Refused as error:
-            if isinstance(gone := self._gone_or(key, error), IssueGone):
-                return None
-            raise gone from None
+    def _read(self, key: str) -> _Issue:
+        return self._api.get(f"{self._path}/issues/{key}", _Issue)
 
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         if error.status != 404:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -29,6 +30,7 @@ TIMEOUT_SECONDS = 15
 ATTEMPTS = 4
 PATIENCE_SECONDS = 90  # the longest that a tracker may ask us to wait
 REDIRECTS = 3
+PAGE = 100
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -89,6 +91,14 @@ class Api:
     def get(self, path: str, kind: type[T], **params: Any) -> T:
         """Asks. `kind`: what the answer must be, as pydantic checks it."""
         return self.ask("GET", path, kind, params=params)
+
+    def pages(self, path: str, kind: type[T], **params: Any) -> Iterator[T]:
+        """All of a list that is numbered in pages, as GitHub and GitLab do; the next is asked for when it is needed."""
+        for page in count(1):
+            found = self.get(path, list[kind], **params, per_page=PAGE, page=page)  # type: ignore[valid-type]
+            yield from found
+            if len(found) < PAGE:
+                return
 
     def ask(self, method: str, path: str, kind: type[T], *, harmless: bool = False, **request: Any) -> T:
         """One request. `harmless`: it may be done twice, though it isn't a GET.

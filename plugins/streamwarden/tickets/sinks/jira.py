@@ -16,12 +16,13 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.jira_markup import adf, adf_text, reference, wiki
+from streamwarden.words.readable import SEVERITIES
 
 SUMMARY_LIMIT = 255
 PAGE = 100
 NEEDED = ("BROWSE_PROJECTS", "CREATE_ISSUES", "EDIT_ISSUES", "ADD_COMMENTS", "TRANSITION_ISSUES")
-SEVERITIES = {"critical", "warning", "info"}
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class _Permissions(BaseModel):
     permissions: dict[str, _Permission]
 
 
-class Tracker:
+class Tracker(IssueTracker[_Issue]):
     """Files into one project."""
 
     remembers = True
@@ -136,10 +137,6 @@ class Tracker:
         asked = {"jql": jql, "maxResults": 1, "fields": self._fields()}
         found = self._api.ask("POST", path, _Found, harmless=True, json=asked)
         return self._as_told(found.issues[0]) if found.issues else None
-
-    def look(self, key: str, fingerprint: str) -> Issue | None:
-        issue = self._get(key)
-        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
 
     def has(self, update: Update) -> bool:
         start = 0
@@ -188,7 +185,7 @@ class Tracker:
     def _edit(self, issue: _Issue, update: Update) -> dict[str, Any]:
         """Labels and priority that differ; single labels, so that what people set meanwhile stays."""
         settings, labels = self._settings, set(issue.fields.labels)
-        leave = SEVERITIES - {update.severity}
+        leave = {*SEVERITIES} - {update.severity}
         if update.action == "reopen":
             leave |= {settings.snoozed, settings.wont_fix}
         changes = [{"add": update.severity}] if update.severity not in labels else []
@@ -235,13 +232,8 @@ class Tracker:
                 f"{self._api.url}: no project {self._settings.project}, or the user may not see it."
             ) from None
 
-    def _get(self, key: str) -> _Issue | None:
-        try:
-            return self._api.get(f"{self._rest}/issue/{key}", _Issue, fields=",".join(self._fields()))
-        except Refused as error:
-            if isinstance(gone := self._gone_or(key, error), IssueGone):
-                return None
-            raise gone from None
+    def _read(self, key: str) -> _Issue:
+        return self._api.get(f"{self._rest}/issue/{key}", _Issue, fields=",".join(self._fields()))
 
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         if error.status != 404:

@@ -16,6 +16,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
+from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.plain import letter_text
 
 TABLE = "/api/now/table/incident"
@@ -60,7 +61,7 @@ class _Journal(BaseModel):
     result: _Notes
 
 
-class Tracker:
+class Tracker(IssueTracker[_Incident]):
     """Files into one instance."""
 
     remembers = True
@@ -85,10 +86,6 @@ class Tracker:
         found = self._api.get(TABLE, _Many, sysparm_query=query, sysparm_limit=1, sysparm_fields=FIELDS).result
         return self._as_told(found[0]) if found else None
 
-    def look(self, key: str, fingerprint: str) -> Issue | None:
-        incident = self._get(key)
-        return self._as_told(incident) if incident and incident.correlation_id == fingerprint else None
-
     def has(self, update: Update) -> bool:
         asked = {"sysparm_fields": "work_notes", "sysparm_display_value": "all"}
         try:
@@ -108,7 +105,7 @@ class Tracker:
             **self._settings.fields,
         }
         incident = self._api.ask("POST", TABLE, _One, json=values, params={"sysparm_fields": FIELDS}).result
-        if incident.correlation_id != draft.fingerprint:
+        if not self._is_ours(incident, draft.fingerprint):
             raise Unsure(f"{self._api.url}: answered with another incident than the one that was sent.")
         if draft.plot_png:
             self._attach(incident.sys_id, draft.plot_png)
@@ -116,7 +113,7 @@ class Tracker:
 
     def update(self, update: Update) -> None:
         incident = self._get(update.key)
-        if incident is None or incident.correlation_id != update.fingerprint:
+        if incident is None or not self._is_ours(incident, update.fingerprint):
             raise IssueGone(f"{self._api.url}: {update.key} is not the incident that was filed.")
         reference = _reference(update.marker)
         text = letter_text(update.letter, TEXT_LIMIT - len(reference) - 1)
@@ -147,19 +144,17 @@ class Tracker:
         except Refused as error:
             raise TrackerDown(f"{error}: the user needs the role itil (or sn_incident_write).") from None
 
-    def _get(self, key: str) -> _Incident | None:
-        try:
-            return self._api.get(f"{TABLE}/{_id(key)}", _One, sysparm_fields=FIELDS).result
-        except Refused as error:
-            if isinstance(gone := self._gone_or(key, error), IssueGone):
-                return None
-            raise gone from None
+    def _read(self, key: str) -> _Incident:
+        return self._api.get(f"{TABLE}/{_id(key)}", _One, sysparm_fields=FIELDS).result
 
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         if error.status != 404:
             return error
         self._require_table()  # 404 is also what isn't to be seen
         return IssueGone(f"{self._api.url}: {key} was deleted.")
+
+    def _is_ours(self, incident: _Incident, fingerprint: str) -> bool:
+        return incident.correlation_id == fingerprint
 
     def _as_told(self, incident: _Incident) -> Issue:
         url = f"{self._api.url}/nav_to.do?uri=incident.do%3Fsys_id%3D{incident.sys_id}"
