@@ -15,7 +15,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from streamwarden.tickets.evidence import Evidence
-from streamwarden.tickets.plan import LAYERS, STORM, Run, Ticket
+from streamwarden.tickets.plan import STORM, Run, Ticket, layer
 
 GRACE = timedelta(hours=2)  # how long an effect may outlive its cause in the same issue
 
@@ -196,12 +196,6 @@ def _root(
     return min(
         tops, key=lambda t: (-below[t["ticket_id"]], layer(t), t["opened_hour"], t["ticket_id"])
     )  # fmt: skip
-
-
-def layer(ticket: Ticket) -> int:
-    """How deep it lies; the deepest is 0."""
-    kind = (ticket["thing"] or "").partition(":")[0]
-    return LAYERS.index(kind) if kind in LAYERS else len(LAYERS)
 
 
 def _places(run: Run, members: list[Ticket], tickets: Tickets, evidence: Evidence) -> Iterator[int]:

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from streamwarden.tickets import render, storms
 from streamwarden.tickets.evidence import Evidence, gather
-from streamwarden.tickets.groups import Group, Tickets, groups, is_live, layer, read
-from streamwarden.tickets.plan import Run, Ticket, place_tickets, plan_change, rank, update_ticket
+from streamwarden.tickets.groups import Group, Tickets, groups, is_live, read
+from streamwarden.tickets.plan import Run, Ticket, layer, place_tickets, plan_change, rank, update_ticket
 from streamwarden.words.readable import clean
 
 LINES = 50  # findings that a text names; the page has them all

@@ -136,6 +136,12 @@ def place_tickets(connection: sa.Connection, tickets: Sequence[Ticket]) -> None:
     connection.execute(_PLACE, {"rows": rows})
 
 
+def layer(ticket: Ticket) -> int:
+    """How deep it lies; the deepest is 0."""
+    kind = (ticket["thing"] or "").partition(":")[0]
+    return LAYERS.index(kind) if kind in LAYERS else len(LAYERS)
+
+
 def rank(severity: str) -> int:
     """0 is the worst."""
     return SEVERITIES.index(severity)

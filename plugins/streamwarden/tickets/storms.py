@@ -10,7 +10,7 @@ from itertools import chain
 import sqlalchemy as sa
 
 from streamwarden.tickets import render
-from streamwarden.tickets.plan import LAYERS, STORM, Run, Ticket, insert_tickets, plan_change, rank, update_ticket
+from streamwarden.tickets.plan import STORM, Run, Ticket, insert_tickets, layer, plan_change, rank, update_ticket
 from streamwarden.words.readable import clean, moment
 
 Group = Sequence[Ticket]
@@ -106,5 +106,4 @@ def _worst(group: Group) -> str:
 
 def _weight(group: Group) -> tuple[object, ...]:
     root = group[0]
-    layer = LAYERS.index((root["thing"] or "volume").partition(":")[0])
-    return rank(_worst(group)), layer, root["opened_hour"], root["fingerprint"]
+    return rank(_worst(group)), layer(root), root["opened_hour"], root["fingerprint"]
