@@ -32,42 +32,42 @@ with newest as (
 )
 
 select 1 as place, 'EBS volumes' as label, count(*)::double precision as count, t.hour
-from newest
-inner join inventory.volume_hourly as t on newest.volume_hour = t.hour
+from inventory.volume_hourly as t
+where t.hour = (select volume_hour from newest)
 group by t.hour
 union all
 select 2, 'EC2 instances', count(*), t.hour
-from newest
-inner join inventory.instance_hourly as t on newest.instance_hour = t.hour
+from inventory.instance_hourly as t
+where t.hour = (select instance_hour from newest)
 group by t.hour
 union all
 select 3, 'Brokers', count(*), t.hour
-from newest
-inner join metrics.broker_hourly as t on newest.broker_hour = t.hour
+from metrics.broker_hourly as t
+where t.hour = (select broker_hour from newest)
 group by t.hour
 union all
 select 4, 'Topics', count(*), t.hour
-from newest
-inner join inventory.topic_hourly as t on newest.topic_hour = t.hour
+from inventory.topic_hourly as t
+where t.hour = (select topic_hour from newest)
 group by t.hour
 union all
 select 5, 'Partitions', sum(t.partitions), t.hour
-from newest
-inner join inventory.topic_hourly as t on newest.topic_hour = t.hour
+from inventory.topic_hourly as t
+where t.hour = (select topic_hour from newest)
 group by t.hour
 union all
 select 6, 'Consumer groups', count(*), t.hour
-from newest
-inner join inventory.consumer_group_hourly as t on newest.consumer_group_hour = t.hour
+from inventory.consumer_group_hourly as t
+where t.hour = (select consumer_group_hour from newest)
 group by t.hour
 union all
 select 7, 'Applications', count(distinct(t.cluster, t.app)), t.hour
-from newest
-inner join metrics.jvm_app_hourly as t on newest.jvm_app_hour = t.hour
+from metrics.jvm_app_hourly as t
+where t.hour = (select jvm_app_hour from newest)
 group by t.hour
 union all
 select 8, 'State stores', count(*), t.hour
-from newest
-inner join metrics.state_store_hourly as t on newest.state_store_hour = t.hour
+from metrics.state_store_hourly as t
+where t.hour = (select state_store_hour from newest)
 group by t.hour
 order by place
