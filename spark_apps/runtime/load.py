@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import uuid
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from streamwarden.base.catalogue import SparkApp
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import ensure_day
 
 from spark_apps.runtime.warehouse_io import fill_staging
 
@@ -75,13 +76,8 @@ def _drop_stages(connection: sa.Connection, mark: str) -> None:
 
 def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, started_at: datetime) -> None:
     """Notes that an app failed; an hour that was loaded before stays loaded."""
-    _ensure_day(engine, hour.date())
+    ensure_day(engine, hour.date())
     _record(engine, app, hour, "failed", {}, started_at, error)
-
-
-def _ensure_day(engine: sa.Engine, day: date) -> None:
-    with engine.begin() as connection:  # by itself: to make a partition locks its table for all others
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
 
 
 def last_rows(engine: sa.Engine, app: str) -> int:
@@ -98,7 +94,7 @@ def _publish(
     engine: sa.Engine, app: SparkApp, hour: datetime, stages: dict[str, _Stage], started_at: datetime
 ) -> dict[str, int]:
     for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
-        _ensure_day(engine, day)
+        ensure_day(engine, day)
     with engine.begin() as connection:
         coverage = stages["detect.coverage"]
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +63,12 @@ def engine(url: str) -> sa.Engine:
         max_overflow=8,
         connect_args={"options": "-c timezone=UTC"},
     )
+
+
+def ensure_day(warehouse: sa.Engine, day: date) -> None:
+    """Makes the partitions that rows of a day need, by itself: to make one locks its table for all others."""
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
 
 
 def _for_sqlalchemy(url: str) -> str:

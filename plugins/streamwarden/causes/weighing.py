@@ -16,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
+from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors.load import Detector
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.store.queries import Row, ask
@@ -64,8 +65,7 @@ def weigh(connection: sa.Connection, detectors: Mapping[str, Detector], hour: da
 
 def find_causes(engine: sa.Engine, detectors: Mapping[str, Detector], hour: datetime) -> str:
     """Weighs an hour and replaces what was stored of it, in one transaction. Returns a line for people."""
-    with engine.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+    ensure_day(engine, hour.date())
     with engine.begin() as connection:
         started = time.monotonic()
         found = weigh(connection, detectors, hour)
@@ -109,11 +109,8 @@ def _cause(row: Row) -> Cause:
 def short_name(key: str) -> str:
     """A thing's name beside others of its cluster: broker 3, volume vol-1."""
     kind, _, rest = key.partition(":")
-    return (
-        f"{kind} {rest.rsplit('/', 1)[-1]}"
-        if kind in ("broker", "topic", "group", "store")
-        else rest.rsplit("/", 1)[-1]
-    )
+    name = rest.rsplit("/", 1)[-1]
+    return f"{kind} {name}" if kind in ("broker", "topic", "group", "store") else name
 
 
 _WEIGHING = sa.text("""

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from streamwarden.base.config import Config, DetectorException
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors import select
 from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
@@ -211,8 +212,7 @@ def _store(
     found: Sequence[Finding], seconds: float,
 ) -> None:  # fmt: skip
     judged_at = datetime.now(UTC)
-    with engine.begin() as connection:  # by itself: to make a partition locks its table for all others
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+    ensure_day(engine, hour.date())
     with engine.begin() as connection:
         connection.execute(_DETECTOR, _detector_row(detector, judged_at))
         connection.execute(
