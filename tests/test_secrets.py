@@ -32,7 +32,8 @@ from streamwarden.ui import pages
 
 from tests.answering import answering
 from tests.docker.documented import bindings_of, block
-from tests.plugins.tickets.conftest import Tracker, tracker
+from tests.plugins.tickets.conftest import tracker
+from tests.roundup import Tracker
 from tests.secured_broker import SecuredBroker, secured_broker
 from tests.spark_apps.aws_world import OTHER, REGION
 from tests.spark_apps.sources.registry import registry

@@ -11,7 +11,6 @@ import os
 import random
 import socket
 import struct
-import sys
 import time
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -28,14 +27,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
 from demo.demo_world import BROKER_INSTANCE_ID, DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, demo_world
-from demo.process import Process, free_port
-from demo.tracker import credentials
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.embedded import server_url
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
 from tests.answering import answering
+from tests.roundup import pass_on, running_tracker
 
 HOUR_LASTS = timedelta(minutes=50)
 """How long after its end an hour is judged here: JVMs answer for it until an hour after."""
@@ -112,10 +110,8 @@ class Front:
         if not self.target:
             lines = [f"{name} {value}" for name, value in _PAGES.get(path, {}).items()]
             return 200, "text/plain; version=0.0.4", ("\n".join(lines) + "\n").encode()
-        kept = {name: value for name, value in headers.items() if name.lower() not in ("host", "content-length")}
-        kept |= {"Origin": self.target, "Referer": f"{self.target}/", "Accept-Encoding": "identity"}
         try:
-            said = httpx.request(method, self.target + path, content=body, headers=kept, timeout=30)
+            said = pass_on(self.target, method, path, headers, body)
         except httpx.HTTPError:
             return 502, "text/plain", b"nobody there"
         return said.status_code, said.headers.get("Content-Type", "text/plain"), said.content
@@ -132,7 +128,8 @@ class World:
     def __enter__(self) -> Self:
         with self._parts:
             self.agents = self._front()
-            self._start_tracker()
+            self._roundup = self._parts.enter_context(running_tracker(self.folder / "tracker"))
+            self.tracker = self._front(self._roundup.settings.url)
             self.broker = self._parts.enter_context(Broker(self.folder / "broker", heap="192m"))
             self._fill_topics()
             self.aws: AwsEndpoint | None = None
@@ -188,7 +185,7 @@ class World:
             **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
             CONFIG_ENV: str(self.folder / "streamwarden.yaml"),
             WAREHOUSE_ENV: self.url,
-            _PASSWORD_ENV: credentials(self.folder / "tracker")["streamwarden"],
+            _PASSWORD_ENV: self._roundup.settings.password or "",
             "SPARK_LOCAL_IP": "127.0.0.1",
             "AWS_MAX_ATTEMPTS": "3",
         }
@@ -208,40 +205,18 @@ class World:
         server_url(self.postgres)
 
     def issues(self) -> list[dict[str, Any]]:
-        """Tickets in the tracker: title, number of messages."""
-        fields = {"@verbose": "1", "@fields": "title,status,messages"}
-        found = self._tracker_client.get("/issue", params=fields).raise_for_status().json()["data"]["collection"]
-        return [{"key": str(one["id"]), "title": one["title"], "messages": len(one["messages"])} for one in found]
+        """Tickets in the tracker."""
+        return self._roundup.issues()
 
     def forget_issues(self) -> None:
         """Retires all tickets, so that the next round's are new."""
         for issue in self.issues():
-            path = f"/issue/{issue['key']}"
-            etag = self._tracker_client.get(path).json()["data"]["@etag"]
-            gone = self._tracker_client.request("DELETE", path, json={}, headers={"If-Match": etag})
-            gone.raise_for_status()
+            self._roundup.delete(issue["id"])
 
     def _front(self, target: str = "") -> Front:
         front = Front(target)
         self._parts.enter_context(answering(front.server))
         return front
-
-    def _start_tracker(self) -> None:
-        folder, port = self.folder / "tracker", free_port()
-        target = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "demo.tracker", str(folder), str(port)]
-        self.tracker_process = self._parts.enter_context(Process("tracker", command, self.folder))
-        for _ in range(300):
-            self.tracker_process.check()
-            with suppress(httpx.TransportError):
-                httpx.get(target, timeout=5)
-                break
-            time.sleep(0.1)
-        self.tracker = self._front(target)
-        headers = {"X-Requested-With": "rest", "Origin": target, "Referer": f"{target}/"}
-        admin = ("admin", credentials(folder)["admin"])
-        client = httpx.Client(base_url=f"{target}/rest/data", auth=admin, headers=headers, timeout=30)
-        self._tracker_client = self._parts.enter_context(client)
 
     def _fill_topics(self) -> None:
         """Topic `orders`, of which group `orders` has read a half, and the changelog of a store of the application."""

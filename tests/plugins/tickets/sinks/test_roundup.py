@@ -14,8 +14,8 @@ from streamwarden.tickets.sinks.contract import Draft, Letter, TrackerDown, Upda
 from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
 
 from tests.answering import answering
-from tests.plugins.tickets.conftest import Tracker
 from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+from tests.roundup import Tracker, pass_on
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -172,8 +172,6 @@ class _Stumbling(BaseHTTPRequestHandler):
     seen: ClassVar[dict[str, int]] = {}
 
     def _pass_on(self) -> None:
-        import httpx
-
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         key = f"{self.command} {self.path}"
         first = self.seen.setdefault(key, 0) == 0
@@ -181,9 +179,7 @@ class _Stumbling(BaseHTTPRequestHandler):
         if first and not self.lose_answers:
             self.send_error(503)
             return
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "content-length")}
-        headers |= {"Origin": self.target, "Referer": f"{self.target}/", "Accept-Encoding": "identity"}
-        answer = httpx.request(self.command, f"{self.target}{self.path}", content=body, headers=headers)
+        answer = pass_on(self.target, self.command, self.path, self.headers, body)
         if first and self.lose_answers:
             self.close_connection = True
             self.connection.close()
