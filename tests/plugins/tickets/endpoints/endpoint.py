@@ -58,6 +58,10 @@ class Endpoint(httpx.BaseTransport):
     """Any answer with 2xx says that it was taken."""
     has_calls: ClassVar[bool] = False
     """Names in a text call people."""
+    people_say: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed", "closed", "wont_fix")
+    """What a person can answer there so that we hear it."""
+    can_delete: ClassVar[bool] = True
+    """A person can delete a ticket."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         request.read()
@@ -75,15 +79,15 @@ class Endpoint(httpx.BaseTransport):
 
     def tickets(self) -> list[Told]:
         """What it has, in the order in which it was filed."""
-        raise NotImplementedError
+        raise Wrong(f"{type(self).__name__} doesn't say what it has")
 
     def delete(self, key: str) -> None:
         """A person deletes a ticket."""
-        raise NotImplementedError
+        raise Wrong("nothing can be deleted there")
 
     def answer(self, key: str, state: str) -> None:
-        """A person answers: acknowledged, snoozed, closed, wont_fix."""
-        raise NotImplementedError
+        """A person answers, one of `people_say`."""
+        raise Wrong(f"people can't say {state} there")
 
     def is_found(self, written: datetime) -> bool:
         """Whether searches show it yet."""

@@ -22,6 +22,8 @@ PASSWORD = "mail-s3cr3t"
 @dataclass
 class Mailbox(Endpoint):
     mails: dict[str, EmailMessage] = field(default_factory=dict)
+    people_say: ClassVar[tuple[str, ...]] = ()
+    can_delete: ClassVar[bool] = False
     routes: ClassVar[list[tuple[str, str, str]]] = [("POST", "/", "take")]
 
     def take(self, request: httpx.Request) -> Any:

@@ -20,6 +20,7 @@ class Slack(Endpoint):
     messages: list[dict[str, Any]] = field(default_factory=list)
     is_member: bool = True
     scopes: tuple[str, ...] = SCOPES
+    people_say: ClassVar[tuple[str, ...]] = ("acknowledged",)
     tells_all: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", "/api/auth.test", "who"),
@@ -125,8 +126,6 @@ class Slack(Endpoint):
         self.messages = [message for message in self.messages if message["ts"] != key.partition("/")[2]]
 
     def answer(self, key: str, state: str) -> None:
-        if state != "acknowledged":
-            raise NotImplementedError
         message = self._message(key.partition("/")[2])
         assert message
         message["reactions"].append({"name": "eyes", "count": 1, "users": ["U2"]})

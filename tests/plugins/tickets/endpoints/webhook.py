@@ -18,6 +18,8 @@ SECRET = "webhook-s3cr3t"
 @dataclass
 class Webhook(Endpoint):
     taken: dict[str, dict[str, Any]] = field(default_factory=dict)
+    people_say: ClassVar[tuple[str, ...]] = ()
+    can_delete: ClassVar[bool] = False
     by_status_alone: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [("POST", "/hooks/streamwarden", "take")]
 

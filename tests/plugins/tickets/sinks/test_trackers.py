@@ -113,11 +113,10 @@ def test_a_second_ticket_of_a_finding_is_another_one(team: Team) -> None:
 
 @pytest.mark.parametrize("state", ["acknowledged", "snoozed", "closed", "wont_fix"])
 def test_people_are_heard(team: Team, state: str) -> None:
-    issue = team.sink.create(draft())
-    try:
-        team.endpoint.answer(issue.key, state)
-    except NotImplementedError:
+    if state not in team.endpoint.people_say:
         pytest.skip("people can't say so there")
+    issue = team.sink.create(draft())
+    team.endpoint.answer(issue.key, state)
     seen = team.sink.look(issue.key, PRINT)
     assert seen is not None and seen.state == state
     if state == "snoozed":
@@ -127,11 +126,10 @@ def test_people_are_heard(team: Team, state: str) -> None:
 
 
 def test_what_was_deleted_is_gone(team: Team) -> None:
-    issue = team.sink.create(draft())
-    try:
-        team.endpoint.delete(issue.key)
-    except NotImplementedError:
+    if not team.endpoint.can_delete:
         pytest.skip("nothing can be deleted there")
+    issue = team.sink.create(draft())
+    team.endpoint.delete(issue.key)
     assert team.sink.look(issue.key, PRINT) is None
     with pytest.raises(IssueGone):
         team.sink.update(change(issue.key, "comment", "More."))
