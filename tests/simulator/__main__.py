@@ -1,5 +1,7 @@
 """`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…]`: simulates fleets, judges them with the
-product's own code and prints how well the flagship detectors did; exit code 1 when a goal is missed.
+product's own code and prints how well its detectors did; exit code 1 when a goal is missed.
+
+A part is a subject: a fleet with all that may happen to it, and one score or one for each detector that judges it.
 
 Seeds are drawn anew each time unless they are named: rules mustn't grow up with them. Each wrong answer is listed with
 the command that shows it again.
@@ -22,7 +24,7 @@ from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
 from tests.simulator.score import Score, figures, pooled, show, show_wrong
 
-PARTS: dict[str, Callable[[Bench, Scenario], Score]] = {
+PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "volumes": volumes.evaluate,
     "memory": memory.evaluate,
     "schemas": schemas.evaluate,
@@ -34,7 +36,7 @@ MOST = 1_000_000
 
 
 def main() -> int:
-    """Runs the analyses one after the other, seed by seed."""
+    """Runs the parts one after the other, seed by seed."""
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
     wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
@@ -52,7 +54,7 @@ def main() -> int:
         " judged are the hours around each fault and each decoy, and some of every resource by chance."
     )
     spark = start_session("evaluate", master="local[2]")
-    scores: dict[str, list[Score]] = {name: [] for name in wanted}
+    scores: list[Score] = []
     is_whole = True
     for seed in seeds:
         with a_bench(spark) as bench:
@@ -60,17 +62,31 @@ def main() -> int:
                 started = time.monotonic()
                 again = f"make evaluate SEED={seed} ONLY={name}{' SMALL=1' if size is SMALL else ''}"
                 try:
-                    score = PARTS[name](bench, replace(size, seed=seed))
-                except Exception as error:  # an app that fails on what it is given: the other analyses go on
+                    made = scores_of(name, bench, replace(size, seed=seed))
+                except Exception as error:  # an app that fails on what it is given: the other parts go on
                     is_whole = False
                     console.print(f"[red]failed[/] {name}: {_first_line(error)} [dim]({again})[/]")
                     continue
-                scores[name].append(score)
+                scores += made
                 seconds = time.monotonic() - started
-                console.print(f"seed {seed}, {name}: {figures(score)}; {score.cases} h in {seconds:.0f} s", style="dim")
-                show_wrong(console, score, again)
+                console.print(f"seed {seed}, {name}: {sum(s.cases for s in made)} h in {seconds:.0f} s", style="dim")
+                for score in made:
+                    console.print(f"  {score.analysis}: {figures(score)}", style="dim")
+                    show_wrong(console, score, again)
     spark.stop()
-    return 0 if show(console, [pooled(each) for each in scores.values() if each]) and is_whole else 1
+    return 0 if show(console, by_analysis(scores)) and is_whole else 1
+
+
+def scores_of(part: str, bench: Bench, scenario: Scenario) -> list[Score]:
+    """Of one part, always as a list."""
+    made = PARTS[part](bench, scenario)
+    return made if isinstance(made, list) else [made]
+
+
+def by_analysis(scores: list[Score]) -> list[Score]:
+    """The seeds of each analysis pooled, in the order in which they came."""
+    names = dict.fromkeys(score.analysis for score in scores)
+    return [pooled([score for score in scores if score.analysis == name]) for name in names]
 
 
 def _first_line(error: Exception) -> str:

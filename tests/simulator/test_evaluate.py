@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulator.__main__ import PARTS
+from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL
 
@@ -22,13 +22,13 @@ def bench(spark: Any) -> Iterator[Bench]:
 
 def test_a_small_fleet_is_judged_right(bench: Bench) -> None:
     """Volumes only: each analysis takes a minute; `make evaluate` runs all."""
-    result = PARTS["volumes"](bench, SMALL)
+    [result] = scores_of("volumes", bench, SMALL)
     assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 3 and result.cases > result.faults
 
 
 def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
-    result = PARTS["incidents"](bench, SMALL)
+    [result] = scores_of("incidents", bench, SMALL)
     figures = {goal.name.split(",")[0]: goal for goal in result.goals}
     assert all(goal.is_met for name, goal in figures.items() if name != "issues per incident"), figures
     assert figures["issues per incident"].figure < 1.12, "so few incidents that a single one is 2 %"

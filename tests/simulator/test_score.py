@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from rich.console import Console
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import load_detectors
 
-from tests.simulator.__main__ import seeds_of
-from tests.simulator.scenario import START, Case, Fault, Truth, Verdict
+from tests.simulator.__main__ import PARTS, by_analysis, scores_of, seeds_of
+from tests.simulator.scenario import SMALL, START, Case, Fault, Truth, Verdict
 from tests.simulator.score import SETTLE, Score, pooled, score, show, show_wrong
 
 DETECTOR = load_detectors()["ebs_volume_starving"]
@@ -102,6 +103,17 @@ def test_seeds_are_pooled_as_one_fleet() -> None:
     assert (both.faults, len(both.missed), len(both.false_alarms)) == (2, 1, 1)
     assert (both.recall, both.precision) == (0.5, 0.5)
     assert both.warnings == good.warnings + bad.warnings and both.cases == good.cases + bad.cases
+
+
+def test_a_part_may_score_several_detectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is pooled over its seeds by itself, in the order in which they came."""
+    one, two = replace(scored("oooooaaaaa"), analysis="slow"), replace(scored("aooooooooo"), analysis="full")
+    monkeypatch.setitem(PARTS, "brokers", lambda *_: [one, two])
+    monkeypatch.setitem(PARTS, "lag", lambda *_: one)
+    bench: Any = None
+    assert scores_of("brokers", bench, SMALL) == [one, two] and scores_of("lag", bench, SMALL) == [one]
+    pooled_both = by_analysis([one, two, one, two])
+    assert [(each.analysis, each.faults, len(each.missed)) for each in pooled_both] == [("slow", 2, 0), ("full", 2, 2)]
 
 
 def test_seeds_are_drawn_unless_they_are_named() -> None:
