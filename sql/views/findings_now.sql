@@ -14,6 +14,7 @@ select
   filed.external_key as ticket_key,  -- Key in the tracker
   filed.external_url as ticket_url,  -- Link to the tracker
   t.muted,  -- wont_fix or snoozed, where people said so
+  t.acknowledged_by,  -- Who works on it, where somebody said so
   e.fingerprint,  -- Id of the finding, for joins and links
   e.because,  -- Which case of the detector it is
   e.thing,  -- Key of the thing it is about, as in the view thing

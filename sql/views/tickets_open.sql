@@ -8,6 +8,7 @@ select
   t.opened_hour,  -- First hour in alarm (UTC)
   t.last_alarm_hour,  -- Newest hour in alarm (UTC)
   t.muted,  -- wont_fix or snoozed, where people said so
+  t.acknowledged_by,  -- Who works on it, where somebody said so
   t.muted_until,  -- End of a snooze (UTC)
   t.role,  -- root: others follow from it; follows: from its cause; alone
   cause.title as cause,  -- Title of the ticket that it follows from

@@ -1,10 +1,10 @@
-"""`streamwarden tickets`: what stands, and having it quiet."""
+"""`streamwarden tickets`: what stands, and answering it."""
 
 from __future__ import annotations
 
 import getpass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -17,7 +17,12 @@ from streamwarden.cli.shared import out
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-app = typer.Typer(help="Tickets: list them, have one quiet, hear of it again.", no_args_is_help=True)
+    from streamwarden.tickets.answers import Verb
+
+_HEARD = "The trackers hear of it with the next hour."
+app = typer.Typer(
+    help="Tickets: list them, answer them: acknowledge, mute, say that one is wrong, split, join.", no_args_is_help=True
+)
 FingerprintArgument = Annotated[
     str, typer.Argument(metavar="FINGERPRINT", help="The finding, or how it begins; `tickets list` shows them.")
 ]
@@ -26,7 +31,7 @@ FingerprintArgument = Annotated[
 @app.command("list")
 def list_tickets() -> None:
     """List tickets that are open or muted."""
-    from streamwarden.tickets.muting import listed
+    from streamwarden.tickets.listing import listed
     from streamwarden.words.readable import clean
 
     table = Table("finding", "severity", "since", "state", "title", "in the tracker", box=None, pad_edge=False)
@@ -38,6 +43,16 @@ def list_tickets() -> None:
     out.print(table if table.row_count else "No ticket is open or muted.")
 
 
+@app.command("acknowledge")
+def acknowledge_ticket(
+    fingerprint: FingerprintArgument,
+    reason: Annotated[str, typer.Option(help="A word for the others.")] = "",
+) -> None:
+    """Say that you work on it."""
+    title = _answer(fingerprint, "acknowledge", reason)[0]
+    out.print(f"{title}: acknowledged. {_HEARD}", soft_wrap=True)
+
+
 @app.command("mute")
 def mute_ticket(
     fingerprint: FingerprintArgument,
@@ -46,28 +61,52 @@ def mute_ticket(
     forever: Annotated[bool, typer.Option("--forever", help="It won't be fixed: close it and keep it closed.")] = False,
 ) -> None:
     """Have a ticket quiet until a time, or for good. A rise in severity ends a snooze earlier."""
-    from streamwarden.tickets import muting
-
     if forever == (until is not None):
         raise typer.BadParameter("say either --until TIME or --forever.")
-    warehouse, end = shared.warehouse(), _time(until) if until else None
-    with warehouse.connect() as connection:
-        ticket = muting.find(connection, fingerprint)
-    muting.mute(warehouse, ticket["ticket_id"], until=end, who=getpass.getuser(), why=reason)
+    end = _time(until) if until else None
+    title = _answer(fingerprint, "snooze" if end else "wont_fix", reason, until=end)[0]
     how = f"quiet until {end:%Y-%m-%d %H:%M} UTC" if end else "closed for good"
-    out.print(f"{escape(ticket['title'])}: {how}. The tracker hears of it with the next hour.", soft_wrap=True)
+    out.print(f"{title}: {how}. {_HEARD}", soft_wrap=True)
 
 
 @app.command("unmute")
 def unmute_ticket(fingerprint: FingerprintArgument) -> None:
     """Hear of a ticket again: at once when it is open, else when its finding is in alarm."""
-    from streamwarden.tickets import muting
+    out.print(f"{_answer(fingerprint, 'unmute')[0]}: no longer muted.", soft_wrap=True)
 
-    warehouse = shared.warehouse()
-    with warehouse.connect() as connection:
-        ticket = muting.find(connection, fingerprint)
-    muting.unmute(warehouse, ticket["ticket_id"], who=getpass.getuser())
-    out.print(f"{escape(ticket['title'])}: no longer muted.", soft_wrap=True)
+
+@app.command("wrong")
+def wrong_ticket(
+    fingerprint: FingerprintArgument,
+    reason: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
+) -> None:
+    """Say that a finding is wrong. It stays as it is: mute it as well, or change the rule's parameters."""
+    out.print(f"{_answer(fingerprint, 'wrong', reason)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
+
+
+@app.command("comment")
+def comment_ticket(
+    fingerprint: FingerprintArgument, text: Annotated[str, typer.Argument(help="What you have to say.")]
+) -> None:
+    """Say something about a finding, here and in every tracker that has it."""
+    out.print(f"{_answer(fingerprint, 'comment', text)[0]}: kept. {_HEARD}", soft_wrap=True)
+
+
+@app.command("answers")
+def list_answers(fingerprint: FingerprintArgument) -> None:
+    """List what people said of a finding, here, on its page and in trackers, the newest first."""
+    from streamwarden.store.queries import ask
+    from streamwarden.tickets import listing
+    from streamwarden.words.readable import clean, moment
+
+    table = Table("when", "who", "where", "what", "words", box=None, pad_edge=False)
+    with shared.warehouse().connect() as connection:
+        ticket = listing.find(connection, fingerprint)
+        for row in ask(connection, "tickets/answers", fingerprints=[ticket["fingerprint"]], most=1000):
+            until = f" until {moment(row['until'])}" if row["until"] else ""
+            cells = (row["who"], row["place"], f"{row['verb']}{until}", row["words"] or "")
+            table.add_row(moment(row["said_at"]), *(escape(clean(cell)) for cell in cells))
+    out.print(table if table.row_count else "Nobody said anything.")
 
 
 @app.command("explain")
@@ -76,11 +115,11 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
     import sqlalchemy as sa
 
     from streamwarden.store.queries import ask
-    from streamwarden.tickets import muting
+    from streamwarden.tickets import listing
     from streamwarden.words.readable import clean
 
     with shared.warehouse().connect() as connection:
-        ticket = muting.find(connection, fingerprint)
+        ticket = listing.find(connection, fingerprint)
         tree = connection.execute(sa.text("select * from tickets.incident_of(:id)"), {"id": ticket["ticket_id"]})
         for one in tree.mappings():
             why = f": {clean(one['sentence'])} ({one['strength']:.0%})" if one["sentence"] else ""
@@ -108,13 +147,8 @@ def split_ticket(
     reason: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Take a finding out of its incident, with what follows from it; it is remembered and never undone by itself."""
-    from streamwarden.tickets import bonds, muting
-
-    warehouse = shared.warehouse()
-    with warehouse.connect() as connection:
-        ticket = muting.find(connection, fingerprint)
-    stay = bonds.split(warehouse, ticket["ticket_id"], who=getpass.getuser(), why=reason)
-    out.print(f"{escape(ticket['title'])}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
+    title, stay = _answer(fingerprint, "split", reason)
+    out.print(f"{title}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
     out.print("It gets a ticket of its own with the next hour.")
 
 
@@ -125,19 +159,31 @@ def join_tickets(
     reason: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Make one incident of two findings; it is remembered and never undone by itself."""
-    from streamwarden.tickets import bonds, muting
+    from streamwarden.tickets import listing
 
-    warehouse = shared.warehouse()
-    with warehouse.connect() as connection:
-        both = [dict(muting.find(connection, one)) for one in (fingerprint, other)]
-    bonds.join(warehouse, both[0], both[1], who=getpass.getuser(), why=reason)
-    names = " and ".join(escape(ticket["title"]) for ticket in both)
-    out.print(f"{names}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
+    with shared.warehouse().connect() as connection:
+        second = listing.find(connection, other)
+    title = _answer(fingerprint, "join", reason, other=second["fingerprint"])[0]
+    both = f"{title} and {escape(second['title'])}"
+    out.print(f"{both}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
+
+
+def _answer(fingerprint: str, verb: Verb, words: str = "", **more: Any) -> tuple[str, list[str]]:
+    """Says it as the user who is logged in. Returns the ticket's title, escaped, and what it was split from."""
+    from streamwarden.tickets import Answer, answer, listing
+    from streamwarden.tickets.answers import COMMAND_LINE
+
+    with shared.warehouse().begin() as connection:
+        ticket = listing.find(connection, fingerprint)
+        said = Answer(verb, getpass.getuser(), COMMAND_LINE, words, **more)
+        return escape(ticket["title"]), answer(connection, ticket["fingerprint"], said)
 
 
 def _state(ticket: sa.RowMapping) -> str:
     if ticket["muted"] == "snoozed":
         return f"{ticket['state']}, snoozed until {ticket['muted_until']:%Y-%m-%d %H:%M}"
+    if ticket["acknowledged_by"] and ticket["state"] == "open":
+        return f"open, acknowledged by {escape(ticket['acknowledged_by'])}"
     return "won't fix" if ticket["muted"] else str(ticket["state"])
 
 

@@ -180,6 +180,7 @@ class _Run:
             letter=letter,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
             is_open=ticket["state"] == "open",
+            answer=change["answer"],
         )
         try:
             if ticket["unsure_at"] is not None and self.sink.has(update):

@@ -8,12 +8,9 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.hours import start_of_hour
-from streamwarden.tickets.muting import close_as_wont_fix
-from streamwarden.tickets.plan import Action, plan_change, update_ticket
+from streamwarden.tickets.answers import Answer, AnswerError, Verb, answer
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks.contract import Issue, Sink, TrackerDown
-from streamwarden.words.readable import moment
 
 SNOOZE = timedelta(days=7)  # how long a snooze without an end in the tracker keeps a ticket quiet
 
@@ -34,14 +31,25 @@ def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
         except StreamwardenError as error:  # one issue that can't be read holds up no other
             log.warning("%s: %s", sink.name, error)
             continue
-        with engine.begin() as connection:
-            if issue is not None:
-                _note(connection, ticket, issue)
-                changed += _take_over(connection, ticket, issue, now)
-            elif ticket["state"] == "open":
-                file_again(connection, ticket["ticket_id"], sink.name)
-                changed += 1
+        try:
+            with engine.begin() as connection:
+                changed += _hear(connection, ticket, issue, now)
+        except AnswerError as error:  # it was answered elsewhere since it was read here
+            log.info("%s: %s", sink.name, error)
     return changed
+
+
+def _hear(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue | None, now: datetime) -> bool:
+    if issue is None:
+        if ticket["state"] == "open":
+            file_again(connection, ticket["ticket_id"], ticket["tracker"])
+        return bool(ticket["state"] == "open")
+    _note(connection, ticket, issue)
+    meant = _meant(ticket, issue, now)
+    if meant is not None:
+        said = Answer(meant[0], "a person", ticket["tracker"], until=meant[1])
+        answer(connection, ticket["fingerprint"], said, now)
+    return meant is not None
 
 
 def _note(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue) -> None:
@@ -58,36 +66,23 @@ def _note(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue) -> Non
         )  # fmt: skip
 
 
-def _take_over(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue, now: datetime) -> bool:
-    is_open, hour, where = ticket["state"] == "open", start_of_hour(now), ticket["tracker"]
-    if issue.state == "wont_fix" and ticket["muted"] != "wont_fix":
-        close_as_wont_fix(connection, ticket["ticket_id"], now)
-        _tell_others(connection, ticket, "close", hour, f"Won't be fixed, says {where}.")
-    elif issue.state == "closed" and is_open:
-        update_ticket(
-            connection, ticket["ticket_id"], state="closed", close_reason="person", closed_hour=hour,
-        )  # fmt: skip
-        _tell_others(connection, ticket, "close", hour, f"Closed by a person in {where}.")
-    elif issue.state == "snoozed" and is_open and ticket["muted"] is None:
-        until = issue.until or now + SNOOZE
-        update_ticket(connection, ticket["ticket_id"], muted="snoozed", muted_until=until)
-        _tell_others(connection, ticket, "comment", hour, f"Snoozed until {moment(until)} by a person in {where}.")
-    elif issue.state == "open" and ticket["muted"] == "wont_fix":
-        update_ticket(connection, ticket["ticket_id"], muted=None)
-    elif issue.state == "acknowledged" and is_open and ticket["heard"] != "acknowledged":
-        _tell_others(connection, ticket, "comment", hour, f"Acknowledged by a person in {where}.")
-    else:
-        return False
-    return True
-
-
-def _tell_others(connection: sa.Connection, ticket: sa.RowMapping, action: Action, hour: datetime, note: str) -> None:
-    others = connection.execute(
-        sa.text("select tracker from tickets.issue where ticket_id = :id and tracker <> :tracker order by tracker"),
-        {"id": ticket["ticket_id"], "tracker": ticket["tracker"]},
-    )
-    for tracker in others.scalars().all():
-        plan_change(connection, ticket["ticket_id"], action, hour, note, tracker=tracker)
+def _meant(ticket: sa.RowMapping, issue: Issue, now: datetime) -> tuple[Verb, datetime | None] | None:
+    """What a person said by an issue's state, and until when; none: nothing that isn't known."""
+    is_open, muted = ticket["state"] == "open", ticket["muted"]
+    match issue.state:
+        case "wont_fix" if muted != "wont_fix":
+            return "wont_fix", None
+        case "closed" if is_open:
+            return "close", None
+        case "snoozed" if is_open and muted is None:
+            return "snooze", issue.until or now + SNOOZE
+        case "open" if muted == "wont_fix":
+            return "unmute", None
+        case "open" | "acknowledged" if muted == "snoozed" and ticket["heard"] == "snoozed":
+            return "unmute", None
+        case "acknowledged" if is_open and ticket["acknowledged_by"] is None:
+            return "acknowledge", None
+    return None
 
 
 _HEARD = sa.text("""
@@ -97,6 +92,9 @@ _HEARD = sa.text("""
     where
       i.tracker = :tracker and i.external_key is not null and t.summary_ticket_id is null
       and (t.state = 'open' or t.muted = 'wont_fix')
+      and not exists (
+        select from tickets.ticket as n where n.fingerprint = t.fingerprint and n.ticket_id > t.ticket_id
+      )
       and not exists (
         select from tickets.change as c
         where

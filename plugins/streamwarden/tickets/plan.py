@@ -17,7 +17,9 @@ from streamwarden.detectors.things import KINDS
 from streamwarden.words.readable import SEVERITIES
 
 STORM = "storm"  # `detector` of a summary ticket
+RECONCILING = 7063  # advisory lock of whoever decides what becomes of tickets
 Action = Literal["create", "comment", "close", "reopen"]
+Answered = Literal["acknowledged", "snoozed"]
 Ticket = dict[str, Any]
 """A row of tickets.ticket."""
 LAYERS = list(KINDS)
@@ -95,7 +97,7 @@ class Run:
 def plan_change(
     connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, note: str | None,
     alarm: Alarm | None = None, since: datetime | None = None, tracker: str | None = None,
-    incident: Mapping[str, list[str]] | None = None,
+    incident: Mapping[str, list[str]] | None = None, answer: Answered | None = None,
 ) -> None:  # fmt: skip
     """Notes what one tracker or all that have the ticket are to be told: a text, a finding as it is now, or both."""
     finding = alarm.finding if alarm else None
@@ -111,6 +113,7 @@ def plan_change(
             "since": since,
             "tracker": tracker,
             "incident": dict(incident) if incident else None,
+            "answer": answer,
         },
     )
 
@@ -153,8 +156,8 @@ def rises(before: str, after: str) -> bool:
 
 
 _CHANGE = sa.text("""
-    insert into tickets.change (ticket_id, action, hour, body, finding, because, since, tracker, incident)
-    select ticket_id, :action, :hour, :body, :finding, :because, :since, :tracker, :incident
+    insert into tickets.change (ticket_id, action, hour, body, finding, because, since, tracker, incident, answer)
+    select ticket_id, :action, :hour, :body, :finding, :because, :since, :tracker, :incident, :answer
     from (select ticket_id from tickets.ticket where ticket_id = :ticket_id for update) as locked""").bindparams(
     sa.bindparam("finding", type_=JSONB(none_as_null=True)), sa.bindparam("incident", type_=JSONB(none_as_null=True))
 )

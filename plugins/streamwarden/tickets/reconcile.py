@@ -22,6 +22,7 @@ from streamwarden.detectors.episodes import Standing, standings
 from streamwarden.tickets import incidents, render, storms
 from streamwarden.tickets.plan import (
     LAYERS,
+    RECONCILING,
     STORM,
     Alarm,
     Closing,
@@ -41,7 +42,7 @@ def reconcile(
 ) -> Plan:
     """Brings tickets in line with the evaluations; trackers are told by `deliver`."""
     with engine.begin() as connection:
-        connection.execute(sa.text("select pg_advisory_xact_lock(7063)"))
+        connection.execute(sa.text("select pg_advisory_xact_lock(:lock)"), {"lock": RECONCILING})
         newest = connection.execute(
             sa.text("select max(hour) from detect.judgement where status = 'judged' and detector = any(:detectors)"),
             {"detectors": list(detectors)},

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from streamwarden.detectors import Case, Detector, Finding
 from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.things import KINDS, Thing
+from streamwarden.tickets import Answer, answer
+from streamwarden.tickets.answers import COMMAND_LINE
 from streamwarden.tickets.sinks.contract import Draft, Issue, Update
 
 from tests.sql.rows import insert_row
@@ -121,7 +123,8 @@ class Story:
         with self.engine.begin() as connection:
             for table in ("load", "coverage", "judgement", "evaluation", "cause", "weighing"):
                 connection.execute(sa.text(f"delete from detect.{table}"))
-            connection.execute(sa.text("truncate tickets.ticket, tickets.change, tickets.issue restart identity"))
+            names = ", ".join(f"tickets.{name}" for name in ("ticket", "change", "issue", "bond", "answer"))
+            connection.execute(sa.text(f"truncate {names} restart identity"))
 
 
 def thing(resource: str, detector_id: str) -> Thing:
@@ -134,6 +137,25 @@ def thing(resource: str, detector_id: str) -> Thing:
 def print_of(resource: str, detector_id: str = "ebs_volume_starving") -> str:
     about = thing(resource, detector_id)
     return Finding(detector_id, about, "bad", "alarm", "critical", {}, "It is bad.").fingerprint
+
+
+def mute(
+    engine: sa.Engine, ticket_id: int, *, until: datetime | None, who: str, why: str, now: datetime | None = None
+) -> None:
+    """Snoozes a ticket by the command line; for good (won't fix) when `until` is null."""
+    say(engine, ticket_id, Answer("snooze" if until else "wont_fix", who, COMMAND_LINE, why, until), now)
+
+
+def unmute(engine: sa.Engine, ticket_id: int, *, who: str) -> None:
+    """Hears of it again."""
+    say(engine, ticket_id, Answer("unmute", who, COMMAND_LINE))
+
+
+def say(engine: sa.Engine, ticket_id: int, said: Answer, now: datetime | None = None) -> list[str]:
+    """Somebody says something of a ticket's finding."""
+    with engine.begin() as connection:
+        query = sa.text("select fingerprint from tickets.ticket where ticket_id = :id")
+        return answer(connection, connection.execute(query, {"id": ticket_id}).scalar_one(), said, now)
 
 
 @dataclass
@@ -180,4 +202,5 @@ class MemorySink:
     def update(self, update: Update) -> None:
         self.updates.append(update)
         before = self.states.get(update.key, "open")
-        self.states[update.key] = {"close": "closed", "reopen": "open"}.get(update.action, before)
+        after = {"close": "closed", "reopen": "open"}.get(update.action, before)
+        self.states[update.key] = update.answer or after

@@ -6,12 +6,12 @@ import pytest
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets import deliver, mute, reconcile, reconcile_and_deliver
+from streamwarden.tickets import deliver, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.plain import draft_text
 from streamwarden.words.readable import clean
 
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, mute
 
 
 def plan(story: Story, config: Config) -> None:

@@ -10,12 +10,13 @@ import sqlalchemy as sa
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
-from streamwarden.tickets import bonds, deliver, listen, mute, reconcile
+from streamwarden.tickets import Answer, deliver, listen, reconcile
+from streamwarden.tickets.answers import PAGE
 from streamwarden.tickets.sinks.contract import Letter
 from streamwarden.tickets.sinks.plain import letter_text as lines_of
 from typer.testing import CliRunner
 
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, mute, print_of, say
 from tests.sql.rows import insert_row
 
 LAG = "consumer_group_lagging"
@@ -282,7 +283,7 @@ def test_what_people_split_stays_apart(tell: Telling) -> None:
     tie = {(g("g1"), V1): 0.9, (g("g2"), V1): 0.9}
     tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, tie)
     ticket = next(row["ticket_id"] for row in tell.story.tickets() if row["resource"] == "g1")
-    assert bonds.split(tell.story.engine, ticket, who="Vera", why="Another reason.") == [
+    assert say(tell.story.engine, ticket, Answer("split", "Vera", PAGE, "Another reason.")) == [
         "ebs_volume_starving title: v1",
         "consumer_group_lagging title: g2",
     ]
@@ -291,14 +292,18 @@ def test_what_people_split_stays_apart(tell: Telling) -> None:
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
     assert tell.states()["g2"] == ("follows", "v1", "open")
     with pytest.raises(StreamwardenError, match="g1: shares its ticket with nothing"):
-        bonds.split(tell.story.engine, ticket, who="Vera", why="Again.")
+        say(tell.story.engine, ticket, Answer("split", "Vera", PAGE, "Again."))
 
 
 def test_what_people_joined_stays_together(tell: Telling) -> None:
     tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
     tell.go({"v1": "alarm"}, {"g1": "alarm"}, {})
     volume, group = tell.story.tickets()
-    bonds.join(tell.story.engine, group, volume, who="Vera", why="The same disk.")
+
+    def join(other: str) -> None:
+        say(tell.story.engine, group["ticket_id"], Answer("join", "Vera", PAGE, "The same disk.", other=other))
+
+    join(volume["fingerprint"])
     for _ in range(4):
         tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.0})
     assert [action for action, _ in tell.told] == ["close", "comment"] or [a for a, _ in tell.told] == [
@@ -307,7 +312,7 @@ def test_what_people_joined_stays_together(tell: Telling) -> None:
     ]
     assert tell.states()["g1"][1] == "v1"
     with pytest.raises(StreamwardenError, match="is one finding"):
-        bonds.join(tell.story.engine, group, group, who="Vera", why="?")
+        join(group["fingerprint"])
 
 
 def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> None:
@@ -320,9 +325,8 @@ def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> 
         "tickets", "split", g("g1"), "--reason", "Something else."
     )
     assert "one incident from the next hour on" in cli("tickets", "join", g("g1"), V1, "--reason", "It is, after all.")
-    with tell.story.engine.connect() as connection:
-        rows = connection.execute(sa.text("select is_joined, why from tickets.bond")).tuples().all()
-    assert rows == [(True, "It is, after all.")]
+    rows = tell.story.rows("select is_joined, words from tickets.bond inner join tickets.answer using (answer_id)")
+    assert rows == [{"is_joined": True, "words": "It is, after all."}]
     assert "No cause is known" in cli("tickets", "explain", V1)
     assert "Nothing in alarm hangs together" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets import deliver, mute, reconcile, unmute
-from streamwarden.tickets.muting import find
+from streamwarden.tickets import deliver, reconcile
+from streamwarden.tickets.listing import find
 
 from tests.plugins.cli.test_cli import in_this_process
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, print_of
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, mute, print_of, unmute
 
 LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
 
@@ -120,5 +120,7 @@ def test_a_finding_of_a_storm_is_muted_without_a_word_to_the_tracker(
 
 
 def test_what_is_not_muted_cannot_be_unmuted(story: Story) -> None:
-    with pytest.raises(StreamwardenError, match="ticket 7: no such ticket"):
-        unmute(story.engine, 7, who="Vera")
+    story.judge(0, {"v1": "alarm"})
+    reconcile(story.engine, Config(), DETECTORS)
+    with pytest.raises(StreamwardenError, match="v1: isn't muted"):
+        unmute(story.engine, 1, who="Vera")

@@ -37,6 +37,10 @@ class Answers(Credentials):
     snoozed: Name = Field("snoozed", description="Label: quiet for seven days, but for a rise in severity.")
     wont_fix: Name = Field("wont-fix", description="Label: it won't be fixed; closed for good.")
 
+    def label_of(self, answer: Literal["acknowledged", "snoozed"]) -> str:
+        """The label that says so."""
+        return self.acknowledged if answer == "acknowledged" else self.snoozed
+
 
 class Console(Section):
     """The task's log; for a look at what would be filed."""

@@ -102,6 +102,8 @@ class Update:
     """Closed for good, as a person asked."""
     is_open: bool = True
     """Whether the ticket stands open now."""
+    answer: Literal["acknowledged", "snoozed"] | None = None
+    """What people answered elsewhere: a comment says so, and the tracker's own state for it where it has one."""
 
 
 class Sink(Protocol):

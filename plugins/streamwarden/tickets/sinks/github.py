@@ -119,6 +119,8 @@ class Tracker(IssueTracker[_Issue]):
         elif update.action == "reopen":
             values = {"state": "open", "state_reason": "reopened"} if issue.state == "closed" else {}
             labels -= {self._settings.snoozed, self._settings.wont_fix}
+        if update.answer:
+            labels.add(self._settings.label_of(update.answer))
         if labels != names:
             values["labels"] = sorted(labels)
         if values:

@@ -122,14 +122,17 @@ class Tracker(IssueTracker[_Issue]):
         values: dict[str, Any] = (
             {"remove_labels": gone} if (gone := ",".join(sorted(leave & set(issue.labels)))) else {}
         )
-        if update.severity not in issue.labels:
-            values["add_labels"] = update.severity
+        join = {update.severity}
+        if update.answer:
+            join.add(self._settings.label_of(update.answer))
         if issue.state == "opened" and update.action == "close":
             values["state_event"] = "close"
             if update.is_wont_fix:
-                values["add_labels"] = ",".join(filter(None, (values.get("add_labels"), self._settings.wont_fix)))
+                join.add(self._settings.wont_fix)
         elif issue.state == "closed" and update.action == "reopen":
             values["state_event"] = "reopen"
+        if new := ",".join(sorted(join - set(issue.labels))):
+            values["add_labels"] = new
         if values:
             self._api.ask("PUT", path, _Issue, json=values)
         body = markdown(update.letter, update.marker, TEXT_LIMIT)

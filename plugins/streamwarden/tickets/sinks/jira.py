@@ -188,7 +188,8 @@ class Tracker(IssueTracker[_Issue]):
         leave = {*SEVERITIES} - {update.severity}
         if update.action == "reopen":
             leave |= {settings.snoozed, settings.wont_fix}
-        changes = [{"add": update.severity}] if update.severity not in labels else []
+        join = {update.severity} | ({settings.label_of(update.answer)} if update.answer else set())
+        changes = [{"add": label} for label in sorted(join - labels)]
         changes += [{"remove": label} for label in sorted(leave & labels)]
         if not changes:
             return {}

@@ -117,6 +117,8 @@ class Tracker:
             self._trigger(update.key, update.title, update.severity, update.letter, update.marker)
         elif incident is not None and incident.status != "resolved":
             self._trigger(update.key, update.title, update.severity, None, update.marker)  # for its severity
+        if update.answer == "acknowledged" and update.is_open:
+            self._send({"event_action": "acknowledge", "dedup_key": update.key})
         if self._rest is not None and incident is not None and update.action != "reopen":
             text = letter_text(update.letter, NOTE_LIMIT - 200)
             note = {"note": {"content": f"{text}\nReference: {update.marker}"}}

@@ -1,7 +1,8 @@
 """Roundup over its REST API (2.x, classic template).
 
 A ticket is found again by the Message-ID of its first message, which holds the fingerprint; a comment by its own.
-People answer in the tracker: status `deferred` snoozes, the keyword `wont-fix` ends it for ever, `resolved` closes it.
+People answer in the tracker: status `in-progress` acknowledges, `deferred` snoozes, the keyword `wont-fix` ends it for
+ever, `resolved` closes it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from streamwarden.tickets.sinks.plain import draft_text, letter_text
 
 TIMEOUT_SECONDS = 15
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
-CLOSED, SNOOZED, REOPENED = ("resolved", "done-cbb"), "deferred", "unread"
+CLOSED, SNOOZED, REOPENED, WORKED_ON = ("resolved", "done-cbb"), "deferred", "unread", "in-progress"
+ANSWERED = {"acknowledged": WORKED_ON, "snoozed": SNOOZED}
+STATES: dict[str, State] = {**dict.fromkeys(CLOSED, "closed"), SNOOZED: "snoozed", WORKED_ON: "acknowledged"}
 WONT_FIX = "wont-fix"
 CONFLICTS = 5  # how often someone else may edit an issue while we do
 
@@ -114,6 +117,8 @@ class Tracker:
         marker = _message_id(update.marker)
         message = None
         changes = {"close": {"status": CLOSED[0]}, "reopen": {"status": REOPENED}, "comment": {}}[update.action]
+        if update.answer:
+            changes = {"status": ANSWERED[update.answer]}
         for _ in range(CONFLICTS):
             issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
             messages = [str(one) for one in issue["attributes"]["messages"]]
@@ -184,7 +189,7 @@ class Tracker:
         status = (found.get("status") or {}).get("name", "")
         keywords = {keyword.get("name") for keyword in found.get("keyword") or []}
         key = str(found["id"])
-        state: State = "closed" if status in CLOSED else "snoozed" if status == SNOOZED else "open"
+        state = STATES.get(status, "open")
         return Issue(key, f"{self.url}/issue{key}", "wont_fix" if WONT_FIX in keywords else state)
 
 

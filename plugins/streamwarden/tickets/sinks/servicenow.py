@@ -23,9 +23,9 @@ TABLE = "/api/now/table/incident"
 TITLE_LIMIT = 160
 TEXT_LIMIT = 4000
 FIELDS = "sys_id,number,state,correlation_id"
-WORKED_ON, ON_HOLD, RESOLVED, CLOSED, CANCELED = "2", "3", "6", "7", "8"
+NEW, WORKED_ON, ON_HOLD, RESOLVED, CLOSED, CANCELED = "1", "2", "3", "6", "7", "8"
 STATES: dict[str, State] = {
-    "1": "open", WORKED_ON: "acknowledged", ON_HOLD: "snoozed", RESOLVED: "closed", CLOSED: "closed",
+    NEW: "open", WORKED_ON: "acknowledged", ON_HOLD: "snoozed", RESOLVED: "closed", CLOSED: "closed",
     CANCELED: "wont_fix",
 }  # fmt: skip
 URGENCY = {"critical": "1", "warning": "2", "info": "3"}
@@ -123,10 +123,12 @@ class Tracker(IssueTracker[_Incident]):
             state = CANCELED if update.is_wont_fix else RESOLVED
             code = {"close_code": self._settings.close_code, "close_notes": text.strip()}
             values |= {"state": state, **code}
+        elif update.answer == "acknowledged" and incident.state == NEW:
+            values["state"] = WORKED_ON
         elif update.action == "reopen":
             if incident.state in (CLOSED, CANCELED):
                 raise IssueGone(f"{self._api.url}: {update.key} is closed for good.")
-            values["state"] = WORKED_ON if incident.state == RESOLVED else "1"
+            values["state"] = WORKED_ON if incident.state == RESOLVED else NEW
         asked = {"sysparm_fields": FIELDS}
         self._api.ask("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
 

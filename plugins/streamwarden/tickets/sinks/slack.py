@@ -144,12 +144,17 @@ class Tracker:
         if self.look(update.key, update.fingerprint) is None:
             raise IssueGone(f"{update.key}: is not the message that was posted.")
         if update.action in ("close", "reopen"):
-            channel, _, ts = update.key.partition("/")
-            verb, enough = ("add", "already_reacted") if update.action == "close" else ("remove", "no_reaction")
-            mark = {"channel": channel, "timestamp": ts, "name": CLOSED}
-            self._ask(f"reactions.{verb}", _Answer, {"json": mark}, enough=enough)
+            self._mark(update.key, CLOSED, is_there=update.action == "close")
+        if update.answer == "acknowledged":
+            self._mark(update.key, ACKNOWLEDGED, is_there=True)
         title = f"{ICONS[update.severity]} *{escaped(update.title)}*" if update.action == "reopen" else ""
         self._post(mrkdwn(update.letter, title), CHANGE, {"marker": update.marker}, thread_ts=_ts(update.key))
+
+    def _mark(self, key: str, name: str, *, is_there: bool) -> None:
+        channel, _, ts = key.partition("/")
+        verb, enough = ("add", "already_reacted") if is_there else ("remove", "no_reaction")
+        mark = {"channel": channel, "timestamp": ts, "name": name}
+        self._ask(f"reactions.{verb}", _Answer, {"json": mark}, enough=enough)
 
     def _post(self, text: str, kind: str, payload: dict[str, str], **more: Any) -> _Posted:
         body = {

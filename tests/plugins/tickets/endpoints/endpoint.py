@@ -60,6 +60,8 @@ class Endpoint(httpx.BaseTransport):
     """Names in a text call people."""
     people_say: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed", "closed", "wont_fix")
     """What a person can answer there so that we hear it."""
+    shows: ClassVar[tuple[str, ...]] = ()
+    """Answers given elsewhere for which it has a state of its own."""
     can_delete: ClassVar[bool] = True
     """A person can delete a ticket."""
 

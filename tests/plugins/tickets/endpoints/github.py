@@ -33,6 +33,7 @@ class Github(Endpoint):
     role: str = "triage"
     assignable: ClassVar[set[str]] = {"octocat"}
     has_calls: ClassVar[bool] = True
+    shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/repos/([^/]+/[^/]+)", "read_repository"),
         ("GET", r"/repos/([^/]+/[^/]+)/issues", "list_issues"),

@@ -26,6 +26,7 @@ class Gitlab(Endpoint):
     notes: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     uploads: int = 0
     has_calls: ClassVar[bool] = True
+    shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     has_quick_actions: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/api/v4/projects/(acme/\w+)", "read_project"),

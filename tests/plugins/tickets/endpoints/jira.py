@@ -51,6 +51,7 @@ class Jira(Endpoint):
         default_factory=lambda: {"Back": "To Do", "Start": "In Progress", "Finish": "Done"}
     )
     needs_resolution: bool = False
+    shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     custom: ClassVar[set[str]] = {"customfield_10042", "customfield_10050"}
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/rest/api/[23]/project/(\w+)", "read_project"),

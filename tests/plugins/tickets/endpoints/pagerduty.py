@@ -28,6 +28,7 @@ class PagerDuty(Endpoint):
     severities: dict[str, list[str]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     people_say: ClassVar[tuple[str, ...]] = ("acknowledged", "closed")
+    shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
     can_delete: ClassVar[bool] = False
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("POST", "/v2/enqueue", "enqueue"),
@@ -96,6 +97,9 @@ class PagerDuty(Endpoint):
             details = payload["custom_details"]
             if "text" in details:
                 self._note(key, details["reference"], details["text"])
+        elif action == "acknowledge":
+            if incident:
+                incident["status"] = "acknowledged"
         else:
             raise Wrong(f"event_action {action}")
         return 202, {"status": "success", "message": "Event processed", "dedup_key": key}
@@ -160,6 +164,7 @@ class EventsOnly(PagerDuty):
 
     tells_all: ClassVar[bool] = False
     people_say: ClassVar[tuple[str, ...]] = ()
+    shows: ClassVar[tuple[str, ...]] = ()
 
     def _said(self, key: str) -> tuple[str, ...]:
         return tuple(dict(self.log.get(key, [])).values())

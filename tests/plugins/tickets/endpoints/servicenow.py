@@ -30,6 +30,7 @@ class ServiceNow(Endpoint):
     journal: dict[str, list[str]] = field(default_factory=dict)
     attached: list[str] = field(default_factory=list)
     may_read: bool = True
+    shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", "/api/now/table/incident", "list_incidents"),
         ("POST", "/api/now/table/incident", "create_incident"),

@@ -21,6 +21,7 @@ class Slack(Endpoint):
     is_member: bool = True
     scopes: tuple[str, ...] = SCOPES
     people_say: ClassVar[tuple[str, ...]] = ("acknowledged",)
+    shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
     tells_all: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", "/api/auth.test", "who"),

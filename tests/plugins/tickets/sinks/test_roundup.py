@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
@@ -116,6 +117,18 @@ def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sin
     sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "T", "critical", letter("More.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
+
+
+def test_what_people_answered_elsewhere_is_its_status(tracker: Tracker, sink: RoundupSink) -> None:
+    issue = sink.create(draft("f5"))
+    for marker, answer in (("m1", "acknowledged"), ("m2", "snoozed")):
+        told = Update(issue.key, "f5", marker, "comment", "T", "critical", letter("By Vera."), answer=answer)  # type: ignore[arg-type]
+        sink.update(told)
+        assert sink.look(issue.key, "f5") == replace(issue, state=answer)
+    sink.update(Update(issue.key, "f5", "m3", "reopen", "T", "critical", letter("It has ended.")))
+    assert sink.look(issue.key, "f5") == issue
+    tracker.edit(issue.key, status="in-progress")
+    assert sink.look(issue.key, "f5") == replace(issue, state="acknowledged")
 
 
 def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -> None:

@@ -125,6 +125,21 @@ def test_people_are_heard(team: Team, state: str) -> None:
         assert seen is not None and seen.state == "open"
 
 
+@pytest.mark.parametrize("state", ["acknowledged", "snoozed"])
+def test_what_people_answered_elsewhere_is_said_and_shown(team: Team, state: str) -> None:
+    issue = team.sink.create(draft())
+    told = change(issue.key, "comment", "Said by Vera.", answer=state)
+    for _ in range(2):  # the second time as if its answer had been lost
+        if not team.sink.has(told):
+            team.sink.update(told)
+    assert any("Said by Vera." in text for text in team.endpoint.tickets()[0].said)
+    seen = team.sink.look(issue.key, PRINT)
+    if team.sink.remembers:
+        assert seen is not None and seen.state in ((state,) if state in team.endpoint.shows else ("open", None))
+    team.sink.update(change(issue.key, "close", "Over.", "m2"))
+    assert not team.endpoint.tickets()[0].is_open
+
+
 def test_what_was_deleted_is_gone(team: Team) -> None:
     if not team.endpoint.can_delete:
         pytest.skip("nothing can be deleted there")

@@ -1,0 +1,51 @@
+"""Tickets as people see and name them."""
+
+from __future__ import annotations
+
+import re
+
+import sqlalchemy as sa
+
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.tickets.plan import STORM
+from streamwarden.words.readable import clean
+
+
+def listed(connection: sa.Connection) -> list[sa.RowMapping]:
+    """Tickets that are open or muted, the newest of each finding; the worst and oldest first."""
+    return list(connection.execute(_LISTED, {"storm": STORM}).mappings())
+
+
+def find(connection: sa.Connection, start: str) -> sa.RowMapping:
+    """The newest ticket of the finding whose fingerprint begins so.
+
+    Raises:
+        StreamwardenError: there is none, or there are several; one line.
+    """
+    if not re.fullmatch(r"[0-9a-fA-F]{1,64}", start):
+        raise StreamwardenError(
+            f"'{start}': a fingerprint is hexadecimal digits; `streamwarden tickets list` shows how they begin."
+        )
+    found = connection.execute(_FOUND, {"start": start.lower(), "storm": STORM}).mappings().all()
+    if not found:
+        raise StreamwardenError(f"{start}: no ticket has such a fingerprint; `streamwarden tickets list` shows them.")
+    if len(found) > 1:
+        titles = "; ".join(f"{row['fingerprint'][:12]} {clean(row['title'])}" for row in found[:3])
+        raise StreamwardenError(f"{start}: {len(found)} findings begin so, write more of it: {titles}.")
+    return found[0]
+
+
+_NEWEST = """
+    select distinct on (t.fingerprint) t.*, filed.external_url
+    from tickets.ticket as t
+    left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
+    where t.detector <> :storm
+    order by t.fingerprint, t.ticket_id desc"""
+_LISTED = sa.text(f"""
+    select * from ({_NEWEST}) as newest
+    where state = 'open' or muted is not null
+    order by muted is not null, public.severity_rank(severity), opened_hour""")  # noqa: S608
+_FOUND = sa.text(f"""
+    select * from ({_NEWEST}) as newest
+    where starts_with(fingerprint, :start)
+    order by fingerprint""")  # noqa: S608
