@@ -2,7 +2,9 @@
 -- applications take over its stores, evenly and none twice. Write buffers and own caches come with them; a shared cache
 -- doesn't grow.
 create or replace function metrics.growth_on_failure(
-  of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05
+  of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05,
+  data_days double precision default 7, paced_days double precision default 1, ahead_days double precision default 14,
+  unpacked_ratio double precision default 1
 ) returns table (
   cluster text, endpoint text,                 -- of each process of a Streams application
   instances bigint,                            -- of its application
@@ -26,7 +28,9 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         coalesce(a.rocksdb_shared_bytes, case when a.rocksdb_shared_cache then p.off_heap_bytes end, 0)
       ) as growing_bytes
     from metrics.jvm_app_hourly as a
-    inner join metrics.process_memory(of_hour, measured_days, still_ratio) as p using (cluster, endpoint)
+    inner join metrics.process_memory(
+      of_hour, measured_days, still_ratio, data_days, paced_days, ahead_days, unpacked_ratio
+    ) as p using (cluster, endpoint)
     where a.hour = of_hour and a.application_id is not null
   ),
 

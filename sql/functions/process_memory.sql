@@ -1,11 +1,13 @@
 -- What each process may grow to, at least (total_bytes) and at most (most_bytes), and what its machine holds.
 -- That is its heap limit, RocksDB (off-heap), and the rest: classes, code, stacks and direct buffers as they are.
 create or replace function metrics.process_memory(
-  of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05
+  of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05,
+  data_days double precision default 7, paced_days double precision default 1, ahead_days double precision default 14,
+  unpacked_ratio double precision default 1
 ) returns table (
   cluster text, endpoint text,
   host text,                                   -- what it dies with: its machine, else the host of its endpoint
-  off_heap_bytes double precision,             -- RocksDB as measured once it is settled; else as configured, or measured where that is more
+  off_heap_bytes double precision,             -- RocksDB as measured once it is settled; else as configured, as far as there are data to fill caches, or measured where that is more
   is_settled boolean,                          -- whether it is known for measured_days, and grows no more
   unseen_stores double precision,              -- store instances that JMX doesn't show; null: nobody knows how many
   taken_bytes double precision,                -- heap limit, rest and RocksDB as measured, as far as it is; null: its heap limit isn't known
@@ -25,6 +27,11 @@ language sql stable rows 1000 set enable_nestloop = off as $$
   with settled as (
     select *
     from metrics.settled_stores(of_hour, measured_days, still_ratio)
+  ),
+
+  unfilled as (
+    select *
+    from metrics.unfilled_caches(of_hour, data_days, paced_days, ahead_days, unpacked_ratio)
   ),
 
   -- Of an application whose stores JMX doesn't show the changelogs tell how many there are.
@@ -90,6 +97,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     from metrics.jvm_app_hourly as a
     left join metrics.machine_memory(of_hour) as m using (instance_id)
     left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
+    left join unfilled as c on a.cluster = c.cluster and a.endpoint = c.endpoint
     left join unseen as u on a.cluster = u.cluster and a.application_id = u.application_id
     cross join lateral (
       select
@@ -98,17 +106,21 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     ) as measured
     cross join lateral (
       select
+        a.rocksdb_expected_bytes - coalesce(c.unfilled_bytes, 0) as bytes,
+        greatest(a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes) - coalesce(c.unfilled_bytes, 0) as most_bytes
+    ) as configured
+    cross join lateral (
+      select
         case
           when s.endpoint is not null then s.measured_bytes
-          when a.store_instances > 0 then greatest(a.rocksdb_measured_bytes, a.rocksdb_expected_bytes)
+          when a.store_instances > 0 then greatest(a.rocksdb_measured_bytes, configured.bytes)
           when measured.unseen_stores = 0 then 0
         end as bytes,
         case
           when s.endpoint is not null then s.measured_bytes
           -- By Kafka Streams' defaults: 3 write buffers of 16 MiB and a cache of 50 MiB, in each of up to 3 segments.
           when coalesce(a.store_instances, 0) = 0 then measured.unseen_stores * 3 * (3 * 16 + 50) * 1048576
-          when coalesce(a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes) is not null
-            then greatest(a.rocksdb_measured_bytes, a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes)
+          when configured.most_bytes is not null then greatest(a.rocksdb_measured_bytes, configured.most_bytes)
         end as most_bytes
     ) as off_heap
     cross join lateral (

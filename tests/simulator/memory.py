@@ -54,16 +54,23 @@ class Store(NamedTuple):
     shared: bool = False
     first_task: int = 0
     data_bytes: float = math.inf
-    """What one RocksDB instance has to cache."""
+    """What one RocksDB instance has to cache, at the start."""
+    data_per_hour: float = 0.0
+    """By which that grows."""
 
     @property
     def instances(self) -> int:
         return self.partitions * SEGMENTS[self.kind]
 
-    @property
-    def cached(self) -> float:
-        """What its block caches come to hold."""
-        return min(self.cache_bytes, self.data_bytes) * self.instances
+    def data(self, hours: float) -> float:
+        """What one instance has in its files so many hours after the start; files of data without end are larger than
+        any cache."""
+        grown = self.data_bytes + self.data_per_hour * hours if self.data_per_hour else self.data_bytes
+        return min(grown, 3 * self.cache_bytes)
+
+    def cached(self, hours: float) -> float:
+        """What its block caches come to hold by then."""
+        return min(self.cache_bytes, self.data(hours)) * self.instances
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,14 @@ class Shape:
 
     @property
     def caches(self) -> float:
-        own = sum(s.cached for s in self.stores if not s.shared)
-        return own + max((s.cache_bytes for s in self.stores if s.shared), default=0.0)
+        return self.caches_at(math.inf)
+
+    def caches_at(self, hours: float) -> float:
+        """What its caches come to hold with the data that are there so many hours after the start."""
+        own = sum(s.cached(hours) for s in self.stores if not s.shared)
+        capacity = max((s.cache_bytes for s in self.stores if s.shared), default=0.0)
+        data = sum(s.data(hours) * s.instances for s in self.stores if s.shared)
+        return own + (capacity if self.buffers_in_cache else min(capacity, data))
 
     @property
     def buffers(self) -> float:
@@ -101,13 +114,13 @@ class Shape:
         """What it takes once everything has grown."""
         return self.xmx + self.rest + self.caches + self.buffers
 
-    def resident(self, age: timedelta) -> float:
-        """What it takes so long after its start."""
+    def resident(self, age: timedelta, hours: float) -> float:
+        """What it takes so long after its start, with the data that are there so many hours after that of all."""
         heap = self.live + (self.xmx - self.live) * _share(age, HEAP_GROWS)
         return (
             heap
             + self.rest
-            + self.caches * _share(age, CACHES_FILL)
+            + self.caches_at(hours) * _share(age, CACHES_FILL)
             + self.buffers * self.buffers_used * _share(age, 2 * HOUR)
         )
 
@@ -146,7 +159,7 @@ class Process:
             return 0.0
         since, shape = self.at(moment)
         leaked = max((moment - self.leak_from) / HOUR, 0) * self.leak_per_hour if self.leak_from else 0
-        return shape.resident(moment - since) + leaked
+        return shape.resident(moment - since, (moment - START) / HOUR) + leaked
 
 
 @dataclass
@@ -454,6 +467,21 @@ class _Builder:
         for process in processes:
             self.fault(process, "release on all instances", begins)
 
+    def data_grow_into_their_caches(self) -> None:
+        """Caches that the machine could never hold have been empty since the start; now there are data for them."""
+        host = self.machine()
+        memory = self.fleet.memory(host)
+        heap = memory * 0.35
+        count = math.ceil((memory * self.chance.uniform(1.1, 1.3) - heap - 240 * MIB) / (98 * MIB) / 4)
+        per_hour = 50 * MIB / (self.fleet.scenario.days * 24 * self.chance.uniform(0.5, 0.7))
+        stores = tuple(
+            Store(f"store-{n}", "key_value", 4, 50 * MIB, data_bytes=1 * MIB, data_per_hour=per_hour)
+            for n in range(count)
+        )
+        process = self.process(host, Shape(heap, heap * 0.4, stores))
+        self.fleet.hours[host] |= {START + n * HOUR for n in range(24, self.fleet.scenario.days * 24, 5)}
+        self.fault(process, "data grow into their caches", START + 24 * HOUR, START + 54 * HOUR)
+
     # Decoys
 
     def caches_larger_than_their_data(self) -> None:
@@ -465,11 +493,40 @@ class _Builder:
         count = max(1, round((memory * self.chance.uniform(1.0, 1.2) - heap - 240 * MIB) / each / 4))
         stores = tuple(Store(f"store-{n}", "key_value", 4, 50 * MIB, data_bytes=6 * MIB) for n in range(count))
         process = self.process(host, Shape(heap, heap * 0.4, stores, buffers_used=0.1))
-        moment = START + timedelta(days=self.fleet.scenario.days - 2, hours=self.chance.randint(0, 20))
-        # New, nobody can know what they come to hold.
-        self.fleet.truth.unclear.append((process.unit, START, moment - 3 * HOUR))
-        self.fleet.hours[host] |= {start_of_hour(moment) - 2 * n * HOUR for n in range(2, 36)}
-        self.decoy(process, "caches larger than their data", moment)
+        self.small_data(process, "caches larger than their data")
+
+    def small_data(self, process: Process, kind: str) -> None:
+        """On the first judged day nobody can know what they come to hold; restarts change nothing about it later."""
+        self.fleet.truth.unclear.append((process.unit, START, START + 54 * HOUR))
+        self.fleet.hours[process.host] |= {START + n * HOUR for n in range(24, self.fleet.scenario.days * 24, 5)}
+        shape, moment = process.shapes[0][1], self.at()
+        process.shapes += [(moment + n * 40 * HOUR, shape) for n in range(2)]
+        self.decoy(process, kind, moment)
+
+    def data_that_grow_slowly(self) -> None:
+        """They wouldn't fill their caches for months."""
+        host = self.machine()
+        memory = self.fleet.memory(host)
+        heap = memory * 0.35
+        count = max(1, round((memory * self.chance.uniform(1.0, 1.2) - heap - 240 * MIB) / (98 * MIB) / 4))
+        per_hour = 44 * MIB / (self.chance.uniform(90, 300) * 24)
+        stores = tuple(
+            Store(f"store-{n}", "key_value", 4, 50 * MIB, data_bytes=1 * MIB, data_per_hour=per_hour)
+            for n in range(count)
+        )
+        process = self.process(host, Shape(heap, heap * 0.4, stores, buffers_used=0.1))
+        self.small_data(process, "data that grow slowly")
+
+    def shared_cache_larger_than_its_data(self) -> None:
+        """One cache larger than the machine, for stores that have hardly anything."""
+        host = self.machine("m5.xlarge", "r5.xlarge")
+        memory = self.fleet.memory(host)
+        cache = memory * self.chance.uniform(0.7, 1.2)
+        stores = tuple(
+            Store(f"store-{n}", "key_value", 4, cache, shared=True, data_bytes=memory / 400) for n in range(5)
+        )
+        shape = Shape(memory * 0.4, memory * 0.2, stores, 4 * MIB, 2)
+        self.small_data(self.process(host, shape), "shared cache larger than its data")
 
     def room_for_the_dead(self) -> None:
         """When one of them dies the others hold its stores."""
@@ -564,9 +621,12 @@ FAULTS = (
     _Builder.death_of_two,
     _Builder.leaves_no_room_for_the_system,
     _Builder.release_on_all,
+    _Builder.data_grow_into_their_caches,
 )
 DECOYS = (
     _Builder.caches_larger_than_their_data,
+    _Builder.data_that_grow_slowly,
+    _Builder.shared_cache_larger_than_its_data,
     _Builder.large_heap,
     _Builder.shared_cache,
     _Builder.restarts,
@@ -625,7 +685,8 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)
         bench.load("jvm_apps", frames)
     _load_machines(bench, fleet, chosen)
-    bench.remember("metrics.jvm_app_hourly", "cluster")
+    for table in ("metrics.jvm_app_hourly", "metrics.state_store_memory_hourly"):
+        bench.remember(table, "cluster")
     name = "app_memory_heavy"
     rows = [
         Verdict.of(f"{row.figures['app']}@{row.about.columns['cluster'].rsplit('@', 1)[1]}", row)
@@ -743,10 +804,10 @@ def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
         for task in sorted(tasks):
             yield "records_dropped_total", {"task": task, "thread": "StreamThread-1"}, 0.0
         if not process.hides_stores:
-            yield from _rocksdb(shape, age, chance)
+            yield from _rocksdb(shape, age, (at - START) / HOUR, chance)
 
 
-def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Reading]:
+def _rocksdb(shape: Shape, age: timedelta, hours: float, chance: random.Random) -> Iterator[Reading]:
     """The beans of all stores and tasks. A shared cache shows the same in each; own ones differ by some blocks."""
     filled = min(_share(age, CACHES_FILL), 0.98)
     instances = sum(s.instances for s in shape.stores)
@@ -759,13 +820,15 @@ def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Re
                 in_cache = (
                     shape.write_buffer * instances * 0.3 * _share(age, 2 * HOUR) if shape.buffers_in_cache else 0.0
                 )
-                capacity, usage = store.cache_bytes, min(store.cache_bytes * filled + in_cache, store.cache_bytes)
+                capacity = store.cache_bytes
+                holds = capacity if shape.buffers_in_cache else shape.caches_at(hours)
+                usage = min(holds * filled + in_cache, capacity)
                 pinned = max(in_cache, 88.0)
                 if shape.buffers_in_cache:
                     memtables = in_cache / instances * segments
             else:
                 capacity, pinned = store.cache_bytes * segments, 88.0
-                holds = min(capacity, store.data_bytes * segments)
+                holds = min(capacity, store.data(hours) * segments)
                 usage = max(holds * filled * chance.uniform(0.85, 1.0), 88.0)
             labels = {"kind": store.kind, "store": store.name, "task": f"0_{store.first_task + partition}"}
             figures = {
@@ -775,7 +838,7 @@ def _rocksdb(shape: Shape, age: timedelta, chance: random.Random) -> Iterator[Re
                 "block_cache_pinned_bytes": pinned,
                 "block_cache_capacity_bytes": capacity,
                 "table_readers_bytes": 200_000.0,
-                "sst_bytes": min(150.0 * MIB, store.data_bytes * segments),
+                "sst_bytes": store.data(hours) * segments,
                 "keys": 1e6,
             }
             yield from ((name, labels, value) for name, value in figures.items())

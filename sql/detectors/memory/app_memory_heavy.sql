@@ -5,6 +5,7 @@ owner: platform
 maturity: stable
 reads:
   - metrics.jvm_app_hourly
+  - metrics.state_store_memory_hourly
   - inventory.instance_hourly
   - metrics.instance_hourly
   - metrics.node_hourly
@@ -19,6 +20,10 @@ params:
   failure_percent: {default: 92, unit: "%", why: "when a machine dies the others take its stores; the kernel needs the rest, and the page cache through which they are restored"}
   measured_days: {default: 2, unit: days, why: "caches fill within hours; two days show whether stores still grow, and what of their bounds they use"}
   still_ratio: {default: 1.05, unit: ratio, why: "of the later half of that time to the earlier; write buffers come and go by as much"}
+  data_days: {default: 7, unit: days, why: "stores grow by the week's rhythm"}
+  paced_days: {default: 1, unit: days, why: "of less the slope is the hour's of the day, not growth"}
+  ahead_days: {default: 14, unit: days, why: "what fills a cache later than in two weeks will be told when it is nearer"}
+  unpacked_ratio: {default: 1, unit: ratio, why: "of blocks in a cache to their files: Kafka Streams packs none, unless a config setter has them packed"}
   pressure_percent: {default: 85, unit: "%", why: "of the heap, after a collection: the next ones free too little"}
   gc_percent: {default: 10, unit: "%", why: "of the hour in pauses of the collector: work stands still for so long"}
 convinces: [may_grow_to_bytes, memory_bytes, heap_max_bytes, heap_live_bytes, off_heap_bytes]
@@ -44,7 +49,7 @@ says:
   will_outgrow:
     status: alarm
     severity: warning
-    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}, once all RocksDB stores take what they are configured for: its own {{ off_heap_bytes }}{% if off_heap_measured_bytes %}, of which they hold {{ off_heap_measured_bytes }} today{% endif %}{% if fills_at %}. At the pace of the last day it is too much by {{ fills_at }}{% endif %}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
+    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}, once all RocksDB stores take what they are configured for and have data for: its own {{ off_heap_bytes }}{% if off_heap_measured_bytes %}, of which they hold {{ off_heap_measured_bytes }} today{% endif %}{% if fills_at %}. At the pace of the last day it is too much by {{ fills_at }}{% endif %}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
     cure: *make_room
     commands: *smaller_heap
   system_full:
@@ -88,9 +93,11 @@ rule: |
   What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
   RocksDB: for each store instance its write buffers and its block cache, a shared cache once, or what RocksDB reports
   where that is more already. Once a process has run for measured_days with no fewer stores, and RocksDB has grown no more
-  (still_ratio), the most that it reported counts instead. All JVMs of a machine are added up, containers up to their
-  limits; an application is as badly off as the worst of its processes. Critical: what it is given and what RocksDB holds
-  is more than heavy_percent of the memory of the container or the machine; or the system itself has so much in use.
+  (still_ratio), the most that it reported counts instead. A cache holds no more than its stores' files do, now and in
+  ahead_days at the pace of the last data_days; where that pace isn't known, its whole capacity counts. All JVMs of a
+  machine are added up, containers up to their limits; an application is as badly off as the worst of its processes.
+  Critical: what it is given and what RocksDB holds is more than heavy_percent of the memory of the container or the
+  machine; or the system itself has so much in use.
 
   Warning: it will be too much if RocksDB takes what it may. Or it fits now, but not after the worst single failure: more
   than failure_percent. Then a machine is gone, and the other processes of its
@@ -116,7 +123,8 @@ runbook: |
      before raising -Xmx.
 blind_spots: |
   Stores without a changelog aren't counted where JMX doesn't show them. What RocksDB holds in a quiet week says nothing of
-  a busy one. RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
+  a busy one. Where a config setter has blocks packed, a cache holds more than its store's files: set unpacked_ratio.
+  RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
   the application sets them. Stacks count 1 MiB a thread. Off-heap memory that neither RocksDB nor direct buffers take
   (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent or node exporter. What is
   live in a heap whose old generation hasn't been collected is an upper bound. Processes that aren't configured aren't
@@ -182,8 +190,12 @@ process as (
     -- Of a whole hour: in the first minutes of a process there is nothing but warming up.
     100 * gc_seconds / greatest(covered_seconds, 3600) as paused_percent
   from (select * from metrics.jvm_app_hourly where hour = cast(:hour as timestamptz)) as a
-  inner join metrics.process_memory(cast(:hour as timestamptz), :measured_days, :still_ratio) using (cluster, endpoint)
-  left join metrics.growth_on_failure(cast(:hour as timestamptz), :measured_days, :still_ratio) using (cluster, endpoint)
+  inner join metrics.process_memory(
+    cast(:hour as timestamptz), :measured_days, :still_ratio, :data_days, :paced_days, :ahead_days, :unpacked_ratio
+  ) using (cluster, endpoint)
+  left join metrics.growth_on_failure(
+    cast(:hour as timestamptz), :measured_days, :still_ratio, :data_days, :paced_days, :ahead_days, :unpacked_ratio
+  ) using (cluster, endpoint)
   left join live using (cluster, app, endpoint)
   left join pace using (cluster, endpoint)
 ),
