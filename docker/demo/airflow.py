@@ -35,7 +35,7 @@ from demo.process import Process, claim_port
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 # Their log servers would listen on every interface, and nothing sets another; the API server reads the same folder.
 _OPTIONS = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
-USERS = {"admin": "admin", "viewer": "viewer"}
+USERS = {"admin": "admin", "editor": "user", "viewer": "viewer"}
 PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
 READY_SECONDS = 180.0
 RUN_SECONDS = 1200.0

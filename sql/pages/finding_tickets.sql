@@ -6,6 +6,7 @@ select
   t.severity,
   t.muted,
   t.muted_until,
+  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,
   t.opened_hour,
   t.last_alarm_hour,
   t.closed_hour,
@@ -13,6 +14,7 @@ select
   t.summary_ticket_id is not null as in_summary,
   coalesce(i.issues, '[]') as issues
 from tickets.ticket as t
+left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and place.detector <> 'storm'
 left join lateral (
   select
     jsonb_agg(

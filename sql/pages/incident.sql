@@ -1,6 +1,9 @@
 -- The incident of a finding's newest ticket: the root first, then what follows from it, deeper and deeper.
 select
   m.*,
+  own.summary_ticket_id is null as has_issue,
+  own.muted,
+  own.acknowledged_by,
   e.reason,
   e.resource
 from (
@@ -11,6 +14,7 @@ from (
   limit 1
 ) as this
 cross join lateral tickets.incident_of(this.ticket_id) with ordinality as m
+inner join tickets.ticket as own on m.ticket_id = own.ticket_id
 left join lateral (
   select
     v.reason,

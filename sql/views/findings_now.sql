@@ -14,7 +14,7 @@ select
   filed.external_key as ticket_key,  -- Key in the tracker
   filed.external_url as ticket_url,  -- Link to the tracker
   t.muted,  -- wont_fix or snoozed, where people said so
-  t.acknowledged_by,  -- Who works on it, where somebody said so
+  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who works on it, where somebody said so
   e.fingerprint,  -- Id of the finding, for joins and links
   e.because,  -- Which case of the detector it is
   e.thing,  -- Key of the thing it is about, as in the view thing
@@ -44,6 +44,7 @@ cross join lateral (
   select max(j.hour) as hour from detect.judgement as j where j.detector = d.detector and j.status = 'judged'
 ) as newest
 left join tickets.ticket as t on e.fingerprint = t.fingerprint and t.state = 'open'
+left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and place.detector <> 'storm'
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 left join detect.standing as s on e.fingerprint = s.fingerprint
 where newest.hour is not null;

@@ -8,7 +8,7 @@ select
   t.opened_hour,  -- First hour in alarm (UTC)
   t.last_alarm_hour,  -- Newest hour in alarm (UTC)
   t.muted,  -- wont_fix or snoozed, where people said so
-  t.acknowledged_by,  -- Who works on it, where somebody said so
+  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who works on it, where somebody said so
   t.muted_until,  -- End of a snooze (UTC)
   t.role,  -- root: others follow from it; follows: from its cause; alone
   cause.title as cause,  -- Title of the ticket that it follows from
@@ -18,6 +18,7 @@ select
   t.ticket_id,  -- Our id
   t.fingerprint  -- Finding it is about
 from tickets.ticket as t
+left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and place.detector <> 'storm'
 left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 where t.state = 'open'

@@ -1,1 +1,1 @@
-"""The pages in the Airflow UI: made on the server, read-only, behind Airflow's own login."""
+"""The pages in the Airflow UI: made on the server, behind Airflow's own login; who may edit DAGs answers there."""

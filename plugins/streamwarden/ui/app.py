@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
+from urllib.parse import urlencode
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-from airflow.api_fastapi.core_api.security import requires_access_view
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
+from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.ui import incidents, pages
+from streamwarden.tickets.answers import PAGE, Answer, AnswerError, Verb
+from streamwarden.ui import forms, incidents, pages
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -42,8 +45,12 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+LOG_IN = "Log in in another tab, then go back and send it again: what you wrote is still there. Nothing was done."
+MAY_NOT = f"It takes a role that may edit the DAG `{forms.DAG}` in Airflow; ask an administrator. Nothing was done."
 HourQuery = Annotated[str | None, Query(max_length=40)]
 Words = Annotated[str | None, Query(max_length=200)]
+Told = Annotated[Verb | None, Query()]
+Field = Annotated[str, Form(max_length=64)]
 
 app = FastAPI(
     title="Streamwarden",
@@ -81,15 +88,39 @@ def findings(
 
 
 @app.get("/findings/{fingerprint}")
-def finding(request: Request, fingerprint: str, hour: HourQuery = None) -> HTMLResponse:
+def finding(
+    request: Request, user: GetUserDep, fingerprint: str, hour: HourQuery = None, told: Told = None
+) -> HTMLResponse:
     """One finding."""
-    return _page(request, "finding.html", pages.finding(fingerprint, hour))
+    values = pages.finding(fingerprint, hour)
+    return _page(request, "finding.html", values | {"form": forms.form_for(request, user), "told": told})
 
 
 @app.get("/incidents/{fingerprint}")
-def incident(request: Request, fingerprint: str) -> HTMLResponse:
+def incident(request: Request, user: GetUserDep, fingerprint: str, told: Told = None) -> HTMLResponse:
     """The incident that a finding belongs to."""
-    return _page(request, "incident.html", incidents.incident(fingerprint))
+    values = incidents.incident(fingerprint)
+    return _page(request, "incident.html", values | {"form": forms.form_for(request, user), "told": told})
+
+
+@app.post("/answers", dependencies=[Depends(forms.require_editor)])
+def answer(
+    request: Request,
+    user: GetUserDep,
+    fingerprint: Field,
+    verb: Annotated[Verb, Form()],
+    token: Annotated[str, Form(max_length=500)] = "",
+    words: Annotated[str, Form(max_length=10_000)] = "",
+    until: Annotated[datetime | None, Form()] = None,
+    other: Annotated[str | None, Form(max_length=64)] = None,
+    place: Annotated[Literal["findings", "incidents"], Form()] = "findings",
+) -> RedirectResponse:
+    """Somebody says something of a finding; the page it was said on shows it then."""
+    forms.require_own(token, user)
+    said = Answer(verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other)
+    pages.answer(fingerprint, said)
+    address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'told': verb})}#answers"
+    return RedirectResponse(address, status_code=303)
 
 
 @app.get("/coverage")
@@ -129,10 +160,14 @@ def anything_else(rest: str) -> Response:
 def _refused(request: Request, error: AnyHTTPException) -> Response:
     # A token of another time is refused by 403 as well; a user without the right hears "Forbidden".
     is_stranger = error.status_code == 401 or (error.status_code == 403 and error.detail != "Forbidden")
+    if is_stranger and _wants_page(request) and request.method == "POST":
+        return _problem(request, 401, "You are no longer logged in", LOG_IN)
     if is_stranger and _wants_page(request):
         return RedirectResponse(get_auth_manager().get_url_login(next_url=str(request.url)), status_code=303)
     if is_stranger or not _wants_page(request):
         return JSONResponse({"detail": error.detail}, error.status_code)
+    if error.status_code == 403 and request.method == "POST":
+        return _problem(request, 403, "You may not answer", MAY_NOT)
     if error.status_code == 403:
         return _problem(request, 403, "You may not see this page", "Ask an Airflow administrator for a viewer's role.")
     return _problem(
@@ -145,10 +180,21 @@ def _unknown(request: Request, error: pages.UnknownError) -> Response:
     return _problem(request, 404, "There is no such thing", str(error))
 
 
+@app.exception_handler(forms.ForgedError)
+def _forged(request: Request, error: forms.ForgedError) -> Response:
+    return _problem(request, 403, "Nothing was done", str(error))
+
+
+@app.exception_handler(AnswerError)
+def _not_done(request: Request, error: AnswerError) -> Response:
+    return _problem(request, 422, "Nothing was done", f"{error} Go back: what you wrote is still there.")
+
+
 @app.exception_handler(RequestValidationError)
 def _bad_question(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
-    return _problem(request, 422, "The address can't be right", f"{first['loc'][-1]}: {first['msg']}.")
+    what = "The form" if request.method == "POST" else "The address"
+    return _problem(request, 422, f"{what} can't be right", f"{first['loc'][-1]}: {first['msg']}.")
 
 
 @app.exception_handler(StreamwardenError)
@@ -174,9 +220,13 @@ def _our_fault(request: Request, error: Exception) -> Response:
 
 
 def _page(request: Request, template: str, values: dict[str, object], status: int = 200) -> HTMLResponse:
-    root = request.scope.get("root_path", "").rstrip("/")
+    root = _root(request)
     address = {"root": root, "airflow": root.removesuffix("/streamwarden") + "/", "assets": _assets_version()}
     return HTMLResponse(render(template, address | values), status)
+
+
+def _root(request: Request) -> str:
+    return str(request.scope.get("root_path", "")).rstrip("/")
 
 
 def _problem(request: Request, status: int, heading: str, text: str) -> HTMLResponse:
@@ -184,7 +234,7 @@ def _problem(request: Request, status: int, heading: str, text: str) -> HTMLResp
 
 
 def _wants_page(request: Request) -> bool:
-    return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
+    return request.method in ("GET", "HEAD", "POST") and "text/html" in request.headers.get("accept", "")
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 from streamwarden.base.hours import HOUR
 from streamwarden.store.queries import Row
 from streamwarden.tickets import render
-from streamwarden.ui.pages import UnknownError, _ask, _strip, _warehouse
+from streamwarden.ui.pages import UnknownError, _ask, _strip, _warehouse, answering
 
 MOST_WEIGHED, LEAST_HOURS, MOST_HOURS = 60, 12, 72
 
@@ -47,4 +47,5 @@ def incident(fingerprint: str) -> Row:
             "refused": [row | {"why": render.refusal(row)} for row in outside[:MOST_WEIGHED]],
             "changes": [render.change(row) for row in _ask(connection, "changes", hour=began, things=things)],
             "tickets": _ask(connection, "finding_tickets", fingerprint=prints[0])[:1],
+            **answering(connection, prints, next(row["fingerprint"] for row in members if row["has_issue"])),
         }  # fmt: skip

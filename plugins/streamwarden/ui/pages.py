@@ -23,10 +23,12 @@ from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.store.queries import Row, ask
+from streamwarden.tickets import answers
+from streamwarden.tickets.answers import Answer
 from streamwarden.words.readable import SEVERITIES, clean, readable, span
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
-MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES = 12, 40, 60, 50
+MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES, MOST_WRONG = 12, 40, 60, 50, 20
 IDLE_EXCEPTION = timedelta(days=7)
 STALE_AFTER = timedelta(hours=3)  # the hour itself, its settling, its run; then something is wrong
 STATUS_WORDS = {
@@ -47,6 +49,18 @@ CLOSE_WORDS = {
     "wont_fix": "won't be fixed",
 }
 
+
+ANSWER_WORDS = {
+    "acknowledge": "acknowledged",
+    "snooze": "snoozed",
+    "wont_fix": "won't be fixed",
+    "unmute": "to be heard of again",
+    "close": "closed",
+    "wrong": "this is wrong",
+    "comment": "comment",
+    "split": "split off",
+    "join": "joined",
+}
 
 _QUERY_NAMES = {"severity": "severity", "detector": "detector", "words": "q"}
 _ALL = {"severity": None, "detector": None, "words": None, "after": None}
@@ -148,11 +162,22 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "history_days": HISTORY_HOURS // 24,
             "tickets": _ask(connection, "finding_tickets", fingerprint=fingerprint),
             "related": _ask(connection, "finding_related", fingerprint=fingerprint),
+            **answering(connection, [fingerprint], fingerprint),
             "close_words": CLOSE_WORDS,
             "status_words": STATUS_WORDS,
             "detector": detector,
         }
     return values | _plot(config, found, has_tables=bool(tables)) | _judged_by(detector, found)
+
+
+def answer(fingerprint: str, said: Answer) -> None:
+    """Does what somebody said of a finding on its page.
+
+    Raises:
+        AnswerError: it can't be done.
+    """
+    with open_warehouse(load_config()).begin() as connection:
+        answers.answer(connection, fingerprint, said)
 
 
 def coverage(hour_text: str | None) -> Row:
@@ -187,6 +212,7 @@ def detector(detector_id: str) -> Row:
         newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
         strips = [row for row in _rules(connection, config, newest) if row["id"] == detector_id]
         found = _ask(connection, "findings", **_ALL | {"detector": detector_id}, most=MOST_LINES)
+        wrong = _ask(connection, "wrong", detector=detector_id, most=MOST_WRONG)
         known_exceptions = {row["rule"]: row for row in _ask(connection, "exceptions", detector=detector_id)}
     in_force = rule.params_in_force(config)
     return {
@@ -196,8 +222,20 @@ def detector(detector_id: str) -> Row:
         "newest": newest,
         "findings": found,
         "in_force": in_force,
+        "wrong": wrong,
         "exceptions": _exceptions(rule, config, known_exceptions, newest),
         "psql": psql_script(rule, in_force, newest.replace(minute=0, second=0, microsecond=0)),
+    }
+
+
+def answering(connection: sa.Connection, fingerprints: list[str], fingerprint: str) -> Row:
+    """What was said of findings, and what the forms of one of them need."""
+    return {
+        "answers": ask(connection, "tickets/answers", fingerprints=fingerprints, most=MOST_LINES),
+        "answer_words": ANSWER_WORDS,
+        "target": _ask(connection, "answerable", fingerprint=fingerprint)[0],
+        "joinable": _ask(connection, "joinable", fingerprint=fingerprint, most=MOST_LINES),
+        "most_words": answers.MOST_WORDS,
     }
 
 

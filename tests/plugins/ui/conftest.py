@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,23 +73,37 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
     """A page of a viewer who has logged in; a dialog or a blocked script fails the test."""
+    with page_of(chromium, airflow, "viewer") as page:
+        yield page
+
+
+@pytest.fixture
+def editor_page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
+    """The same of one who may edit DAGs."""
+    with page_of(chromium, airflow, "editor") as page:
+        yield page
+
+
+@contextmanager
+def page_of(chromium: Any, airflow: Airflow, user: str) -> Iterator[Any]:
+    """A page of a user who has logged in."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=airflow.url)
     page = context.new_page()
     faults: list[str] = []
     page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("console", lambda m: faults.append(m.text) if "Content Security Policy" in m.text else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
-    log_in(page, airflow, "/streamwarden/")
+    log_in(page, airflow, "/streamwarden/", user)
     yield page
     context.close()
     assert faults == []
 
 
-def log_in(page: Any, airflow: Airflow, path: str) -> None:
+def log_in(page: Any, airflow: Airflow, path: str, user: str = "viewer") -> None:
     """Asks for a page, and logs in by the form that Airflow shows instead."""
     page.goto(path)
-    page.fill("input[name=username]", "viewer")
-    page.fill("input[name=password]", airflow.password("viewer"))
+    page.fill("input[name=username]", user)
+    page.fill("input[name=password]", airflow.password(user))
     page.press("input[name=password]", "Enter")
     page.wait_for_url(lambda url: "/auth/" not in url, timeout=60_000)
 
