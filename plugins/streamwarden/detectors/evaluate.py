@@ -316,6 +316,9 @@ _EXCEPTION = sa.text("""
       last_hour = greatest(exception.last_hour, excluded.last_hour),
       matched_hour = greatest(exception.matched_hour, excluded.matched_hour),
       things = case when excluded.last_hour >= exception.last_hour then excluded.things else exception.things end""")
-_THINGS = sa.text(
-    "select key, name, owner, application from public.things(:hour) where kind = :kind and key = any(:keys)"
-)
+# Joined: as a condition PostgreSQL would compare each hour's row of each thing with all keys, one by one.
+_THINGS = sa.text("""
+    select key, name, owner, application
+    from public.things(:hour)
+    join unnest(cast(:keys as text[])) as wanted (key) using (key)
+    where kind = :kind""")

@@ -59,114 +59,127 @@ seen as materialized (
     a.hour,
     p.cluster,
     p.endpoint,
-    part.name,
-    part.bytes,
+    a.heap_used_after_gc_bytes as heap_bytes,
     memory.bytes as memory_bytes,
-    a.hour > cast(:hour as timestamptz) - interval '1 day' as is_of_last_day
+    coalesce(
+      memory.bytes - case when p.rocksdb_expected_bytes is not null then a.rocksdb_measured_bytes end, memory.bytes
+    ) as unbounded_bytes,
+    a.rocksdb_measured_bytes,
+    a.direct_bytes,
+    a.thread_stack_bytes,
+    a.non_heap_used_bytes,
+    memory.bytes - coalesce(a.rocksdb_measured_bytes, 0) - p.heap_max_bytes - a.direct_bytes - a.thread_stack_bytes
+    - a.non_heap_used_bytes as native_bytes
   from process as p
   inner join metrics.jvm_app_hourly as a using (cluster, endpoint)
   left join metrics.node_hourly as n on a.hour = n.hour and a.instance_id = n.instance_id and p.jvms = 1
   cross join lateral (
     select coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100) as bytes
   ) as memory
-  cross join lateral (
-    select
-      coalesce(
-        memory.bytes - case when p.rocksdb_expected_bytes is not null then a.rocksdb_measured_bytes end, memory.bytes
-      ) as bytes
-  ) as unbounded
+  where a.hour > cast(:hour as timestamptz) - make_interval(days => :days) and a.hour <= cast(:hour as timestamptz)
+  and a.hour >= p.process_started_at + make_interval(hours => :warm_up_hours)
+),
+
+-- Each hour of the last day against the same hour of the day before.
+part as materialized (
+  select
+    now.cluster,
+    now.endpoint,
+    part.name,
+    percentile_cont(0.5) within group (order by part.bytes - part.bytes_before) as bytes_per_day
+  from seen as now
+  inner join seen as before
+    on now.cluster = before.cluster and now.endpoint = before.endpoint and before.hour = now.hour - interval '1 day'
   cross join lateral (
     values
-    ('memory', unbounded.bytes),
-    ('heap', a.heap_used_after_gc_bytes),
-    ('RocksDB', a.rocksdb_measured_bytes),
-    ('direct buffers', a.direct_bytes),
-    ('threads', a.thread_stack_bytes),
-    ('classes and code', a.non_heap_used_bytes),
-    (
-      'native memory',
-      memory.bytes - coalesce(a.rocksdb_measured_bytes, 0) - p.heap_max_bytes - a.direct_bytes - a.thread_stack_bytes
-      - a.non_heap_used_bytes
-    )
-  ) as part (name, bytes)
-  where a.hour > cast(:hour as timestamptz) - make_interval(days => :days) and a.hour <= cast(:hour as timestamptz)
-  and a.hour >= p.process_started_at + make_interval(hours => :warm_up_hours) and part.bytes is not null
+    ('memory', now.unbounded_bytes, before.unbounded_bytes),
+    ('heap', now.heap_bytes, before.heap_bytes),
+    ('RocksDB', now.rocksdb_measured_bytes, before.rocksdb_measured_bytes),
+    ('direct buffers', now.direct_bytes, before.direct_bytes),
+    ('threads', now.thread_stack_bytes, before.thread_stack_bytes),
+    ('classes and code', now.non_heap_used_bytes, before.non_heap_used_bytes),
+    ('native memory', now.native_bytes, before.native_bytes)
+  ) as part (name, bytes, bytes_before)
+  where now.hour > cast(:hour as timestamptz) - interval '1 day'
+  group by now.cluster, now.endpoint, part.name
 ),
 
-compared as (
-  select
-    *,
-    bytes - first_value(bytes) over (
-      partition by cluster, endpoint, name
-      order by hour range between interval '1 day' preceding and interval '1 day' preceding
-    ) as more_bytes
-  from seen
-),
-
-part as materialized (
+known as materialized (
   select
     cluster,
     endpoint,
-    name,
-    count(*) as known_hours,
-    sum(bytes) filter (where hour = cast(:hour as timestamptz)) as bytes,
-    sum(memory_bytes) filter (where hour = cast(:hour as timestamptz)) as memory_bytes,
-    percentile_cont(0.5) within group (order by more_bytes) filter (where is_of_last_day) as bytes_per_day,
-    array_agg(hour) as hours,
-    array_agg(bytes) as amounts,
-    array_agg(hour) filter (where is_of_last_day) as last_hours,
-    array_agg(bytes) filter (where is_of_last_day) as last_amounts
-  from compared
-  group by cluster, endpoint, name
+    count(heap_bytes) as heap_hours,
+    count(unbounded_bytes) as memory_hours,
+    least(count(heap_bytes), count(native_bytes)) as hours,
+    sum(heap_bytes) filter (where hour = cast(:hour as timestamptz)) as heap_bytes,
+    sum(native_bytes) filter (where hour = cast(:hour as timestamptz)) as native_bytes,
+    sum(memory_bytes) filter (where hour = cast(:hour as timestamptz)) as memory_bytes
+  from seen
+  group by cluster, endpoint
+),
+
+-- The slope of a week takes some time: it is asked only where a day's growth would reach the limit.
+may_end as materialized (
+  select
+    cluster,
+    endpoint,
+    room.*,
+    part.bytes_per_day
+  from process as p
+  inner join known as k using (cluster, endpoint)
+  cross join lateral (
+    values
+    ('heap', k.heap_hours, k.heap_bytes, p.heap_max_bytes, p.heap_max_bytes * :end_percent / 100 - k.heap_bytes),
+    (
+      'memory', k.memory_hours, k.memory_bytes, p.memory_limit_bytes,
+      p.memory_limit_bytes * :end_percent / 100 - k.memory_bytes
+    )
+  ) as room (name, hours, bytes, limit_bytes, room_bytes)
+  inner join part using (cluster, endpoint, name)
+  where room.hours >= :least_hours and part.bytes_per_day * :warning_hours >= room.room_bytes * 24
+  and (room.name = 'heap' or k.native_bytes > 0)
 ),
 
 forecast as (
   select
-    one.*,
-    room.limit_bytes,
-    slope.bytes_per_day as growth_bytes,
-    greatest(room.bytes, 0) / slope.bytes_per_day * 24 as hours_to_limit
-  from part as one
-  inner join process as p using (cluster, endpoint)
-  cross join lateral (
-    values
-    ('heap', p.heap_max_bytes, p.heap_max_bytes * :end_percent / 100 - one.bytes),
-    ('memory', p.memory_limit_bytes, p.memory_limit_bytes * :end_percent / 100 - one.memory_bytes)
-  ) as room (name, limit_bytes, bytes)
-  -- Asked only where it matters, and once, as an aggregate is: the slope of a week takes some time.
-  cross join lateral (
-    select min(of_time.bytes_per_day) as bytes_per_day
-    from (
-      values
-      (one.bytes_per_day),
-      (public.theil_sen(one.hours, one.amounts) * 24),
-      (public.theil_sen(one.last_hours, one.last_amounts) * 24)
-    ) as of_time (bytes_per_day)
-    where one.bytes_per_day * :warning_hours >= room.bytes * 24
-  ) as slope
-  where one.name = room.name and one.known_hours >= :least_hours and slope.bytes_per_day > 0
-),
-
-known as (
-  select
     cluster,
     endpoint,
-    min(known_hours) filter (where name in ('native memory', 'heap')) as hours,
-    count(bytes) filter (where name in ('native memory', 'heap')) as told,
-    sum(bytes) filter (where name = 'native memory') as native_bytes,
-    sum(memory_bytes) filter (where name = 'memory') as memory_bytes,
-    (array_agg(name order by bytes_per_day desc nulls last, name desc) filter (where name not in ('memory', 'heap')))[1]
-      as grown_most
-  from part
-  group by cluster, endpoint
+    m.name,
+    m.bytes,
+    m.limit_bytes,
+    m.room_bytes,
+    least(
+      m.bytes_per_day,
+      public.theil_sen(array_agg(s.hour), array_agg(one.bytes)) * 24,
+      public.theil_sen(
+        array_agg(s.hour) filter (where s.hour > cast(:hour as timestamptz) - interval '1 day'),
+        array_agg(one.bytes) filter (where s.hour > cast(:hour as timestamptz) - interval '1 day')
+      ) * 24
+    ) as growth_bytes
+  from may_end as m
+  inner join seen as s using (cluster, endpoint)
+  cross join lateral (select case m.name when 'heap' then s.heap_bytes else s.unbounded_bytes end as bytes) as one
+  where one.bytes is not null
+  group by cluster, endpoint, m.name, m.bytes, m.limit_bytes, m.room_bytes, m.bytes_per_day
 ),
 
 soonest as (
-  select distinct on (cluster, endpoint) f.*
-  from forecast as f
-  inner join known as k using (cluster, endpoint)
-  where f.hours_to_limit <= :warning_hours and (f.name = 'heap' or k.native_bytes > 0)
-  order by cluster asc, endpoint asc, f.hours_to_limit asc, f.name asc
+  select distinct on (cluster, endpoint) *
+  from (
+    select *, greatest(room_bytes, 0) / nullif(greatest(growth_bytes, 0), 0) * 24 as hours_to_limit from forecast
+  ) as f
+  where hours_to_limit <= :warning_hours
+  order by cluster asc, endpoint asc, hours_to_limit asc, name asc
+),
+
+grown_most as (
+  select distinct on (cluster, endpoint)
+    cluster,
+    endpoint,
+    name
+  from part
+  where name not in ('memory', 'heap')
+  order by cluster asc, endpoint asc, bytes_per_day desc nulls last, name desc
 )
 
 select
@@ -174,7 +187,7 @@ select
     when p.samples is null then 'silent'
     when s.name = 'memory' then 'memory_grows'
     when s.name = 'heap' then 'heap_grows'
-    when k.told < 2 then 'untold'
+    when k.heap_hours is not null and (k.heap_bytes is null or k.native_bytes is null) then 'untold'
     when k.hours >= :least_hours then 'steady'
     else 'short_history'
   end as because,
@@ -185,9 +198,10 @@ select
   coalesce(s.limit_bytes, p.memory_limit_bytes) as limit_bytes,
   s.growth_bytes,
   s.hours_to_limit,
-  case s.name when 'heap' then 'heap' else k.grown_most end as grown_most,
+  case s.name when 'heap' then 'heap' else g.name end as grown_most,
   coalesce(k.hours, 0) as known_hours,
   p.process_started_at
 from process as p
 left join soonest as s using (cluster, endpoint)
 left join known as k using (cluster, endpoint)
+left join grown_most as g using (cluster, endpoint)
