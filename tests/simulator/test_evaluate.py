@@ -1,15 +1,18 @@
-"""A flagship analysis on a small fleet: no fault missed, no false alarm, and it says so."""
+"""Analyses on small fleets: no fault missed, no false alarm, and they say so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from tests.simulator import brokers, cluster_sources
 from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
-from tests.simulator.scenario import SMALL
+from tests.simulator.scenario import JUDGED, SMALL
 
 pytestmark = pytest.mark.slow
 
@@ -32,3 +35,22 @@ def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
     figures = {goal.name.split(",")[0]: goal for goal in result.goals}
     assert all(goal.is_met for name, goal in figures.items() if name != "issues per incident"), figures
     assert figures["issues per incident"].figure < 1.12, "so few incidents that a single one is 2 %"
+
+
+def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_app_would_have_made(bench: Bench) -> None:
+    results = scores_of("brokers", bench, SMALL)
+    assert [(each.analysis, each.missed, each.false_alarms, each.misjudged) for each in results] == [
+        (each.analysis, [], [], []) for each in results
+    ]
+    with bench.warehouse.connect() as connection:
+        made = pd.read_sql(f"select * from metrics.broker_hourly where hour = '{JUDGED}'", connection)
+    fleet = brokers.build(SMALL)
+    for cluster in (cluster for cluster in fleet.clusters if not cluster.own_samples):
+        told = cluster_sources.past(cluster).query("hour == @JUDGED").set_index("endpoint")
+        of_app = made.set_index("endpoint").loc[told.index]
+        for column in told.columns.intersection(made.columns).drop(["hour", "cluster", "instance_id"]):
+            if column == "process_started_at":
+                assert (told[column] == pd.to_datetime(of_app[column], utc=True))[told[column].notna()].all()
+                continue
+            says, said = (frame[column].to_numpy(float, na_value=np.nan) for frame in (told, of_app))
+            assert np.allclose(says, said, rtol=0.01, equal_nan=True), f"{cluster.kind}: {column}"

@@ -9,8 +9,9 @@ import numpy as np
 from demo.ebs_days import Day
 from streamwarden.base.hours import HOUR
 
-from tests.simulator import lag, schemas, volumes
-from tests.simulator.scenario import SMALL, START, Case
+from tests.simulator import brokers, lag, schemas, volumes
+from tests.simulator.clusters import NOW
+from tests.simulator.scenario import JUDGED, SMALL, START, Case
 from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
 
 
@@ -102,3 +103,14 @@ def test_advice_is_tried_on_the_load_that_was_wanted_and_not_on_the_one_that_was
     assert "carries it in" in str(advice(volume.limits.base_iops * 1.05))
     assert advice(volume.limits.base_iops * 3) is None
     assert volumes._wrong_advice(fleet, fault, dict.fromkeys(volumes.ADVISED)) == "no volume is advised"
+
+
+def test_clusters_come_out_the_same_from_the_same_seed_with_every_fault_and_decoy() -> None:
+    first, second = brokers.build(SMALL), brokers.build(SMALL)
+    assert first.truth == second.truth
+    assert len({cluster.kind for cluster in first.clusters}) == len(brokers.FAULTS) + len(brokers.DECOYS)
+    for one, other in zip(first.clusters, second.clusters, strict=True):
+        assert all(np.array_equal(one.rates[name], other.rates[name]) for name in one.rates)
+        assert (one.used_bytes <= one.disk_bytes).all() and (one.rates["bytes_in_total"] >= 0).all(), one.kind
+        held = sum(len(replicas) for topic in one.topics if topic.begun < JUDGED for replicas in topic.before)
+        assert one.gauges["partitions"][:, NOW].sum() == held or "unequal" in one.kind

@@ -42,7 +42,7 @@ says:
     reason: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ peer_log_flush_p999_ms }} on the median of its {{ peers }} peers, which take far less time for the same bytes."
     cure: *cure
     commands: *commands
-  all_slower: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual; but all {{ peers }} peers slowed down as well: it isn't this broker."}
+  all_slower: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual; but its {{ peers | counted('peer') }} slowed down as well: it isn't this broker."}
   usual: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ usual_log_flush_p95_ms }} is usual."}
   starting: {status: skip, reason: "It was started at {{ process_started_at }}: it catches up."}
   quiet: {status: skip, nothing_to_judge: true, reason: "Too little is written to judge: {{ written_bytes_per_second }}, {{ flushes }} flushes."}
@@ -62,9 +62,9 @@ rule: |
   Slowed: the 95th percentile of the log flushes is change_ratio times its usual (same hour of the week), by at least
   change_floor_ms and mads deviations, in every sample of the hour. A slow tail: the 99.9th percentile and the flush time
   per byte written both exceed history_ratio times their own 90th percentile of 14 days. Slower than its peers: both
-  exceed peer_ratio times the peers' median. Critical if the 99th percentile of produce requests is hurt_ratio times its
-  usual by now. Where all peers that work slowed down as well (a change of settings, a cluster's peak), it isn't judged
-  slow.
+  exceed peer_ratio times the peers' median in the last 24 h: a batch of one hour that it leads is no difference. Critical if the 99th percentile of produce requests is hurt_ratio times its usual by now. Where
+  three of four peers slowed down as well, in this hour or the one before (a change of settings, a cluster's peak), it is
+  slow only as far as it slowed down change_ratio times as much as they did.
 runbook: |
   1. What moved with it? Disk: the volume's bucket, queue and throttled minutes; a reassignment or a reader of old data.
      CPU: requests, compression, TLS. Traffic: a producer that grew.
@@ -114,6 +114,18 @@ history as materialized (
   group by cluster, endpoint
 ),
 
+lately as (
+  select
+    cluster,
+    endpoint,
+    max(log_flush_p95_ms) filter (where hour = cast(:hour as timestamptz) - interval '1 hour') as last_log_flush_p95_ms,
+    percentile_cont(0.5) within group (order by log_flush_p999_ms) as log_flush_p999_ms,
+    percentile_cont(0.5) within group (order by flush_ms_per_byte) as flush_ms_per_byte
+  from worked
+  where hour > cast(:hour as timestamptz) - interval '24 hours'
+  group by cluster, endpoint
+),
+
 sampled as (
   select
     cluster,
@@ -140,11 +152,15 @@ broker as materialized (
     u.mad as usual_mad_ms,
     u.known_hours,
     u.kind as usual_kind,
-    coalesce(s.log_flush_p95_ms_min >= :change_ratio * u.median, false) as is_slower,
+    s.log_flush_p95_ms_min / nullif(u.median, 0) as slower_ratio,
+    l.last_log_flush_p95_ms / nullif(u.median, 0) as last_slower_ratio,
+    l.log_flush_p999_ms as day_log_flush_p999_ms,
+    l.flush_ms_per_byte as day_flush_ms_per_byte,
     w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_quiet
   from worked as w
   left join sampled as s on w.cluster = s.cluster and w.endpoint = s.endpoint
   left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
+  left join lately as l on w.cluster = l.cluster and w.endpoint = l.endpoint
   cross join lateral public.usual_of(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
   where w.hour = cast(:hour as timestamptz)
 ),
@@ -155,9 +171,11 @@ compared as (
     b.cluster,
     b.endpoint,
     count(*) as peers,
-    bool_and(p.is_slower) as all_slower,
-    percentile_cont(0.5) within group (order by p.log_flush_p999_ms) as peer_log_flush_p999_ms,
-    percentile_cont(0.5) within group (order by p.flush_ms_per_byte) as peer_flush_ms_per_byte
+    percentile_disc(0.25) within group (order by coalesce(greatest(p.slower_ratio, p.last_slower_ratio), 1))
+      as slower_ratio,
+    percentile_cont(0.5) within group (order by p.day_log_flush_p999_ms) as day_log_flush_p999_ms,
+    percentile_cont(0.5) within group (order by p.day_flush_ms_per_byte) as day_flush_ms_per_byte,
+    percentile_cont(0.5) within group (order by p.log_flush_p999_ms) as peer_log_flush_p999_ms
   from broker as b
   inner join broker as p on b.cluster = p.cluster and b.endpoint <> p.endpoint
   where p.is_quiet is distinct from true
@@ -170,23 +188,24 @@ judged as (
     b.*,
     c.peers,
     c.peer_log_flush_p999_ms,
-    coalesce(c.all_slower, false) as all_slower,
+    coalesce(c.slower_ratio >= :change_ratio, false) as all_slower,
+    b.slower_ratio >= :change_ratio * coalesce(c.slower_ratio, 1) as is_alone,
     produce.median as usual_produce_p99_ms,
     follower.median as usual_fetch_follower_p99_ms,
     cpu.median as usual_cpu_ratio,
     written.median as usual_written,
     sent.median as usual_sent,
     b.flush_ms_per_byte / nullif(b.history_flush_ms_per_byte, 0) as flush_ratio,
-    b.is_slower
+    b.slower_ratio >= :change_ratio
     and b.log_flush_p95_ms_min >= b.usual_ms + greatest(:change_floor_ms, :mads * b.usual_mad_ms) as has_slowed,
     b.usual_ms is not null
     and b.log_flush_p999_ms > :history_ratio * b.history_log_flush_p999_ms
     and b.log_flush_p999_ms >= b.history_log_flush_p999_ms + :change_floor_ms
     and b.flush_ms_per_byte > :history_ratio * b.history_flush_ms_per_byte as has_slow_tail,
     c.peers >= 2
-    and b.log_flush_p999_ms > :peer_ratio * c.peer_log_flush_p999_ms
     and b.log_flush_p999_ms >= c.peer_log_flush_p999_ms + :change_floor_ms
-    and b.flush_ms_per_byte > :peer_ratio * c.peer_flush_ms_per_byte as is_behind,
+    and b.day_log_flush_p999_ms > :peer_ratio * c.day_log_flush_p999_ms
+    and b.day_flush_ms_per_byte > :peer_ratio * c.day_flush_ms_per_byte as is_behind,
     b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms) as hurts
   from broker as b
   left join compared as c on b.cluster = c.cluster and b.endpoint = c.endpoint
@@ -197,6 +216,14 @@ judged as (
   cross join lateral public.usual_of(b.hour, b.hours, b.past_cpu_ratio, cast(:least_history as integer)) as cpu
   cross join lateral public.usual_of(b.hour, b.hours, b.past_written, cast(:least_history as integer)) as written
   cross join lateral public.usual_of(b.hour, b.hours, b.past_sent, cast(:least_history as integer)) as sent
+),
+
+alone as (
+  select
+    *,
+    has_slowed and is_alone as has_slowed_alone,
+    has_slow_tail and not all_slower as has_slow_tail_alone
+  from judged
 )
 
 select
@@ -211,9 +238,9 @@ select
       ) > 0 then 'untold'
     when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
     when j.is_quiet then 'quiet'
-    when ((j.has_slowed or j.has_slow_tail) and not j.all_slower or j.is_behind) and j.hurts then 'hurts'
-    when j.has_slowed and not j.all_slower then 'slowed'
-    when j.has_slow_tail and not j.all_slower then 'slow_tail'
+    when (j.has_slowed_alone or j.has_slow_tail_alone or j.is_behind) and j.hurts then 'hurts'
+    when j.has_slowed_alone then 'slowed'
+    when j.has_slow_tail_alone then 'slow_tail'
     when j.is_behind then 'slower_than_peers'
     when j.usual_ms is null then 'short_history'
     when j.has_slowed or j.has_slow_tail then 'all_slower'
@@ -240,7 +267,7 @@ select
   j.flushes,
   m.moved,
   j.process_started_at
-from judged as j
+from alone as j
 left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
 -- What else isn't as usual: by a quarter of its usual, or a disk that is busy most of the time.
 cross join lateral (

@@ -7,6 +7,8 @@ reads: [metrics.broker_hourly, metrics.partition_hourly, inventory.topic_hourly]
 params:
   allowed: {default: 0, unit: partitions, why: "every under-replicated partition is one failure nearer to data loss"}
   start_minutes: {default: 15, unit: min, why: "so long a broker that was restarted may take to catch up"}
+  roll_minutes: {default: 60, unit: min, why: "a rolling restart comes to the next broker within an hour"}
+  reassignment_days: {default: 7, unit: d, why: "so long moving many partitions may take; before it, topics had the replicas that they are to have"}
 convinces: [missing_partitions, under_replicated_partitions, under_min_isr_partitions, missing_topics, leaders]
 says:
   missing:
@@ -36,6 +38,7 @@ says:
     commands: *below
   tolerated: {status: ok, reason: "{{ missing_partitions or under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
   starting: {status: ok, reason: "It was started at {{ process_started_at }} and catches up: {{ missing_partitions | counted('partition') }} to go."}
+  rolling: {status: ok, reason: "{{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
   whole: {status: ok, reason: "No partition lacks its replicas."}
   silent: {status: skip, reason: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
   untold: {status: skip, reason: "The broker did not tell its under-replicated partitions."}
@@ -48,17 +51,31 @@ clear_after_hours: 2
 rule: |
   A broker is judged by its own replicas: partitions of which one is on it and not in sync. One broker that is down is one
   finding, not one of each of its peers. Where the cluster doesn't tell who is in sync, brokers are judged by how many of
-  the partitions that they lead lack any replica. Critical: below min.insync.replicas.
+  the partitions that they lead lack any replica. Critical: below min.insync.replicas. Not counted: a partition that has
+  more replicas than its topic ever had within reassignment_days and hasn't had as many in sync yet (a reassignment adds
+  some), and one without any in sync (it is being made; else it has no leader, which is partitions_leaderless'). A
+  single broker that is silent while peers were restarted within roll_minutes is taken for the next of them.
 runbook: |
   1. Is the broker down? Start it.
   2. Otherwise it can't keep up: its volume's queue and burst balance, its network, its CPU.
-  3. A reassignment under way that adds replicas isn't counted.
+  3. Replicas that a reassignment adds aren't counted.
 blind_spots: |
   Who is in sync is asked once an hour. A partition counts unless its leader's JMX says that it lacked nothing in one of
-  the samples of the run; without JMX a rolling restart at that moment is seen as an alarm. What came and went between two
-  runs isn't seen at all.
+  the samples of the run; without JMX a rolling restart at that moment is seen as an alarm, and so is the first broker of
+  one. What came and went between two runs isn't seen at all.
 */
-with lacking as (
+with before as (
+  select
+    cluster,
+    topic,
+    min(replication_factor) as replication_factor
+  from inventory.topic_hourly
+  where hour > cast(:hour as timestamptz) - make_interval(days => cast(:reassignment_days as integer))
+  and hour <= cast(:hour as timestamptz)
+  group by cluster, topic
+),
+
+lacking as (
   select
     p.cluster,
     m.broker_id,
@@ -68,11 +85,21 @@ with lacking as (
     t.observed_at
   from metrics.partition_hourly as p
   inner join inventory.topic_hourly as t using (hour, cluster, topic)
+  inner join before as b using (cluster, topic)
   cross join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id)
   left join metrics.broker_hourly as l on p.hour = l.hour and p.cluster = l.cluster and p.leader = l.broker_id
   where
     p.hour = cast(:hour as timestamptz)
-    and p.replicas <= t.replication_factor  -- more: a reassignment adds one
+    and p.isr > 0
+    and (
+      p.replicas <= b.replication_factor
+      or p.replicas <= (
+        select max(e.isr)
+        from metrics.partition_hourly as e
+        where e.cluster = p.cluster and e.topic = p.topic and e.partition = p.partition
+        and e.hour > p.hour - make_interval(days => cast(:reassignment_days as integer)) and e.hour < p.hour
+      )
+    )
     and l.under_replicated_partitions is distinct from 0  -- its leader saw it come back
 ),
 
@@ -118,6 +145,21 @@ broker as (
   where b.hour = cast(:hour as timestamptz)
 ),
 
+-- Of a cluster: how many brokers lack replicas, and how many processes began lately.
+rolled as (
+  select
+    m.cluster,
+    count(distinct m.broker_id) as missing_brokers,
+    (
+      select count(*)
+      from broker as b
+      where b.cluster = m.cluster
+      and b.process_started_at > max(m.observed_at) - make_interval(mins => cast(:roll_minutes as integer))
+    ) as restarted_peers
+  from missing as m
+  group by m.cluster
+),
+
 judged as (
   select
     coalesce(b.cluster, m.cluster) as cluster,
@@ -136,11 +178,14 @@ judged as (
     m.below_min_partitions,
     m.affected,
     w.worst_topics,
+    r.restarted_peers,
     t.cluster is not null as is_told,
+    b.samples is null and r.missing_brokers = 1 and r.restarted_peers > 0 as is_rolling,
     b.process_started_at > m.observed_at - make_interval(mins => cast(:start_minutes as integer)) as is_starting
   from broker as b
   full join missing as m on b.cluster = m.cluster and b.name = m.broker_id
   left join worst as w on m.cluster = w.cluster and m.broker_id = w.broker_id
+  left join rolled as r on m.cluster = r.cluster
   left join told as t on coalesce(b.cluster, m.cluster) = t.cluster
 )
 
@@ -148,6 +193,7 @@ select
   case
     when missing_partitions > :allowed and is_starting then 'starting'
     when missing_partitions > :allowed and below_min_partitions > 0 then 'read_only'
+    when missing_partitions > :allowed and is_rolling then 'rolling'
     when missing_partitions > :allowed then 'missing'
     when missing_partitions > 0 then 'tolerated'
     when is_told then 'whole'
@@ -171,6 +217,7 @@ select
   leaders,
   samples,
   is_silent,
+  restarted_peers,
   process_started_at,
   affected
 from judged

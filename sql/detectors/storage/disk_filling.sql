@@ -41,6 +41,12 @@ says:
     reason: "{{ log_dir }} is {{ used_ratio }} full and still grows: {{ usable_bytes }} are left, at its growth for {{ hours_to_full }}."
     cure: *cure
     commands: *commands
+  rising:
+    status: alarm
+    severity: warning
+    reason: "{{ log_dir }} is {{ used_ratio }} full, more than ever in the week before, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
+    cure: *cure
+    commands: *commands
   room: {status: ok, reason: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
   short_history: {status: skip, reason: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
   untold: {status: skip, reason: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
@@ -50,7 +56,8 @@ rule: |
   Of a broker's directories the worst counts. Full in: free bytes by the smaller of two slopes (Theil and Sen) of what is
   used, of 7 days and of 24 hours; both must grow, so that neither a burst nor the saw-teeth of retention are growth.
   Warning within warning_hours, or above high_ratio and full within high_hours; critical within critical_hours, or above
-  critical_ratio.
+  critical_ratio. Above high_ratio the last 24 hours alone are growth enough where more is used than ever in the week
+  before them: who waits for a week then has none left.
 runbook: |
   1. Which topics grew most? A new producer, a retention that was raised, a consumer group's changelog without compaction.
   2. Lower the retention of what can be had again, for a while: retention.ms takes effect within minutes.
@@ -77,7 +84,8 @@ grown as (
     d.log_dir,
     count(h.usable_bytes) as known_hours,
     public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes)) as week_growth,
-    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes_of_day)) as day_growth
+    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes_of_day)) as day_growth,
+    max(was.used_bytes) filter (where h.hour <= d.hour - interval '24 hours') as most_used_bytes_before
   from directory as d
   inner join metrics.log_dir_hourly as h
     on d.cluster = h.cluster and d.broker_id = h.broker_id and d.log_dir = h.log_dir
@@ -98,7 +106,10 @@ judged as (
     s.growth_per_hour,
     case when g.known_hours >= :least_history and s.growth_per_hour > 0
       then d.usable_bytes / s.growth_per_hour
-    end as hours_to_full
+    end as hours_to_full,
+    case when g.known_hours >= :least_history and g.day_growth > 0 and d.used_bytes > g.most_used_bytes_before
+      then d.usable_bytes / g.day_growth
+    end as hours_to_full_by_day
   from directory as d
   left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
   -- Null if either isn't known: least() alone would take the other.
@@ -117,6 +128,7 @@ verdict as (
       when hours_to_full <= :critical_hours then 'full_soon'
       when hours_to_full <= :warning_hours then 'filling'
       when used_ratio > :high_ratio and hours_to_full <= :high_hours then 'high'
+      when used_ratio > :high_ratio and hours_to_full_by_day <= :warning_hours then 'rising'
       when known_hours < :least_history or growth_per_hour is null then 'short_history'
       else 'room'
     end as because
@@ -129,7 +141,7 @@ worst as (
   order by
     cluster asc, broker_id asc,
     array_position(
-      array['nearly_full', 'full_soon', 'filling', 'high', 'untold', 'short_history', 'room'], because
+      array['nearly_full', 'full_soon', 'filling', 'rising', 'high', 'untold', 'short_history', 'room'], because
     ) asc,
     hours_to_full asc nulls last, used_ratio desc, log_dir asc
 ),
@@ -187,7 +199,7 @@ select
   w.usable_bytes,
   w.total_bytes,
   w.growth_per_hour / 3600 as growth_bytes_per_second,
-  w.hours_to_full,
+  case w.because when 'rising' then w.hours_to_full_by_day else w.hours_to_full end as hours_to_full,
   w.known_hours,
   w.replicas,
   t.topics,

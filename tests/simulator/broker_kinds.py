@@ -1,0 +1,439 @@
+"""What happens to brokers: open files, flushes, work, partitions, controllers; and what only looks so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.simulator.cluster_fleet import (
+    CONTROLLERS,
+    FILES,
+    MANY,
+    SLOW,
+    UNEVEN,
+    Fleet,
+    a_broker,
+    since,
+)
+from tests.simulator.clusters import MIB, NOW, PAST, Cluster, Controller
+
+# Open files
+
+
+def files_to(cluster: Cluster, broker: int, ratio: float, hours: slice) -> None:
+    """So many of the limit are open at the judged hour, by a step when the hours begin."""
+    files, limit = cluster.gauges["open_file_descriptors"], cluster.gauges["max_file_descriptors"]
+    files[broker, hours] += ratio * limit[broker, NOW] - files[broker, NOW]
+
+
+def files_high(fleet: Fleet, cluster: Cluster) -> None:
+    """Topics were added."""
+    broker = a_broker(cluster)
+    files_to(cluster, broker, cluster.chance.uniform(0.77, 0.88), since(cluster, 6, 400))
+    fleet.fault(FILES, cluster, broker, "warning")
+
+
+def files_nearly_full(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    files_to(cluster, broker, cluster.chance.uniform(0.92, 0.99), since(cluster, 1, 48))
+    fleet.fault(FILES, cluster, broker, "critical")
+
+
+def files_leak(fleet: Fleet, cluster: Cluster) -> None:
+    """A client that never closes: none is left within the day."""
+    broker, days = a_broker(cluster), int(cluster.chance.integers(8, 14))
+    files, limit = cluster.gauges["open_file_descriptors"], cluster.gauges["max_file_descriptors"]
+    left = cluster.chance.uniform(4, 17)
+    start = files[broker, NOW]
+    slope = (limit[broker, NOW] - start) / (days * 24 + left)
+    files[broker, NOW - days * 24 :] += slope * np.arange(days * 24 + 1)
+    fleet.fault(FILES, cluster, broker, "critical")
+
+
+def files_at_a_start(fleet: Fleet, cluster: Cluster) -> None:
+    """All clients come back at once, and every segment is opened."""
+    broker = a_broker(cluster)
+    cluster.restart(broker, cluster.chance.uniform(0.1, 0.9))
+    files_to(cluster, broker, cluster.chance.uniform(0.78, 0.97), slice(NOW, None))
+
+
+def files_of_a_million(fleet: Fleet, cluster: Cluster) -> None:
+    """A limit that nobody reaches, and many files."""
+    cluster.gauges["max_file_descriptors"][:] = 1_048_576.0
+    for broker in range(cluster.brokers):
+        files_to(cluster, broker, cluster.chance.uniform(0.2, 0.45), slice(None))
+
+
+def files_without_limit(fleet: Fleet, cluster: Cluster) -> None:
+    """JMX tells no limit; of another broker it says that there is none."""
+    cluster.gauges["max_file_descriptors"][0] = np.nan
+    cluster.gauges["max_file_descriptors"][1] = 2.0**63 - 1
+
+
+def files_by_day(fleet: Fleet, cluster: Cluster) -> None:
+    """Clients come each morning and go each night."""
+    swing = cluster.chance.uniform(0.1, 0.25) * cluster.gauges["max_file_descriptors"]
+    rhythm = 0.5 + 0.5 * np.sin(2 * np.pi * (np.arange(PAST + 1) + cluster.chance.integers(0, 24)) / 24)
+    cluster.gauges["open_file_descriptors"] += swing * rhythm
+
+
+def files_by_a_step(fleet: Fleet, cluster: Cluster) -> None:
+    """A team brought its topics yesterday."""
+    broker = a_broker(cluster)
+    files_to(cluster, broker, cluster.chance.uniform(0.5, 0.7), since(cluster, 3, 22))
+
+
+def files_by_saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
+    """Segments roll all day and go at once."""
+    period = int(cluster.chance.integers(20, 72))
+    tooth = ((np.arange(PAST + 1) + cluster.chance.integers(0, period)) % period) / period
+    cluster.gauges["open_file_descriptors"] += 0.25 * cluster.gauges["max_file_descriptors"] * tooth
+
+
+# Flushes
+
+
+def slow(cluster: Cluster, broker: int, hours: slice, times: float, *, tail: float = 1.0, floor: float = 0.0) -> None:
+    """Flushes take so many times as long, at least `floor` ms more; those of the tail even longer."""
+    p95 = cluster.gauges["log_flush_p95_ms"]
+    times = max(times, 1 + floor / float(np.median(p95[broker])))
+    p95[broker, hours] *= times
+    cluster.gauges["log_flush_p999_ms"][broker, hours] *= times * tail
+    cluster.rates["log_flush_ms_total"][broker, hours] *= times
+
+
+def wait(cluster: Cluster, broker: int, hours: slice, times: float) -> None:
+    """Producers do, for their acknowledgements."""
+    cluster.gauges["produce_p99_ms"][broker, hours] *= times
+    cluster.rates["produce_ms"][broker, hours] *= times
+
+
+def flushes_slowed(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    slow(cluster, broker, since(cluster), cluster.chance.uniform(2.3, 5), floor=16)
+    fleet.fault(SLOW, cluster, broker, "warning")
+
+
+def producers_wait(fleet: Fleet, cluster: Cluster) -> None:
+    broker, hours = a_broker(cluster), since(cluster)
+    slow(cluster, broker, hours, cluster.chance.uniform(2.6, 5), floor=22)
+    wait(cluster, broker, hours, cluster.chance.uniform(3, 6))
+    fleet.fault(SLOW, cluster, broker, "critical")
+
+
+def slow_tail(fleet: Fleet, cluster: Cluster) -> None:
+    """One flush of some hundred meets a full queue: the 95th percentile doesn't see it, the mean does."""
+    broker, hours = a_broker(cluster), since(cluster, 2, 12)
+    cluster.gauges["log_flush_p999_ms"][broker, hours] *= cluster.chance.uniform(9, 20)
+    cluster.rates["log_flush_ms_total"][broker, hours] *= cluster.chance.uniform(6, 9)
+    fleet.fault(SLOW, cluster, broker, "warning")
+
+
+def slow_since_ever(fleet: Fleet, cluster: Cluster) -> None:
+    """Its disk is of another type: it always was behind its peers."""
+    broker = a_broker(cluster)
+    slow(cluster, broker, slice(None), cluster.chance.uniform(6, 9))
+    fleet.fault(SLOW, cluster, broker, "warning")
+
+
+def hardly_any_traffic(fleet: Fleet, cluster: Cluster) -> None:
+    """A test cluster: a few bytes, and then a flush that takes long."""
+    for rate in cluster.rates.values():
+        rate *= cluster.chance.uniform(0.0005, 0.004)
+    slow(cluster, a_broker(cluster), since(cluster), cluster.chance.uniform(2, 8))
+
+
+def flush_settings_changed(fleet: Fleet, cluster: Cluster) -> None:
+    """On all brokers, in a rolling restart that is over."""
+    hours, times = since(cluster, 4, 48), cluster.chance.uniform(2, 3)
+    for broker in range(cluster.brokers):
+        slow(cluster, broker, hours, times)
+        cluster.restart(broker, PAST + 1 - hours.start - 0.2 * broker + 0.9)
+
+
+def slow_after_a_start(fleet: Fleet, cluster: Cluster) -> None:
+    """It catches up."""
+    broker = a_broker(cluster)
+    cluster.restart(broker, cluster.chance.uniform(0.1, 0.95))
+    slow(cluster, broker, slice(NOW, None), cluster.chance.uniform(2, 4))
+    cluster.rates["replication_bytes_in_total"][broker, NOW] *= cluster.chance.uniform(2, 5)
+
+
+def slow_each_week(fleet: Fleet, cluster: Cluster) -> None:
+    """A batch of every week, in this hour, on the whole cluster."""
+    times = cluster.chance.uniform(2, 4)
+    for weeks in range(5):
+        hours = slice(max(NOW - weeks * 168, 0), NOW - weeks * 168 + 1)
+        for broker in range(cluster.brokers):
+            slow(cluster, broker, hours, times)
+            for name in ("bytes_in_total", "bytes_out_total", "replication_bytes_in_total", "messages_in_total"):
+                cluster.rates[name][broker, hours] *= times
+
+
+def slow_each_week_on_one(fleet: Fleet, cluster: Cluster) -> None:
+    """The same, of a topic that one broker leads."""
+    broker, times = a_broker(cluster), cluster.chance.uniform(2, 3)
+    for weeks in range(5):
+        slow(cluster, broker, slice(max(NOW - weeks * 168, 0), NOW - weeks * 168 + 1), times)
+
+
+def one_slow_sample(fleet: Fleet, cluster: Cluster) -> None:
+    """A stall that the histogram shows in the last sample only."""
+    broker = a_broker(cluster)
+    value = float(cluster.gauges["log_flush_p95_ms"][broker, NOW])
+    cluster.own_samples[broker, "log_flush_p95_ms"] = (value, value, min(value * 5, 90.0))
+
+
+def flushes_over_the_limit(fleet: Fleet, cluster: Cluster) -> None:
+    """For as long as it is known, on all: nobody is slower than usual."""
+    worst = cluster.gauges["log_flush_p95_ms"][:, NOW].min()
+    times = 125 / float(worst) * cluster.chance.uniform(1, 3)
+    for broker in range(cluster.brokers):
+        slow(cluster, broker, slice(None), times)
+
+
+def flushes_below_the_limit(fleet: Fleet, cluster: Cluster) -> None:
+    worst = cluster.gauges["log_flush_p95_ms"][:, NOW].max()
+    for broker in range(cluster.brokers):
+        slow(cluster, broker, slice(None), 85 / float(worst))
+
+
+def few_flushes(fleet: Fleet, cluster: Cluster) -> None:
+    """Kafka leaves flushing to the system: only what rolls is flushed, some twenty files an hour."""
+    for name in ("log_flushes_total", "log_flush_ms_total"):
+        cluster.rates[name] *= 20 / 3600 / cluster.rates["log_flushes_total"].max()
+    slow(cluster, a_broker(cluster), since(cluster), 8)
+
+
+# Work
+
+
+def take_over(cluster: Cluster, broker: int, hours: slice, part: float, names: tuple[str, ...]) -> None:
+    """So much of each peer's becomes the broker's own."""
+    peers = [b for b in range(cluster.brokers) if b != broker]
+    for name in names:
+        rates = cluster.rates.get(name, cluster.gauges.get(name))
+        assert rates is not None
+        moved = rates[peers, hours] * part
+        rates[peers, hours] -= moved
+        rates[broker, hours] += moved.sum(axis=0)
+
+
+LED = ("bytes_in_total", "bytes_out_total", "messages_in_total", "produce_requests", "produce_ms")
+
+
+def leaders_left_behind(fleet: Fleet, cluster: Cluster) -> None:
+    """After a restart its leaders didn't return: nobody elects the preferred ones here."""
+    broker, hours = a_broker(cluster), since(cluster, 4, 40)
+    cluster.restart(broker, PAST + 1 - hours.start)
+    peers = [b for b in range(cluster.brokers) if b != broker]
+    for name in (*LED, "leaders"):
+        rates = cluster.rates.get(name, cluster.gauges.get(name))
+        assert rates is not None
+        moved = rates[broker, hours] * 0.97
+        rates[broker, hours] -= moved
+        rates[peers, hours] += moved / len(peers)
+    cluster.gauges["leaders"] = np.round(cluster.gauges["leaders"])
+    fleet.fault(UNEVEN, cluster, None, "warning")
+
+
+def hot_topic(fleet: Fleet, cluster: Cluster) -> None:
+    """A topic of one partition gets more than all others on its broker."""
+    broker, hours, times = a_broker(cluster), since(cluster, 3, 40), cluster.chance.uniform(2.3, 5)
+    for name in LED:
+        rate = cluster.rates[name]
+        rate[broker, hours] *= times
+    fleet.fault(UNEVEN, cluster, None, "warning")
+
+
+def uneven_since_ever(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    take_over(cluster, broker, slice(None), cluster.chance.uniform(0.35, 0.6), LED)
+    fleet.fault(UNEVEN, cluster, None, "info")
+
+
+def uneven_and_near_a_limit(fleet: Fleet, cluster: Cluster) -> None:
+    """One broker has most of the work, and its processors are at their limit."""
+    broker = a_broker(cluster)
+    take_over(cluster, broker, slice(None), cluster.chance.uniform(0.4, 0.6), LED)
+    cpu = cluster.rates["cpu_seconds_total"]
+    cpu[broker] *= 8 * cluster.chance.uniform(0.84, 0.95) / cpu[broker, NOW]
+    cpu[broker] = cpu[broker].clip(0, 8 * 0.99)
+    fleet.fault(UNEVEN, cluster, None, "warning")
+
+
+def leaders_return(fleet: Fleet, cluster: Cluster) -> None:
+    """A broker was restarted in the hour, and leads again what it led."""
+    broker, away = a_broker(cluster), cluster.chance.uniform(0.2, 0.5)
+    cluster.restart(broker, cluster.chance.uniform(0.3, 0.95))
+    for name in LED:
+        rate = cluster.rates[name]
+        moved = rate[broker, NOW] * away
+        rate[broker, NOW] -= moved
+        rate[[b for b in range(cluster.brokers) if b != broker], NOW] += moved / (cluster.brokers - 1)
+
+
+def leaders_returned(fleet: Fleet, cluster: Cluster) -> None:
+    """The same at the end of the hour before: the first minutes of this one were its peers'."""
+    broker, away = a_broker(cluster), 5 / 60
+    cluster.restart(broker, cluster.chance.uniform(1.05, 1.2))
+    for name in LED:
+        rate = cluster.rates[name]
+        moved = rate[broker, NOW] * away
+        rate[broker, NOW] -= moved
+        rate[[b for b in range(cluster.brokers) if b != broker], NOW] += moved / (cluster.brokers - 1)
+
+
+def unequal_machines(fleet: Fleet, cluster: Cluster) -> None:
+    """Half of them have twice the processors, and twice the work."""
+    for broker in range(0, cluster.brokers, 2):
+        cluster.vcpus[broker] *= 2
+        for name in (*LED, "cpu_seconds_total", "leaders", "partitions"):
+            rates = cluster.rates.get(name, cluster.gauges.get(name))
+            assert rates is not None
+            rates[broker] *= 2
+        cluster.used_bytes[broker] *= 1.6
+
+
+def controllers_beside(fleet: Fleet, cluster: Cluster) -> None:
+    """Three processes that only keep the metadata."""
+    cluster.gauges["active_controllers"][:] = np.nan
+    cluster.controllers = [Controller((float(n == 1),) * 3) for n in range(3)]
+
+
+def even_surge(fleet: Fleet, cluster: Cluster) -> None:
+    hours, times = since(cluster, 1, 20), cluster.chance.uniform(2, 4)
+    for name in (*LED, "replication_bytes_in_total", "replication_bytes_out_total"):
+        cluster.rates[name][:, hours] *= times
+    for broker in range(cluster.brokers):
+        slow(cluster, broker, hours, cluster.chance.uniform(1.3, 1.5))
+
+
+def two_brokers(fleet: Fleet, cluster: Cluster) -> None:
+    take_over(cluster, 0, since(cluster), cluster.chance.uniform(0.4, 0.8), LED)
+
+
+def uneven_but_idle(fleet: Fleet, cluster: Cluster) -> None:
+    for rate in cluster.rates.values():
+        rate *= 0.15 * MIB / cluster.rates["bytes_in_total"].max()
+    take_over(cluster, a_broker(cluster), since(cluster), 0.6, LED)
+
+
+# Partitions
+
+
+def hold(cluster: Cluster, partitions: float) -> None:
+    """So many on each broker: topics get more partitions."""
+    now = float(cluster.gauges["partitions"].mean())
+    times = max(round(partitions / now), 1)
+    for topic in cluster.topics:
+        topic.replicas = topic.replicas * times
+        topic.settle()
+    # What the rounding left.
+    extra = int((partitions - now * times) * cluster.brokers / len(cluster.topics[0].replicas[0]))
+    topic = cluster.topics[0]
+    for n in range(max(extra, 0)):
+        topic.replicas.append([(n + r) % cluster.brokers for r in range(len(topic.replicas[0]))])
+    topic.settle()
+    cluster.tell_partitions()
+
+
+def many_and_calm(fleet: Fleet, cluster: Cluster) -> None:
+    hold(cluster, cluster.chance.uniform(4_300, 7_000))
+    fleet.fault(MANY, cluster, None, "info")
+
+
+def many_and_busy(fleet: Fleet, cluster: Cluster) -> None:
+    hold(cluster, cluster.chance.uniform(4_300, 6_000))
+    cluster.gauges["request_handler_idle_ratio"][a_broker(cluster), since(cluster)] = cluster.chance.uniform(0.05, 0.25)
+    fleet.fault(MANY, cluster, None, "warning")
+
+
+def many_and_files(fleet: Fleet, cluster: Cluster) -> None:
+    hold(cluster, cluster.chance.uniform(4_300, 6_000))
+    for broker in range(cluster.brokers):
+        files_to(cluster, broker, cluster.chance.uniform(0.55, 0.7), slice(None))
+    fleet.fault(MANY, cluster, None, "warning")
+
+
+def many_and_more(fleet: Fleet, cluster: Cluster) -> None:
+    hold(cluster, cluster.chance.uniform(4_300, 6_000))
+    cluster.partitions_before = cluster.chance.uniform(0.5, 0.78)
+    fleet.fault(MANY, cluster, None, "warning")
+
+
+def far_too_many(fleet: Fleet, cluster: Cluster) -> None:
+    hold(cluster, cluster.chance.uniform(10_400, 12_000))
+    fleet.fault(MANY, cluster, None, "warning")
+
+
+def fewer_and_busy(fleet: Fleet, cluster: Cluster) -> None:
+    hold(cluster, cluster.chance.uniform(2_500, 3_700))
+    cluster.gauges["request_handler_idle_ratio"][:] = cluster.chance.uniform(0.1, 0.4)
+
+
+def few_and_more(fleet: Fleet, cluster: Cluster) -> None:
+    cluster.partitions_before = cluster.chance.uniform(0.3, 0.7)
+
+
+# Controllers
+
+
+def no_controller(fleet: Fleet, cluster: Cluster) -> None:
+    cluster.gauges["active_controllers"][:, NOW] = 0
+    fleet.fault(CONTROLLERS, cluster, None, "critical")
+
+
+def no_dedicated_controller(fleet: Fleet, cluster: Cluster) -> None:
+    controllers_beside(fleet, cluster)
+    cluster.controllers = [Controller((0.0,) * 3) for _ in range(3)]
+    fleet.fault(CONTROLLERS, cluster, None, "critical")
+
+
+def two_controllers(fleet: Fleet, cluster: Cluster) -> None:
+    """One of them was cut off and doesn't know."""
+    cluster.gauges["active_controllers"][:2, NOW] = 1
+    cluster.gauges["active_controllers"][2:, NOW] = 0
+    fleet.fault(CONTROLLERS, cluster, None, "critical")
+
+
+def controller_moves(fleet: Fleet, cluster: Cluster) -> None:
+    """Between two samples of the run."""
+    cluster.gauges["active_controllers"][:, NOW] = 0
+    cluster.own_samples[0, "active_controllers"] = (1.0, 0.0, 0.0)
+    cluster.own_samples[1, "active_controllers"] = (0.0, 0.0, 1.0)
+
+
+def a_controller_is_silent(fleet: Fleet, cluster: Cluster) -> None:
+    """The active one, as far as anybody knows."""
+    controllers_beside(fleet, cluster)
+    cluster.controllers = [Controller((0.0,) * 3), Controller((1.0,) * 3, answers=False), Controller((0.0,) * 3)]
+
+
+def controllers_elsewhere(fleet: Fleet, cluster: Cluster) -> None:
+    """They aren't in the config."""
+    cluster.gauges["active_controllers"][:] = np.nan
+
+
+# Nothing
+
+
+def healthy(fleet: Fleet, cluster: Cluster) -> None:
+    """Only its weeks."""
+
+
+def rolling_upgrade(fleet: Fleet, cluster: Cluster) -> None:
+    """Under way: one broker after the other was started anew, the last some minutes ago."""
+    for broker in range(cluster.brokers):
+        cluster.restart(broker, 0.1 + 0.25 * broker)
+        files_to(cluster, broker, 0.3, slice(NOW, None))
+
+
+def silent_broker(fleet: Fleet, cluster: Cluster) -> None:
+    """Its agent doesn't answer; by its peers it lives."""
+    cluster.answers[a_broker(cluster), NOW] = False
+
+
+def unknown_figures(fleet: Fleet, cluster: Cluster) -> None:
+    """A broker's beans say NaN."""
+    for name in ("log_flush_p95_ms", "open_file_descriptors", "leaders", "request_handler_idle_ratio"):
+        cluster.gauges[name][0, NOW] = np.nan

@@ -1,0 +1,165 @@
+"""Clusters with at most one fault or decoy each, judged by every rule on brokers and their disks.
+
+A decoy of one rule that makes another speak is a false alarm of that one; what one event does to several rules by
+itself (a flush that is slow by any measure) is a fault of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from tests.simulator import broker_kinds as b
+from tests.simulator import cluster_kinds as c
+from tests.simulator import cluster_sources
+from tests.simulator.bench import Bench
+from tests.simulator.cluster_fleet import FLUSHES, Fleet
+from tests.simulator.clusters import NOW, Cluster, cluster_of
+from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
+from tests.simulator.score import Score, score
+
+Make = Callable[[Fleet, Cluster], None]
+FAULTS: tuple[Make, ...] = (
+    b.files_high,
+    b.files_nearly_full,
+    b.files_leak,
+    b.flushes_slowed,
+    b.producers_wait,
+    b.slow_tail,
+    b.slow_since_ever,
+    b.flushes_over_the_limit,
+    b.leaders_left_behind,
+    b.hot_topic,
+    b.uneven_since_ever,
+    b.uneven_and_near_a_limit,
+    b.many_and_calm,
+    b.many_and_busy,
+    b.many_and_files,
+    b.many_and_more,
+    b.far_too_many,
+    b.no_controller,
+    b.no_dedicated_controller,
+    b.two_controllers,
+    c.broker_down,
+    c.two_down,
+    c.cannot_keep_up,
+    c.metadata_refused,
+    c.down_during_a_reassignment,
+    c.single_replica_down,
+    c.last_in_sync_down,
+    c.producer_grew,
+    c.producer_grew_much,
+    c.producer_grew_yesterday,
+    c.nearly_full,
+    c.slowly_full,
+    c.memory_lacks,
+    c.memory_lacks_and_disks_are_busy,
+    c.memory_lacks_by_day,
+    c.memory_lacks_beside_a_batch,
+)
+DECOYS: tuple[Make, ...] = (
+    b.files_at_a_start,
+    b.files_of_a_million,
+    b.files_without_limit,
+    b.files_by_day,
+    b.files_by_a_step,
+    b.files_by_saw_teeth,
+    b.hardly_any_traffic,
+    b.flush_settings_changed,
+    b.slow_after_a_start,
+    b.slow_each_week,
+    b.slow_each_week_on_one,
+    b.one_slow_sample,
+    b.flushes_below_the_limit,
+    b.few_flushes,
+    b.leaders_return,
+    b.leaders_returned,
+    b.unequal_machines,
+    b.controllers_beside,
+    b.even_surge,
+    b.two_brokers,
+    b.uneven_but_idle,
+    b.fewer_and_busy,
+    b.few_and_more,
+    b.controller_moves,
+    b.a_controller_is_silent,
+    b.controllers_elsewhere,
+    c.replicas_added,
+    c.all_replicas_added,
+    c.just_started,
+    c.rolls,
+    c.back_between_samples,
+    c.topic_just_made,
+    c.full_but_steady,
+    c.saw_teeth,
+    c.moved_in,
+    c.young_disk,
+    c.rises_on_weekdays,
+    c.sizes_untold,
+    c.traffic_rose,
+    c.backfill_each_night,
+    c.batch_each_night,
+    c.starts_read,
+    c.restores_read,
+    c.replicas_read,
+    c.two_cold_days,
+    c.little_is_read,
+    c.disks_of_the_machine,
+    b.healthy,
+    b.rolling_upgrade,
+    b.silent_broker,
+    b.unknown_figures,
+)
+SIZES = {b.two_brokers: 2, c.two_down: 4, c.replicas_added: 5, c.all_replicas_added: 5, c.down_during_a_reassignment: 5}
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    fleet = Fleet(scenario)
+    kinds = (*FAULTS, *DECOYS)
+    for n in range(scenario.clusters):
+        make = kinds[n % len(kinds)]
+        chance = np.random.default_rng([scenario.seed, 15, n])
+        cluster = cluster_of(f"cluster{n:04d}", make.__name__.replace("_", " "), chance, SIZES.get(make))
+        make(fleet, cluster)
+        fleet.clusters.append(cluster)
+        _settle(fleet, cluster)
+    return fleet
+
+
+def _settle(fleet: Fleet, cluster: Cluster) -> None:
+    """What an absolute limit says of any broker, whatever was done to it."""
+    p95 = cluster.gauges["log_flush_p95_ms"][:, NOW]
+    flushes = 3600 * cluster.rates["log_flushes_total"][:, NOW]
+    for broker in range(cluster.brokers):
+        if flushes[broker] > 33 and p95[broker] > 102 and cluster.answers[broker, NOW]:
+            fleet.fault(FLUSHES, cluster, broker, "warning")
+        elif p95[broker] > 95:
+            fleet.unclear(FLUSHES, cluster, broker)
+    for truth in fleet.truth.values():
+        truth.decoys[cluster.name] = cluster.kind
+        truth.decoys |= {cluster.broker(n): cluster.kind for n in range(cluster.brokers + len(cluster.controllers))}
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    with TemporaryDirectory() as folder:
+        cluster_sources.load(bench, fleet.clusters, Path(folder))
+    return [_score(bench, rule, truth) for rule, truth in fleet.truth.items()]
+
+
+def _score(bench: Bench, rule: str, truth: Truth) -> Score:
+    """Of the fleet's own: other parts may have left something in the warehouse."""
+    verdicts = []
+    for finding in bench.judge(rule):
+        columns = finding.about.columns
+        if columns["cluster"] not in truth.decoys:
+            continue
+        resource = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
+        said = finding.severity or ""
+        verdicts.append(Verdict(resource, JUDGED, finding.status, finding.reason, said, finding.figures, said))
+    return score(rule, bench.detector(rule), verdicts, truth)

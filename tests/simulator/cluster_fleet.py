@@ -1,0 +1,54 @@
+"""Clusters, and for each rule on brokers and their disks what was done to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.clusters import PAST, Cluster
+from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+
+RULES = (
+    "broker_file_descriptors_high",
+    "broker_slow",
+    "log_flush_slow",
+    "broker_imbalanced",
+    "broker_partitions_too_many",
+    "controllers_missing",
+    "partitions_under_replicated",
+    "partitions_leaderless",
+    "disk_filling",
+    "page_cache_small",
+)
+FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD = RULES
+
+
+@dataclass
+class Fleet:
+    """All clusters, and for each rule what was done to them."""
+
+    scenario: Scenario
+    clusters: list[Cluster] = field(default_factory=list)
+    truth: dict[str, Truth] = field(default_factory=lambda: {rule: Truth() for rule in RULES})
+
+    def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *severities: str) -> None:
+        """Must be told in the judged hour, as one of these."""
+        resource = cluster.name if broker is None else cluster.broker(broker)
+        self.truth[rule].faults.append(
+            Fault(resource, cluster.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=severities)
+        )
+
+    def unclear(self, rule: str, cluster: Cluster, broker: int | None = None) -> None:
+        """Nobody can say whether it should be told."""
+        resource = cluster.name if broker is None else cluster.broker(broker)
+        self.truth[rule].unclear.append((resource, JUDGED, JUDGED + HOUR))
+
+
+def a_broker(cluster: Cluster) -> int:
+    return int(cluster.chance.integers(0, cluster.brokers))
+
+
+def since(cluster: Cluster, least: int = 2, most: int = 30) -> slice:
+    """The last hours, so many by chance."""
+    return slice(PAST + 1 - int(cluster.chance.integers(least, most + 1)), None)

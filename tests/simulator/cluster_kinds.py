@@ -1,0 +1,367 @@
+"""What befalls partitions, disks and the page cache; and what only looks so."""
+
+from __future__ import annotations
+
+import numpy as np
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.cluster_fleet import COLD, DISK, LACKING, LEADERLESS, Fleet, a_broker, since
+from tests.simulator.clusters import NOW, PAST, Cluster, Topic
+from tests.simulator.scenario import JUDGED
+
+# Replicas
+
+
+def goes_down(cluster: Cluster, broker: int) -> None:
+    """Nobody hears of it; its peers lead what it led."""
+    cluster.answers[broker, NOW] = False
+    cluster.drop_from_isr(broker)
+    cluster.tell_isr()
+
+
+def broker_down(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    goes_down(cluster, broker)
+    fleet.fault(LACKING, cluster, broker, "warning")
+
+
+def two_down(fleet: Fleet, cluster: Cluster) -> None:
+    """Partitions that both held take no writes any more."""
+    broker = a_broker(cluster)
+    other = (broker + 1) % cluster.brokers
+    for each in (broker, other):
+        goes_down(cluster, each)
+        fleet.fault(LACKING, cluster, each, "critical")
+
+
+def cannot_keep_up(fleet: Fleet, cluster: Cluster) -> None:
+    """It lives, and some of its replicas fall out."""
+    broker = a_broker(cluster)
+    count = int(cluster.chance.integers(1, len(cluster.topics)))
+    cluster.drop_from_isr(broker, [t for t in cluster.topics if any(broker in r for r in t.replicas)][:count])
+    cluster.tell_isr()
+    fleet.fault(LACKING, cluster, broker, "warning")
+
+
+def metadata_refused(fleet: Fleet, cluster: Cluster) -> None:
+    """Only JMX tells: who leads partitions that lack replicas."""
+    goes_down(cluster, a_broker(cluster))
+    cluster.tells_metadata = False
+    for broker in range(cluster.brokers):
+        if cluster.answers[broker, NOW] and cluster.gauges["under_replicated_partitions"][broker, NOW] > 0:
+            fleet.fault(LACKING, cluster, broker, "warning")
+
+
+def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
+    reassigned(cluster, 1.0)
+    broker = a_broker(cluster)
+    goes_down(cluster, broker)
+    fleet.fault(LACKING, cluster, broker, "warning")
+    for other in range(cluster.brokers):
+        fleet.unclear(LACKING, cluster, other)
+
+
+def reassigned(cluster: Cluster, part: float) -> None:
+    """A part of a topic's partitions get a replica more, which isn't in sync yet."""
+    topic = cluster.topics[0]
+    for n, replicas in enumerate(topic.replicas):
+        free = [broker for broker in range(cluster.brokers) if broker not in replicas]
+        if free and n < part * len(topic.replicas):
+            replicas.append(free[n % len(free)])
+    cluster.tell_isr()
+
+
+def replicas_added(fleet: Fleet, cluster: Cluster) -> None:
+    """A reassignment under way, of some partitions of a topic."""
+    reassigned(cluster, 0.5)
+
+
+def all_replicas_added(fleet: Fleet, cluster: Cluster) -> None:
+    """The same of all."""
+    reassigned(cluster, 1.0)
+
+
+def just_started(fleet: Fleet, cluster: Cluster) -> None:
+    """It was restarted minutes ago and catches up."""
+    broker = a_broker(cluster)
+    cluster.restart(broker, cluster.chance.uniform(0.05, 0.22))
+    cluster.drop_from_isr(broker)
+    cluster.tell_isr()
+
+
+def rolls(fleet: Fleet, cluster: Cluster) -> None:
+    """A rolling restart: some are back, one is down right now."""
+    down = int(cluster.chance.integers(1, cluster.brokers))
+    for broker in range(down):
+        cluster.restart(broker, 0.1 + 0.12 * (down - broker))
+    goes_down(cluster, down)
+
+
+def back_between_samples(fleet: Fleet, cluster: Cluster) -> None:
+    """Replicas that fell out when the metadata were read, and were back in a later sample."""
+    broker = a_broker(cluster)
+    cluster.drop_from_isr(broker, cluster.topics[:1])
+    cluster.tell_isr()
+    for other in range(cluster.brokers):
+        lacking = float(cluster.gauges["under_replicated_partitions"][other, NOW])
+        cluster.own_samples[other, "under_replicated_partitions"] = (0.0, lacking, lacking)
+
+
+# Leaders
+
+
+def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
+    """A topic of one replica, and the broker that has it is down."""
+    topic, broker = cluster.topics[0], a_broker(cluster)
+    topic.replicas = [[replicas[0]] for replicas in topic.replicas]
+    topic.configs["min.insync.replicas"] = "1"
+    topic.settle()
+    cluster.tell_partitions()
+    goes_down(cluster, broker)
+    for n, leader in enumerate(topic.leaders):
+        if leader is None:
+            topic.isr[n] = list(topic.replicas[n])
+    fleet.fault(LEADERLESS, cluster, None, "critical")
+    fleet.fault(LACKING, cluster, broker, "warning")
+
+
+def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
+    """Followers had fallen out; then the leader died."""
+    topic, broker = cluster.topics[0], cluster.topics[0].replicas[0][0]
+    for n, replicas in enumerate(topic.replicas):
+        if replicas[0] == broker:
+            topic.isr[n], topic.leaders[n] = [broker], None
+    for other in cluster.topics[1:]:
+        cluster.drop_from_isr(broker, [other])
+    cluster.answers[broker, NOW] = False
+    cluster.tell_isr()
+    fleet.fault(LEADERLESS, cluster, None, "critical")
+    for other_broker in range(cluster.brokers):
+        fleet.unclear(LACKING, cluster, other_broker)
+
+
+def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
+    """Its leaders are yet to be elected, as the metadata are read."""
+    first = cluster.topics[0]
+    made = Topic("new-topic", 0.0, [list(replicas) for replicas in first.replicas], begun=JUDGED + 2 * HOUR)
+    count = int(cluster.chance.integers(1, len(made.replicas) + 1))
+    for n in range(count):
+        made.leaders[n], made.isr[n] = None, []
+    cluster.topics.append(made)
+
+
+# Disks
+
+
+def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
+    """What is used grows for so many hours now, and has room for so many more."""
+    used = cluster.used_bytes[broker]
+    slope = (cluster.disk_bytes - used[NOW]) / (hours + left)
+    used[NOW - hours :] += slope * np.arange(hours + 1)
+
+
+def producer_grew(fleet: Fleet, cluster: Cluster) -> None:
+    """With a retention of weeks: the disk is full in two days or so."""
+    broker = a_broker(cluster)
+    fills(cluster, broker, int(cluster.chance.integers(5 * 24, 20 * 24)), cluster.chance.uniform(20, 55))
+    fleet.fault(DISK, cluster, broker, "warning", "critical")
+
+
+def producer_grew_much(fleet: Fleet, cluster: Cluster) -> None:
+    """The same, and it ends tonight."""
+    broker = a_broker(cluster)
+    fills(cluster, broker, int(cluster.chance.integers(5 * 24, 12 * 24)), cluster.chance.uniform(3, 8))
+    fleet.fault(DISK, cluster, broker, "critical")
+
+
+def producer_grew_yesterday(fleet: Fleet, cluster: Cluster) -> None:
+    """Where there is little room the week before doesn't matter: it ends within hours of the alarm, or never."""
+    broker = a_broker(cluster)
+    hours = int(cluster.chance.integers(30, 60))
+    used = cluster.used_bytes[broker]
+    top = cluster.chance.uniform(0.87, 0.94) * cluster.disk_bytes
+    used[NOW - hours :] += (top - used[NOW]) / hours * np.arange(hours + 1)
+    fleet.fault(DISK, cluster, broker, "warning", "critical")
+
+
+def nearly_full(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    used = cluster.used_bytes[broker]
+    used *= cluster.chance.uniform(0.96, 0.99) * cluster.disk_bytes / used[NOW]
+    used[:] = used.clip(0, cluster.disk_bytes * 0.995)
+    fleet.fault(DISK, cluster, broker, "critical")
+
+
+def slowly_full(fleet: Fleet, cluster: Cluster) -> None:
+    """Above 85 %, and a little more each day."""
+    broker = a_broker(cluster)
+    used, hours = cluster.used_bytes[broker], np.arange(PAST + 1)
+    per_day = cluster.chance.uniform(0.008, 0.012) * cluster.disk_bytes
+    top = cluster.chance.uniform(0.88, 0.93) * cluster.disk_bytes
+    noise = 1 + 0.0005 * cluster.chance.normal(0, 1, PAST + 1)
+    used[:] = (top - (NOW - hours) * per_day / 24) * noise
+    fleet.fault(DISK, cluster, broker, "warning")
+
+
+def full_but_steady(fleet: Fleet, cluster: Cluster) -> None:
+    """At 88 %, for weeks: what retention removes comes in again."""
+    for broker in range(cluster.brokers):
+        used = cluster.used_bytes[broker]
+        used *= cluster.chance.uniform(0.84, 0.9) * cluster.disk_bytes / used.max()
+
+
+def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
+    """Compaction or segments of a day and more: up for days, down at once."""
+    period = int(cluster.chance.integers(20, 80))
+    tooth = ((np.arange(PAST + 1) + cluster.chance.integers(0, period)) % period) / period
+    height = cluster.chance.uniform(0.1, 0.25) * cluster.disk_bytes
+    top = cluster.chance.uniform(0.7, 0.9)
+    for broker in range(cluster.brokers):
+        used = cluster.used_bytes[broker]
+        used[:] = used / used.max() * (top * cluster.disk_bytes - height) + height * tooth
+
+
+def moved_in(fleet: Fleet, cluster: Cluster) -> None:
+    """A reassignment brings it a fifth of its disk, and ends."""
+    broker, hours = a_broker(cluster), int(cluster.chance.integers(4, 16))
+    ago = int(cluster.chance.integers(0, 40))
+    ends = NOW + 1 - ago
+    used = cluster.used_bytes[broker]
+    more = min(0.2, 0.8 - float(used.max() / cluster.disk_bytes)) * cluster.disk_bytes
+    used[ends - hours : ends] += np.linspace(0, more, hours)
+    used[ends:] += more
+
+
+def young_disk(fleet: Fleet, cluster: Cluster) -> None:
+    """Since two days; it fills until its retention is reached."""
+    cluster.disk_since = NOW - int(cluster.chance.integers(20, 60))
+    age = np.arange(PAST + 1) - cluster.disk_since
+    retention = cluster.chance.uniform(70, 170)
+    cluster.used_bytes *= (age / retention).clip(0.01, 1)
+
+
+def rises_on_weekdays(fleet: Fleet, cluster: Cluster) -> None:
+    """Three days are retained: it is fullest on Fridays and emptiest on Mondays."""
+    phase = int(cluster.chance.integers(0, 168))
+    week = np.arange(PAST + 1 + 72) + phase
+    load = np.where(week // 24 % 7 < 5, 1.0, cluster.chance.uniform(0.2, 0.6))
+    held = np.convolve(load, np.ones(72) / 72, "valid")[: PAST + 1]
+    for broker in range(cluster.brokers):
+        cluster.used_bytes[broker] = cluster.chance.uniform(0.5, 0.78) * cluster.disk_bytes * held / held.max()
+
+
+def sizes_untold(fleet: Fleet, cluster: Cluster) -> None:
+    """Older than Kafka 3.3."""
+    cluster.tells_disks = False
+
+
+def traffic_rose(fleet: Fleet, cluster: Cluster) -> None:
+    """By a half, since a day and for good; with a retention of two days and room for it."""
+    hours = since(cluster, 20, 40)
+    rises = np.linspace(1, 1.5, 48)
+    for broker in range(cluster.brokers):
+        used = cluster.used_bytes[broker]
+        used *= min(1.0, 0.5 * cluster.disk_bytes / used.max())
+        used[hours] *= rises[: PAST + 1 - hours.start]
+
+
+# Page cache
+
+
+def read_cold(cluster: Cluster, hours: np.ndarray, ratio: float) -> None:
+    """In these hours the disks read so much of what is sent, beside what they read anyway."""
+    sent = (cluster.rates["bytes_out_total"] + cluster.rates["replication_bytes_out_total"]) * 3600
+    noise = cluster.chance.lognormal(0, 0.2, sent.shape)
+    cluster.read_bytes[:, hours] += (ratio * sent * noise)[:, hours]
+
+
+def hours_of(days: int, first: int, count: int) -> np.ndarray:
+    """Of the last days, `count` hours each that begin `first` hours before the day's end."""
+    return np.concatenate([NOW - 24 * day - first + np.arange(count) for day in range(days)])
+
+
+def memory_lacks(fleet: Fleet, cluster: Cluster) -> None:
+    """Readers are minutes behind, and the page cache holds less."""
+    days = int(cluster.chance.choice([4, 6, 10]))
+    read_cold(cluster, np.arange(NOW - days * 24, NOW + 1), cluster.chance.uniform(0.14, 0.5))
+    fleet.fault(COLD, cluster, None, "info")
+
+
+def memory_lacks_and_disks_are_busy(fleet: Fleet, cluster: Cluster) -> None:
+    read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.7))
+    cluster.busy_ratio = cluster.chance.uniform(0.66, 0.95)
+    fleet.fault(COLD, cluster, None, "warning")
+
+
+def memory_lacks_by_day(fleet: Fleet, cluster: Cluster) -> None:
+    """At the day's peak only: a third of the day's bytes."""
+    read_cold(cluster, hours_of(10, 14, 8), cluster.chance.uniform(0.5, 0.9))
+    fleet.fault(COLD, cluster, None, "info")
+
+
+def memory_lacks_beside_a_batch(fleet: Fleet, cluster: Cluster) -> None:
+    """A known group that is read once a night, and is hours behind for the rest of the day."""
+    read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.5))
+    backfill_each_night(fleet, cluster)
+    fleet.fault(COLD, cluster, None, "info")
+
+
+def backfill_each_night(fleet: Fleet, cluster: Cluster) -> None:
+    """A group goes back a day and catches up within hours: the last of them it ends without lag."""
+    first, count = int(cluster.chance.integers(6, 20)), int(cluster.chance.integers(2, 5))
+    for day in range(9):
+        hours = NOW - 24 * day - first + np.arange(count)
+        read_cold(cluster, hours, cluster.chance.uniform(1, 3))
+        cluster.lag_seconds[hours] = np.linspace(86_400, 0, count)
+        cluster.rewinds[hours[0]] = True
+
+
+def batch_each_night(fleet: Fleet, cluster: Cluster) -> None:
+    """A group that runs once a night: at the end of any other hour it is hours behind."""
+    first = int(cluster.chance.integers(6, 20))
+    for day in range(9):
+        end = NOW - 24 * day - first
+        read_cold(cluster, np.array([end]), cluster.chance.uniform(2, 6))
+        cluster.lag_seconds[end : end + 24] = 3600.0 * np.arange(len(cluster.lag_seconds[end : end + 24]))
+
+
+def starts_read(fleet: Fleet, cluster: Cluster) -> None:
+    """Each broker was started anew this week, on days of their own, and read its logs."""
+    for broker in range(cluster.brokers):
+        ago = 20 + broker * 26
+        cluster.restart(broker, ago + 0.6)
+        read_cold(cluster, np.array([NOW - ago]), 5)
+
+
+def restores_read(fleet: Fleet, cluster: Cluster) -> None:
+    """An application loses its stores on some days, and restores them in one hour and a part of the next."""
+    for day in cluster.chance.choice(7, 5, replace=False):
+        hour = NOW - 24 * int(day) - 5
+        read_cold(cluster, np.array([hour]), cluster.chance.uniform(1, 3))
+        read_cold(cluster, np.array([hour + 1]), cluster.chance.uniform(0.2, 1))
+        cluster.restores[hour] = 1e7
+
+
+def replicas_read(fleet: Fleet, cluster: Cluster) -> None:
+    """Replicas of a broker that was away catch up, on some days."""
+    for day in range(1, 6):
+        hours = NOW - 24 * day - 9 + np.arange(3)
+        read_cold(cluster, hours, cluster.chance.uniform(0.5, 2))
+        cluster.gauges["under_replicated_partitions"][:, hours] = 5
+
+
+def two_cold_days(fleet: Fleet, cluster: Cluster) -> None:
+    """A repair."""
+    for day in cluster.chance.choice(6, 2, replace=False):
+        read_cold(cluster, NOW - 24 * int(day) - 4 - np.arange(12), cluster.chance.uniform(0.5, 2))
+
+
+def little_is_read(fleet: Fleet, cluster: Cluster) -> None:
+    cluster.read_bytes[:] = 0
+    read_cold(cluster, np.arange(PAST + 1), cluster.chance.uniform(0.05, 0.08))
+
+
+def disks_of_the_machine(fleet: Fleet, cluster: Cluster) -> None:
+    """NVMe that no metric of EBS knows."""
+    cluster.has_volumes = False
+    read_cold(cluster, np.arange(PAST + 1), 0.5)

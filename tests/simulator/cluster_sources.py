@@ -1,0 +1,444 @@
+"""What the brokers' JVMs and the clusters' metadata say of simulated clusters, and what earlier hours left behind.
+
+The judged hour goes through the apps, from the sources' layout on. The hours before are written by `past`, which makes
+the same columns of the same readings as the app brokers does (a test compares them for the judged hour); figures of
+volumes, instances, nodes and groups, which other apps gather, are rows in all hours.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psycopg
+import pyarrow as pa
+import pyarrow.csv
+import sqlalchemy as sa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps import brokers, consumer_groups
+from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
+from spark_apps.sources.kafka_offsets import KafkaOffsets
+from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator.bench import Bench
+from tests.simulator.clusters import (
+    APART,
+    DAYS,
+    NOW,
+    PAST,
+    READ_AFTER,
+    SAMPLES,
+    SPREAD,
+    Cluster,
+    Topic,
+    hour_at,
+)
+from tests.simulator.frames import NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
+from tests.simulator.scenario import JUDGED
+from tests.simulator.volume_kinds import ACCOUNT, REGION
+
+LOOK_BACK = 3
+"""Hours after which a counter's earlier reading says nothing any more."""
+LOG_DIR = "/var/lib/kafka"
+HELD_HOURS = 6
+"""For so long the partitions' leaders are remembered."""
+
+
+def url_of(cluster: Cluster, broker: int) -> str:
+    return f"http://{cluster.name}-{broker}:8778/jolokia"
+
+
+def instance_of(cluster: Cluster, broker: int) -> str:
+    return f"i-{cluster.name}-{broker}"
+
+
+def load(bench: Bench, clusters: list[Cluster], folder: Path) -> None:
+    """The judged hour by the apps, and all before."""
+    frames = brokers.transform(_jmx(bench, clusters, folder), JUDGED, _config(clusters))
+    bench.load("brokers", frames)
+    bench.load("consumer_groups", consumer_groups.transform(_metadata(bench, clusters), JUDGED, Config()))
+    remember(bench, clusters)
+
+
+def _config(clusters: list[Cluster]) -> Config:
+    kafka = [KafkaCluster(name=c.name, bootstrap_servers="127.0.0.1:1") for c in clusters]
+    endpoints = [
+        JmxEndpoint(role="broker", cluster=c.name, url=url_of(c, b), broker_id=b, instance_id=instance_of(c, b))
+        for c in clusters
+        for b in range(c.brokers + len(c.controllers))
+    ]
+    return Config(kafka=kafka, jmx=endpoints)
+
+
+# JMX
+
+
+def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataFrame]:
+    now, before = [], []
+    for cluster in clusters:
+        for broker in range(cluster.brokers):
+            if cluster.answers[broker, NOW]:
+                now += _readings(cluster, broker)
+            before += _earlier(cluster, broker)
+        now += _of_controllers(cluster)
+    kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
+    kind = f.when(f.col("metric").rlike("_p[0-9]+_ms$"), "percentile").otherwise(kind)
+    known = "cluster string, endpoint string, known_broker_id int"
+    return {
+        "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
+        "earlier_counters": null_filled(bench.spark, folder / "before", before).drop("gap"),
+        "known_brokers": bench.spark.createDataFrame([], known),
+    }
+
+
+def _readings(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
+    """The samples of the judged hour."""
+    started = cluster.started[broker, NOW]
+    for n in range(SAMPLES):
+        at = JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)
+        head = {"cluster": cluster.name, "endpoint": url_of(cluster, broker), "at": at,
+                "process_started_at": datetime.fromtimestamp(started, JUDGED.tzinfo)}  # fmt: skip
+        for metric, labels, value in _sample(cluster, broker, n):
+            yield head | {"metric": metric, "labels": json.dumps(labels), "value": None if np.isnan(value) else value}
+        if n in (0, SAMPLES - 1):
+            for topic, metric, value in _of_topics(cluster, broker, NOW, n * APART):
+                if metric == "log_bytes" and n == 0:
+                    continue  # read in the last sample only
+                yield head | {"metric": metric, "labels": json.dumps({"topic": topic}), "value": value}
+
+
+def _sample(cluster: Cluster, broker: int, n: int) -> Iterator[tuple[str, dict[str, str], float]]:
+    yield "broker_info", {"broker_id": str(broker), "version": "3.7.0"}, 1.0
+    yield "processors", {}, float(cluster.vcpus[broker])
+    for metric, value in counters(cluster, broker, NOW, n * APART).items():
+        name, labels = _REQUESTS.get(metric, (metric, {}))
+        yield name, labels, value
+    for metric, values in cluster.gauges.items():
+        if metric == "active_controllers" and np.isnan(values[broker]).all():
+            continue  # a broker that is no controller has no such bean
+        name, labels = _REQUESTS.get(metric, (metric, {}))
+        yield name, labels, samples_of(cluster, broker, metric)[n]
+
+
+_REQUESTS = {
+    "produce_requests": ("requests_total", {"request": "Produce"}),
+    "produce_ms": ("request_ms_total", {"request": "Produce"}),
+    "produce_p99_ms": ("request_p99_ms", {"request": "Produce"}),
+    "fetch_follower_p99_ms": ("request_p99_ms", {"request": "FetchFollower"}),
+    "fetch_follower_requests": ("requests_total", {"request": "FetchFollower"}),
+    "fetch_follower_ms": ("request_ms_total", {"request": "FetchFollower"}),
+}
+
+
+def samples_of(cluster: Cluster, broker: int, metric: str) -> tuple[float, ...]:
+    """Of the judged hour."""
+    value = float(cluster.gauges[metric][broker, NOW])
+    is_count = metric in COUNTS
+    return cluster.own_samples.get((broker, metric), (value,) * 3 if is_count else tuple(value * s for s in SPREAD))
+
+
+COUNTS = ("partitions", "leaders", "under_replicated_partitions", "under_min_isr_partitions", "active_controllers",
+          "max_file_descriptors")  # fmt: skip
+
+
+def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
+    """What its counters say when this hour is read, and so long after."""
+    at, started = cluster.read_at[hour], cluster.started[broker, hour]
+    since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
+    return {name: float((rate[broker, : hour + 1] * since).sum() + rate[broker, hour] * seconds)
+            for name, rate in cluster.rates.items()} if at > started else {}  # fmt: skip
+
+
+def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> Iterator[tuple[str, str, float]]:
+    """Topics' counters, by their share of what the broker counts, and the sizes of their logs."""
+    total = counters(cluster, broker, hour, seconds)
+    for topic in cluster.topics:
+        if topic.begun > hour_at(hour) + HOUR or not any(broker in each for each in topic.replicas):
+            continue
+        for metric in ("bytes_in_total", "bytes_out_total", "messages_in_total"):
+            if metric in total:
+                yield topic.name, metric, total[metric] * topic.share
+        yield topic.name, "log_bytes", float(cluster.used_bytes[broker, hour]) * topic.share
+
+
+def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
+    """The newest reading that an earlier run left of each counter."""
+    hour = next((NOW - n for n in range(1, LOOK_BACK + 1) if cluster.answers[broker, NOW - n]), None)
+    if hour is None:
+        return
+    at = datetime.fromtimestamp(cluster.read_at[hour], JUDGED.tzinfo)
+    head = {"cluster": cluster.name, "endpoint": url_of(cluster, broker), "at": at}
+    for metric, value in counters(cluster, broker, hour).items():
+        name, labels = _REQUESTS.get(metric, (metric, {}))
+        yield head | {"metric": name, "labels": json.dumps(labels), "value": value}
+    for topic, metric, value in _of_topics(cluster, broker, hour):
+        if metric.endswith("_total"):
+            yield head | {"metric": metric, "labels": json.dumps({"topic": topic}), "value": value}
+
+
+def _of_controllers(cluster: Cluster) -> Iterator[dict[str, Any]]:
+    for number, controller in enumerate(cluster.controllers, cluster.brokers):
+        for n in range(SAMPLES if controller.answers else 0):
+            head = {"cluster": cluster.name, "endpoint": url_of(cluster, number), "process_started_at": hour_at(0),
+                    "at": JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)}  # fmt: skip
+            readings = {"active_controllers": controller.active[n], "open_file_descriptors": 400.0,
+                        "max_file_descriptors": 100_000.0}  # fmt: skip
+            yield from (head | {"metric": m, "labels": "{}", "value": value} for m, value in readings.items())
+
+
+# Metadata
+
+
+def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
+    topics, dirs = [], []
+    for cluster in clusters:
+        topics += [_topic(cluster, topic) for topic in cluster.topics if cluster.tells_metadata]
+        for broker in range(cluster.brokers):
+            if cluster.answers[broker, NOW] or cluster.gauges["leaders"][broker, NOW] != 0:
+                dirs += _log_dir(cluster, broker)
+    create = bench.spark.createDataFrame
+    read = create([(cluster.name, "read", 0) for cluster in clusters], READ)
+    none = {source.name(): rows_frame(bench.spark, [], source({}).schema()) for source in (KafkaCommits, KafkaOffsets)}
+    times = "cluster string, topic string, partition int, offset bigint, record_at timestamp, earliest_at timestamp,"
+    times += " latest_at timestamp, next_offset bigint, read_end bigint, resource string, gap string"
+    none["kafka_record_times"] = rows_frame(bench.spark, [], times)
+    sources = none | {
+        "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
+        "kafka_groups": rows_frame(bench.spark, [], KafkaGroups({}).schema()),
+        "kafka_log_dirs": rows_frame(bench.spark, dirs, KafkaLogDirs({}).schema()),
+        "unlisted_groups": rows_frame(bench.spark, [], NO_GROUPS_UNLISTED),
+        "known_ends": rows_frame(bench.spark, [], NO_KNOWN_ENDS),
+    }
+    sources["kafka_commits"] = sources["kafka_commits"].unionByName(read, allowMissingColumns=True)
+    sources["positions"] = positions(sources, JUDGED)
+    return sources
+
+
+def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
+    spots = zip(topic.leaders, topic.replicas, topic.isr, strict=True)
+    return {
+        "cluster": cluster.name,
+        "topic": topic.name,
+        "partitions": [
+            {"partition": n, "leader": leader, "replicas": replicas, "isr": isr}
+            for n, (leader, replicas, isr) in enumerate(spots)
+        ],
+        "configs": {name: {"value": value, "source": "DEFAULT_CONFIG"} for name, value in topic.configs.items()},
+        "observed_at": JUDGED + HOUR + READ_AFTER,
+        "resource": cluster.name,
+    }
+
+
+def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
+    used = float(cluster.used_bytes[broker, NOW])
+    head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource": cluster.name,
+            "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
+    whole = {"total_bytes": int(cluster.disk_bytes), "usable_bytes": int(cluster.disk_bytes - used)}
+    yield head | {"kind": "log_dir"} | (whole if cluster.tells_disks else {})
+    for topic in cluster.topics:
+        if any(broker in each for each in topic.replicas):
+            replica = {"topic": topic.name, "partition": 0, "size_bytes": int(used * topic.share), "offset_lag": 0}
+            yield head | replica | {"kind": "replica", "is_future": False}
+
+
+# The past
+
+
+def remember(bench: Bench, clusters: list[Cluster]) -> None:
+    """What the hours before left in the warehouse."""
+    with bench.warehouse.begin() as connection:
+        for day in range(-1, DAYS + 4):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+        tables = {
+            "metrics.broker_hourly": [past(c)[lambda rows: rows["hour"] < JUDGED] for c in clusters],
+            "metrics.log_dir_hourly": [_disks_before(c) for c in clusters],
+            "metrics.partition_hourly": [_partitions_before(c) for c in clusters],
+            "inventory.topic_hourly": [_topics_before(c) for c in clusters],
+            "inventory.instance_hourly": [_instances(c) for c in clusters],
+            "metrics.node_hourly": [_nodes(c) for c in clusters],
+            "inventory.volume_hourly": [_volumes(c) for c in clusters],
+            "metrics.volume_hourly": [_disk_reads(c) for c in clusters],
+            "metrics.consumer_group_hourly": [_groups(c) for c in clusters],
+            "metrics.jvm_app_hourly": [_applications(c) for c in clusters],
+        }
+        for table, rows in tables.items():
+            copy(connection, table, pd.concat(rows))
+
+
+def copy(connection: sa.Connection, table: str, rows: pd.DataFrame) -> None:
+    """Rows into a table, NaN as null."""
+    text = io.BytesIO()
+    options = pa.csv.WriteOptions(include_header=False)
+    pa.csv.write_csv(pa.Table.from_pandas(rows, preserve_index=False), text, options)
+    raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
+    columns = ", ".join(f'"{name}"' for name in rows.columns)
+    with raw.cursor().copy(f"copy {table} ({columns}) from stdin (format csv)".encode()) as to:
+        to.write(text.getvalue())
+
+
+def past(cluster: Cluster) -> pd.DataFrame:
+    """The rows of metrics.broker_hourly, of every hour, as far as detectors read them.
+
+    As the app makes them: a rate reaches from the last reading, or from the process' start, to this one; a gauge is the
+    largest of its samples, the handlers' idle share and the partitions that lack replicas the least.
+    """
+    return pd.concat([_past_of(cluster, broker) for broker in range(cluster.brokers)])
+
+
+def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
+    hours = np.arange(PAST + 1)
+    answers = cluster.answers[broker]
+    last = pd.Series(np.where(answers, hours, np.nan)).shift().ffill().to_numpy()
+    since = np.where(hours - last <= LOOK_BACK, 3600.0 * (hours - last), np.nan)
+    started = cluster.started[broker]
+    covered = np.fmin(since, cluster.read_at - started)
+    covered = np.where(np.isnan(covered), (SAMPLES - 1) * APART, covered) + (SAMPLES - 1) * APART
+    rates = {name: _mean_since(rate[broker], hours - last) for name, rate in cluster.rates.items()}
+    gauges = {name: gauge[broker] * (1.0 if name in COUNTS else SPREAD[-1]) for name, gauge in cluster.gauges.items()}
+    flushes = np.where(rates["log_flushes_total"] > 0, rates["log_flushes_total"], np.nan)
+    columns = {
+        "samples": np.full(len(hours), float(SAMPLES)),
+        "covered_seconds": covered,
+        **{f"{name}_per_second": rates[f"{name}_total"] for name in _RATES},
+        "log_flush_mean_ms": rates["log_flush_ms_total"] / flushes,
+        "produce_p99_ms": gauges["produce_p99_ms"],
+        "cpu_ratio": rates["cpu_seconds_total"] / cluster.vcpus[broker],
+        "log_bytes": cluster.used_bytes[broker],
+        **{name: gauges[name] for name in _SAME},
+        "request_handler_idle_min_ratio": gauges["request_handler_idle_ratio"] / SPREAD[-1] * SPREAD[0],
+        "under_replicated_partitions_max": gauges["under_replicated_partitions"],
+    }
+    rows = pd.DataFrame({name: np.where(answers, values, np.nan) for name, values in columns.items()})
+    rows["samples"] = rows["samples"].astype("Int64")
+    begun = pd.to_datetime(np.where(answers, np.floor(started), np.nan), unit="s", utc=True)
+    key = {"hour": _hours(), "cluster": cluster.name, "endpoint": url_of(cluster, broker), "broker_id": broker,
+           "instance_id": instance_of(cluster, broker), "process_started_at": begun}  # fmt: skip
+    return rows.assign(**key)
+
+
+_RATES = ("bytes_in", "bytes_out", "messages_in", "replication_bytes_in", "replication_bytes_out", "log_flushes")
+_SAME = ("log_flush_p95_ms", "log_flush_p999_ms", "partitions", "leaders", "open_file_descriptors",
+         "max_file_descriptors", "under_replicated_partitions", "under_min_isr_partitions",
+         "active_controllers")  # fmt: skip
+
+
+def _hours() -> pd.DatetimeIndex:
+    return pd.date_range(hour_at(0), JUDGED, freq="h")
+
+
+def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
+    """Of the hours since the last reading."""
+    total = np.concatenate([[0.0], np.cumsum(rate)])
+    back = np.where(hours <= LOOK_BACK, hours, 1).astype(int)
+    place = np.arange(1, len(total))
+    return np.asarray((total[place] - total[np.maximum(place - back, 0)]) / back)
+
+
+def _disks_before(cluster: Cluster) -> pd.DataFrame:
+    """The disks of eight days."""
+    hours = np.arange(max(PAST - 8 * 24, cluster.disk_since), PAST)
+    known = hours[: len(hours) if cluster.tells_disks else 0]
+    frames = []
+    for broker in range(cluster.brokers):
+        used = cluster.used_bytes[broker, known].astype("int64")
+        frames.append(pd.DataFrame({
+            "hour": _hours()[known], "cluster": cluster.name, "broker_id": broker, "log_dir": LOG_DIR,
+            "total_bytes": int(cluster.disk_bytes), "usable_bytes": int(cluster.disk_bytes) - used,
+            "replicas": 10, "log_bytes": used, "observed_at": _hours()[known] + HOUR,
+        }))  # fmt: skip
+    return pd.concat(frames)
+
+
+def _partitions_before(cluster: Cluster) -> pd.DataFrame:
+    """Healthy ones: each led by its preferred leader."""
+    held = HELD_HOURS if sum(len(topic.before) for topic in cluster.topics) < 1000 else 1
+    rows = [
+        {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n, "leader": replicas[0],
+         "replicas": len(replicas), "isr": len(replicas)}
+        for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
+        for topic in cluster.topics
+        if topic.begun <= hour + HOUR
+        for n, replicas in enumerate(topic.before)
+    ]  # fmt: skip
+    columns = ["hour", "cluster", "topic", "partition", "leader", "replicas", "isr"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _topics_before(cluster: Cluster) -> pd.DataFrame:
+    """The topics of a month ago and of the last hours."""
+    shares = {JUDGED - timedelta(days=30): cluster.partitions_before}
+    shares |= {JUDGED - n * HOUR: 1.0 for n in range(1, HELD_HOURS + 1)}
+    rows = [
+        {"hour": hour, "cluster": cluster.name, "topic": topic.name, "kind": "plain", "observed_at": hour + HOUR,
+         "partitions": max(round(len(topic.before) * share), 1),
+         "replication_factor": min(len(replicas) for replicas in topic.before)}
+        for hour, share in shares.items()
+        for topic in cluster.topics
+        if topic.begun <= hour + HOUR
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _instances(cluster: Cluster) -> pd.DataFrame:
+    return pd.DataFrame([
+        {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "instance_id": instance_of(cluster, broker),
+         "instance_type": "r5.2xlarge", "state": "running", "vcpus": cluster.vcpus[broker],
+         "memory_bytes": int(cluster.memory_bytes), "tags": "{}", "observed_at": JUDGED + HOUR}
+        for broker in range(cluster.brokers)
+    ])  # fmt: skip
+
+
+def _nodes(cluster: Cluster) -> pd.DataFrame:
+    return pd.DataFrame([
+        {"hour": JUDGED, "cluster": cluster.name, "endpoint": f"node-{broker}", "busiest_disk": "nvme1n1",
+         "instance_id": instance_of(cluster, broker), "busiest_disk_ratio": cluster.busy_ratio}
+        for broker in range(cluster.brokers)
+    ])  # fmt: skip
+
+
+def _volumes(cluster: Cluster) -> pd.DataFrame:
+    rows = [
+        {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{cluster.name}-{broker}",
+         "instance_id": instance_of(cluster, broker), "tags": "{}", "observed_at": JUDGED + HOUR}
+        for broker in range(cluster.brokers if cluster.has_volumes else 0)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _disk_reads(cluster: Cluster) -> pd.DataFrame:
+    """Of eight days, and of the judged hour."""
+    hours = np.arange(PAST - 8 * 24, PAST + 1)
+    times = _hours()[hours]
+    return pd.concat([
+        pd.DataFrame({"hour": times, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{cluster.name}-{broker}",
+                      "known_until": times + HOUR, "minutes_expected": 60,
+                      "read_bytes": cluster.read_bytes[broker, hours]})
+        for broker in range(cluster.brokers)
+    ])  # fmt: skip
+
+
+def _groups(cluster: Cluster) -> pd.DataFrame:
+    """Of eight days: the cluster's slowest group."""
+    hours = np.arange(PAST - 8 * 24, PAST)
+    status = np.where(cluster.rewinds[hours], "rewind", "ok")
+    return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "group_id": "slowest", "status": status,
+                         "lag_seconds_max": cluster.lag_seconds[hours]})  # fmt: skip
+
+
+def _applications(cluster: Cluster) -> pd.DataFrame:
+    """Streams applications where one restores."""
+    hours = np.flatnonzero(cluster.restores)
+    return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "app": "totals", "endpoint": "totals-1",
+                         "records_to_restore": cluster.restores[hours]})  # fmt: skip
