@@ -4,6 +4,8 @@ select
   own.summary_ticket_id is null as has_issue,
   own.muted,
   own.acknowledged_by,
+  e.hour as alarm_hour,
+  e.because,
   e.reason,
   e.resource
 from (
@@ -17,6 +19,8 @@ cross join lateral tickets.incident_of(this.ticket_id) with ordinality as m
 inner join tickets.ticket as own on m.ticket_id = own.ticket_id
 left join lateral (
   select
+    v.hour,
+    v.because,
     v.reason,
     v.resource
   from detect.evaluation as v

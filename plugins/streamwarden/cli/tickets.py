@@ -137,6 +137,8 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
     if weighed:
         out.print(f"\nWeighed for {escape(clean(ticket['title']))}, hour {weighed[0]['hour']:%Y-%m-%d %H:%M} UTC:")
         out.print(table)
+        if not any(row["is_accepted"] for row in weighed):
+            out.print("No cause is known: none of these explains it.")
     else:
         out.print("No cause is known: nothing that is in alarm hangs together with it.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -57,6 +57,12 @@ def mechanisms() -> dict[str, Mechanism]:
         if unknown := set(mechanism.path) - set(KINDS):
             raise StreamwardenError(f"{shown(FILE)}: {name}.path: {min(unknown)}: no kind of thing.")
     return found
+
+
+def may_cause(detectors: Mapping[str, Detector], effect: str, because: str) -> list[Detector]:
+    """Detectors whose findings may lead to one of this detector with this because; none: we know of no way to it."""
+    ways = {way for way, becauses in detectors[effect].effect_of.items() if because in becauses}
+    return [detector for detector in detectors.values() if ways & detector.causes.keys()]
 
 
 def slips(detector: Detector) -> Iterator[str]:

@@ -226,6 +226,7 @@ class _Run:
             follows=tuple(incident.get("follows", ())),
             refused=tuple(incident.get("refused", ())),
             before=tuple(incident.get("before", ())),
+            unexplained=tuple(incident.get("unexplained", ())),
         )
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from streamwarden.store.queries import ask
 from streamwarden.tickets import render, storms
 from streamwarden.tickets.evidence import Evidence, gather
 from streamwarden.tickets.groups import Group, Tickets, groups, is_live, read
@@ -193,11 +194,31 @@ def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[
         if cause in inside and effect not in inside and other is not None and effect not in refused:
             url = other["external_url"] or render.finding_url(run.config, effect)
             refused[effect] = f"{clean(other['title'])}: {render.refusal(row)} {url}"
+    unexplained = _unexplained(run, group.root, tickets, evidence)
+    before = _before(run, group, evidence)
+    if not before and (effects or unexplained):
+        is_known = ask(run.connection, "tickets/gathered_before", hour=_began(group))[0]["is_known"]
+        before = [render.UNCHANGED if is_known else render.UNKNOWN]
     return {
         "follows": render.listed([line(run, ticket, tickets, evidence) for ticket in effects], LINES),
         "refused": render.listed(list(refused.values()), LINES),
-        "before": render.listed(_before(run, group, evidence), CHANGES),
+        "before": render.listed(before, CHANGES),
+        "unexplained": unexplained,
     }
+
+
+def _unexplained(run: Run, root: Ticket, tickets: Tickets, evidence: Evidence) -> list[str]:
+    """Where a root usually follows from something: that no cause is known, and what was held against it."""
+    alarm = run.alarms.get(root["fingerprint"])
+    if alarm is None or root["fingerprint"] in evidence.accepted:
+        return []
+    tested = [
+        f"{clean(cause['title'])}: {render.refusal(row, of_cause=True)}"
+        for (effect, fingerprint), row in evidence.weighed.items()
+        if effect == root["fingerprint"] and (cause := tickets.by_print.get(fingerprint)) is not None
+    ]
+    said = render.unexplained(run.detectors, root["detector"], alarm.finding.because, is_tested=bool(tested))
+    return [said, *render.listed(tested, LINES)] if said else []
 
 
 def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
@@ -207,11 +228,15 @@ def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
     for (effect, cause), row in evidence.weighed.items():
         if effect in inside and cause in inside:
             things.update(row["way"])
-    began = min(ticket["opened_hour"] for ticket in group.members)
+    began = _began(group)
     if began not in run.changes:
         rows = run.connection.execute(sa.text("select * from public.changes(:hour)"), {"hour": began}).mappings()
         run.changes[began] = [dict(row) for row in rows]
     return [render.change(row) for row in run.changes[began] if row["thing"] in things]
+
+
+def _began(group: Group) -> datetime:
+    return min(ticket["opened_hour"] for ticket in group.members)
 
 
 def line(run: Run, ticket: Ticket, tickets: Tickets, evidence: Evidence) -> str:

@@ -11,10 +11,13 @@ from typing import Any
 from streamwarden.base.config import Config
 from streamwarden.causes.weighing import POSSIBLE, short_name
 from streamwarden.detectors import Detector, Finding
+from streamwarden.detectors.mechanisms import may_cause
 from streamwarden.words.readable import clean, counted, moment, readable
 from streamwarden.words.templates import folder_templates
 
 TITLE_LENGTH = 200
+UNCHANGED = "Nothing that is gathered: no restart, no other type or size, no settings of topics, no members."
+UNKNOWN = "Not known: the hours before weren't gathered."
 STORM_LINES = 100  # findings that a summary names; the page has them all
 
 _TEMPLATES = folder_templates(Path(__file__).parent / "templates")
@@ -53,13 +56,25 @@ def because(weighed: Mapping[str, Any]) -> str:
     return f"({clean(weighed['sentence'])}; {weighed['strength']:.0%})"
 
 
-def refusal(weighed: Mapping[str, Any]) -> str:
-    """Why a finding isn't thought to follow from another: by the factor that speaks most against it."""
+def unexplained(
+    detectors: Mapping[str, Detector], detector: str, because: str | None, *, is_tested: bool
+) -> str | None:  # fmt: skip
+    """That no cause is known of a finding which has causes that we know of; `is_tested`: some were held against it."""
+    titles = [other.title for other in may_cause(detectors, detector, because or "")]
+    if not titles:
+        return None
+    found = "what of that is in alarm near it doesn't explain it" if is_tested else "none is known to be in alarm"
+    return f"It can follow from others ({'; '.join(titles)}); {found}."
+
+
+def refusal(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
+    """Why an effect isn't thought to follow from a cause, by the factor that speaks most against it; said of either."""
     figures = weighed["figures"]
     if weighed["strength"] >= POSSIBLE:
-        return f"may follow from it ({clean(weighed['sentence'])}; {weighed['strength']:.0%})."
+        may = "may be its cause" if of_cause else "may follow from it"
+        return f"{may} ({clean(weighed['sentence'])}; {weighed['strength']:.0%})."
     reasons = {
-        "time_factor": "it began before, or long after.",
+        "time_factor": f"{'this' if of_cause else 'it'} began before, or long after.",
         "share_factor": f"{clean(weighed['sentence'])}.",
         "siblings_factor": (
             f"{figures.get('well_there', 0)} others that hang on the same are well, and"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from streamwarden.base.hours import HOUR
-from streamwarden.store.queries import Row
+from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render
-from streamwarden.ui.pages import UnknownError, _ask, _strip, _warehouse, answering
+from streamwarden.ui.pages import UnknownError, _ask, _strip, _warehouse, answering, unexplained
 
 MOST_WEIGHED, LEAST_HOURS, MOST_HOURS = 60, 12, 72
 
@@ -33,11 +33,13 @@ def incident(fingerprint: str) -> Row:
         inside = [row for row in weighed if row["effect"] in prints]
         outside = [row for row in weighed if row["effect"] not in prints]
         ways = {key for row in inside if row["cause"] in prints for key in row["way"]}
+        is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]
         things = list({row["thing"] for row in members} | ways)
         return {
             "place": "findings",
             "asked": fingerprint,
             "root_finding": members[0],
+            "unexplained": unexplained(connection, members[0], members[0]["alarm_hour"]),
             "members": [
                 row | {"strip": _strip(last, hours, known.get(row["fingerprint"], []))} for row in members
             ],
@@ -46,6 +48,7 @@ def incident(fingerprint: str) -> Row:
             "weighed": inside[:MOST_WEIGHED],
             "refused": [row | {"why": render.refusal(row)} for row in outside[:MOST_WEIGHED]],
             "changes": [render.change(row) for row in _ask(connection, "changes", hour=began, things=things)],
+            "unchanged": render.UNCHANGED if is_known else render.UNKNOWN,
             "tickets": _ask(connection, "finding_tickets", fingerprint=prints[0])[:1],
             **answering(connection, prints, next(row["fingerprint"] for row in members if row["has_issue"])),
         }  # fmt: skip

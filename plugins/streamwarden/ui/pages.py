@@ -23,7 +23,7 @@ from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.store.queries import Row, ask
-from streamwarden.tickets import answers
+from streamwarden.tickets import answers, render
 from streamwarden.tickets.answers import Answer
 from streamwarden.words.readable import SEVERITIES, clean, readable, span
 
@@ -163,6 +163,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "tickets": _ask(connection, "finding_tickets", fingerprint=fingerprint),
             "related": _ask(connection, "finding_related", fingerprint=fingerprint),
             **answering(connection, [fingerprint], fingerprint),
+            "unexplained": unexplained(connection, found, found["hour"]) if found["status"] == "alarm" else None,
             "close_words": CLOSE_WORDS,
             "status_words": STATUS_WORDS,
             "detector": detector,
@@ -178,6 +179,18 @@ def answer(fingerprint: str, said: Answer) -> None:
     """
     with open_warehouse(load_config()).begin() as connection:
         answers.answer(connection, fingerprint, said)
+
+
+def unexplained(connection: sa.Connection, found: Row, hour: datetime | None) -> Row | None:
+    """Of a finding in alarm that has causes which we know of, and of which none is known: what was held against it."""
+    if found["detector"] not in load_detectors():
+        return None
+    weighed = _ask(connection, "finding_causes", fingerprint=found["fingerprint"], hour=hour)
+    if not weighed or any(row["is_accepted"] for row in weighed):
+        return None
+    tested = [row | {"why": render.refusal(row, of_cause=True)} for row in weighed if row["cause"]]
+    said = render.unexplained(load_detectors(), found["detector"], found["because"], is_tested=bool(tested))
+    return {"said": said, "tested": tested} if said else None
 
 
 def coverage(hour_text: str | None) -> Row:

@@ -33,12 +33,13 @@ def detector(id_: str, subject: str, about: str, reads: tuple[str, ...], **heade
     return Detector(id=id_, subject=subject, about=about, reads=reads, **(values | header))
 
 
+_DELAYS = {"broker_delays_readers": ("bad",)}
 DETECTORS = {
     d.id: d
     for d in (
-        detector("ebs_volume_starving", "storage", "volume", ("metrics.volume_hourly",)),
+        detector("ebs_volume_starving", "storage", "volume", ("metrics.volume_hourly",), causes=_DELAYS),
         detector("app_memory_heavy", "memory", "process", ("metrics.jvm_app_hourly",), open_after_hours=2),
-        detector("consumer_group_lagging", "consumers", "group", ("metrics.consumer_group_hourly",)),
+        detector("consumer_group_lagging", "consumers", "group", ("metrics.consumer_group_hourly",), effect_of=_DELAYS),
     )
 }
 APP_OF = {

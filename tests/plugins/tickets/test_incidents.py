@@ -90,6 +90,26 @@ def test_findings_of_one_run_are_one_issue_that_says_what_follows_and_what_does_
     assert (len(tell.titles), tell.told) == (2, [])
 
 
+def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was_tested(tell: Telling) -> None:
+    ties = {(g("g1"), V1): 0.2, (g("g2"), V1): 0.4, (V1, g("g1")): 0.1}
+    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, ties)
+    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm", "g3": "alarm"}, ties)
+    texts = {draft.resource: letter_text(draft.letter) for draft in tell.sink.drafts}
+    assert texts.keys() == {"v1", "g1", "g2", "g3"}
+    heading = "No cause known It can follow from others (ebs_volume_starving title);"
+    said = f"{heading} what of that is in alarm near it doesn't explain it. - ebs_volume_starving title: v1:"
+    assert f"{said} its partitions lie there." in texts["g1"]
+    assert f"{said} may be its cause (its partitions lie there; 40%)." in texts["g2"]
+    assert f"{heading} none is known to be in alarm." in texts["g3"]
+    assert "No cause known" not in texts["v1"], "nothing is known of that leads to it"
+
+
+def test_an_effect_that_has_its_cause_says_nothing_of_unknown_ones(tell: Telling) -> None:
+    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.9})
+    assert tell.titles == ["ebs_volume_starving: v1"]
+    assert "No cause known" not in letter_text(tell.sink.drafts[0].letter)
+
+
 def test_an_effect_that_joins_later_is_a_line_in_a_comment(tell: Telling) -> None:
     tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
     tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})

@@ -30,7 +30,7 @@ def incident(module_warehouse: sa.Engine) -> Story:
     for number in range(3):
         story.judge(number, {"vol-1": "alarm"}, reason="Its bucket is empty.")
         states = {"billing": "alarm", "search": "alarm" if number else "ok", "audit": "alarm"}
-        story.judge(number, states, LAG, severity="warning", reason="It is <b>late</b>.")
+        story.judge(number, states, LAG, severity="warning", because="stands", reason="It is <b>late</b>.")
         story.causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
         reconcile(story.engine, Config(), DETECTORS)
     return story
@@ -55,6 +55,19 @@ def test_an_incident_is_one_page(page: Any, incident: Story) -> None:
     assert "0.90" in page.locator("section:has(#why)").inner_text()
     if folder := os.environ.get("PICTURES"):
         page.screenshot(path=f"{folder}/incident.png", full_page=True)
+
+
+def test_what_usually_has_a_cause_and_has_none_says_so_on_both_pages(page: Any, incident: Story) -> None:
+    for place in ("findings", "incidents"):
+        page.goto(f"/streamwarden/{place}/{print_of('audit', LAG)}")
+        told = page.locator("section:has(#unexplained)").inner_text()
+        assert "It can follow from others (" in told and "EBS volume is starving" in told
+        assert "ebs_volume_starving title: vol-1: its partitions lie there." in told
+        page.goto(f"/streamwarden/{place}/{print_of('billing', LAG)}")
+        assert not page.locator("#unexplained").count(), "its cause is known"
+    if folder := os.environ.get("PICTURES"):
+        page.goto(f"/streamwarden/incidents/{print_of('audit', LAG)}")
+        page.screenshot(path=f"{folder}/unexplained.png", full_page=True)
 
 
 def test_what_has_no_ticket_belongs_to_no_incident(page: Any, incident: Story) -> None:

@@ -72,6 +72,8 @@ class Letter:
     """What was held against it and doesn't follow from it, and why."""
     before: tuple[str, ...] = ()
     """What changed there just before."""
+    unexplained: tuple[str, ...] = ()
+    """That no cause is known of what usually has one; then what was held against it, a line each."""
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,9 @@ def _finding(letter: Letter, finding: Finding) -> Iterator[Section]:
 
 
 def _incident(letter: Letter) -> Iterator[Section]:
+    if letter.unexplained:
+        said, *tested = map(clean, letter.unexplained)
+        yield Section("No cause known", lines=(said,), items=tuple(tested))
     follows = f"What follows from it ({len(letter.follows)})"
     for heading, told in ((follows, letter.follows), ("What doesn't", letter.refused), ("Just before", letter.before)):
         if told:
