@@ -32,6 +32,8 @@ from spark_apps.sources.kafka_client import read_clusters, unreadable
 from spark_apps.sources.schema_registry import SchemaRegistry
 
 _WINDOWED_SHARE = 0.9
+_SAMPLE = 2000
+"""Values of a changelog whose strings are looked at."""
 _PATHS = (
     "array<struct<version: int, path: string, type: string, count: bigint, parents: bigint,"
     " enum_values: array<string>, first_position: bigint, last_position: bigint, first_offset: string,"
@@ -198,10 +200,17 @@ def schema_report(values: DataFrame, registered: DataFrame | None, *, show_value
 
 
 def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
-    """The records that a report looks at: a bounded number of each changelog."""
+    """The records that a report looks at: a bounded number of each changelog, an even sample among them."""
     wanted = shapes.groupBy("resource").applyInPandas(_wanted, "resource string, position bigint")
+    every = shapes.groupBy("resource").agg(f.ceil(f.sum("count") / _SAMPLE).alias("every"))
+    is_sample = f.expr("pmod(xxhash64(position), every) = 0")
+    found = (
+        values.join(f.broadcast(every), "resource")
+        .join(f.broadcast(wanted.withColumn("wanted", f.lit(True))), ["resource", "position"], "left")
+        .where(f.col("wanted") | is_sample)
+    )
     # A name of its own: both sides of the cogroup come from the same frame.
-    return values.join(f.broadcast(wanted), ["resource", "position"]).select(
+    return found.select(
         f.col("resource").alias("exemplar_of"),
         "position",
         "partition",
@@ -210,6 +219,7 @@ def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
         f.when(_side_frame().isNotNull(), f.expr("substring(value, 2)"))
         .when(_frame().isNotNull(), f.col("value"))
         .alias("raw"),
+        is_sample.alias("is_sample"),
     )
 
 
@@ -394,7 +404,7 @@ def report_of(
     """The report on one changelog, in a task: what it holds grows with the paths, not with the values."""
     profile, resource = _profile(shapes), shapes["resource"].iloc[0]
     known = {
-        row.position: Exemplar(row.partition, row.offset, row.text, row.raw)
+        row.position: Exemplar(row.partition, row.offset, row.text, row.raw, row.is_sample)
         for row in exemplars.itertuples(index=False)
     }
     report = Report(profile, known, show_values=show_values)
@@ -410,7 +420,7 @@ def report_of(
                 "uncompared": registered.uncompared,
                 "schemas": registered.schema_rows() or None,
                 "paths": report.path_rows() + registered.path_rows(),
-                "changes": one_row_each(report.change_rows() + registered.change_rows()),
+                "changes": one_row_each(report.change_rows() + report.constant_rows() + registered.change_rows()),
             }
         ]
     )

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spark_apps.models.enumerations import LONGEST, MOST, REPEATED, ConstantChange, constant_changes
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path, leaves_at, render, type_of
 from spark_apps.models.schema_versions import ABSENT, BUCKETS, NUMBERS, Profile
-
-_MAX_ENUM = 12
-_STRING_LENGTH_OF_ENUM = 40
 
 
 class Exemplar(NamedTuple):
@@ -27,6 +25,8 @@ class Exemplar(NamedTuple):
     text: str | None
     raw: bytes | None = None
     """The value as it is, where a Schema Registry framed it."""
+    is_sample: bool = False
+    """Whether it is one of the even sample."""
 
     @property
     def place(self) -> str:
@@ -139,6 +139,42 @@ class Report:
             )
         return rows
 
+    def constant_rows(self) -> list[dict[str, Any]]:
+        """One row per constant of an enumeration that began or vanished, as a sample tells."""
+        sample = {position: self._value(position) for position, each in self.exemplars.items() if each.is_sample}
+        if self.profile.format != "json" or not sample:
+            return []
+        paths = [path for path, kinds in self.profile.paths.items() if path and "string" in kinds]
+        scale = max(self.profile.values / len(sample), 1.0)
+        return [self._constant_row(change, scale) for change in constant_changes(sample, paths)]
+
+    def _constant_row(self, change: ConstantChange, scale: float) -> dict[str, Any]:
+        constant = shown(change.constant) if self.show_values else masked(change.constant)
+        version = self.profile.newest_version
+        return {
+            "path": render(change.path),
+            "change": "constant_added" if change.is_added else "constant_removed",
+            "old_version": version,
+            "new_version": version,
+            "old_type": None if change.is_added else constant,
+            "new_type": constant if change.is_added else None,
+            "old_presence": None,
+            "new_presence": None,
+            "old_count": round(change.old_count * scale),
+            "new_count": round(change.new_count * scale),
+            "breaks_backward": not change.is_added,
+            "breaks_forward": change.is_added,
+            "strict_only": True,
+            "old_last_position": change.old_last,
+            "new_first_position": change.new_first,
+            "old_last_offset": self._place(change.old_last),
+            "new_first_offset": self._place(change.new_first),
+            "old_example": self._example(change.path, "string", change.old_last),
+            "new_example": self._example(change.path, "string", change.new_first),
+            "old_schema_id": None,
+            "new_schema_id": None,
+        }
+
     def _place(self, position: int) -> str | None:
         exemplar = self.exemplars.get(position)
         return exemplar.place if exemplar else None
@@ -171,8 +207,8 @@ class Report:
                 seen.update(leaf for leaf in leaves_at(self._value(position), path) if isinstance(leaf, str))
         if not all(map(str.isprintable, seen)):
             return None
-        small = 0 < len(seen) <= _MAX_ENUM and seen.total() >= 5 * len(seen)
-        return sorted(seen) if small and max(map(len, seen)) <= _STRING_LENGTH_OF_ENUM else None
+        small = 0 < len(seen) <= MOST and seen.total() >= REPEATED * len(seen)
+        return sorted(seen) if small and max(map(len, seen)) <= LONGEST else None
 
 
 def shown(value: Any) -> str:

@@ -172,7 +172,7 @@ class Profile:
         """What the newest values are."""
         exposure = self.exposure(())
         rivals = {name: [kind for other, kind in self.formats.items() if other != name] for name in self.formats}
-        lasting = [name for name, kind in self.formats.items() if not _course(kind, exposure, rivals[name]).ends]
+        lasting = [name for name, kind in self.formats.items() if not course_of(kind, exposure, rivals[name]).ends]
         return max(lasting or self.formats, key=lambda name: self.formats[name].total)
 
     @property
@@ -199,14 +199,17 @@ class Profile:
         if absent is None or present is None:
             return []
         exposure = self.exposure(path)
-        gone, there = _course(absent, exposure, [present]), _course(present, exposure, [absent])
+        gone, there = course_of(absent, exposure, [present]), course_of(present, exposure, [absent])
+        without, field = Side(None, absent), Side(_main(kinds), present)
+        if gone.begins and gone.ends and not gone.comes_and_goes:
+            # What a release left out, or somebody didn't send, until that was taken back.
+            return [_change(path, "field_rolled_back", without, field, STRICT_RESTORE)]
         if gone.comes_and_goes or there.comes_and_goes:
             return []
-        without, field = Side(None, absent), Side(_main(kinds), present)
         match gone.begins, there.ends, there.begins, gone.ends:
             case True, True, _, _:
                 return [_change(path, "field_removed", field, without, ROLLBACK)]
-            case True, False, _, _ if _is_sharp(absent, exposure):
+            case True, False, _, _ if is_sharp(absent, exposure):
                 return [_change(path, "field_made_optional", field, without, ROLLBACK)]
             case False, True, _, _:
                 return [_change(path, "optional_field_removed", field, without, STRICT_RESTORE)]
@@ -314,7 +317,7 @@ def _main(kinds: Mapping[str, Kind]) -> str | None:
     return max(typed, key=lambda name: typed[name]) if typed else None
 
 
-def _course(kind: Kind, exposure: np.ndarray, others: Sequence[Kind]) -> Course:
+def course_of(kind: Kind, exposure: np.ndarray, others: Sequence[Kind] = ()) -> Course:
     """Whether a kind began or stopped within the log, or pauses and returns."""
     if kind.total < MIN_VALUES:
         return Course(begins=False, ends=False, comes_and_goes=False)
@@ -349,7 +352,7 @@ def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
     return runs
 
 
-def _is_sharp(kind: Kind, exposure: np.ndarray) -> bool:
+def is_sharp(kind: Kind, exposure: np.ndarray) -> bool:
     """Whether a kind that began was at once as frequent as it stayed: a release, not the age of the records."""
     first = kind.span[0]
     return _halves_agree(kind.counts[first + 1 :], exposure[first + 1 :])
@@ -388,11 +391,13 @@ def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
     if null is None or typed is None:
         return []
     exposure = null.counts + typed.counts
-    course, other = _course(null, exposure, [typed]), _course(typed, exposure, [null])
+    course, other = course_of(null, exposure, [typed]), course_of(typed, exposure, [null])
+    nulls, values = Side("null", null), Side(_main(kinds), typed)
+    if course.begins and course.ends and not course.comes_and_goes:
+        return [_change(path, "nullability_rolled_back", nulls, values, STRICT_RESTORE)]
     if course.comes_and_goes or other.comes_and_goes:
         return []
-    nulls, values = Side("null", null), Side(_main(kinds), typed)
-    if course.begins and not course.ends and (other.ends or _is_sharp(null, exposure)):
+    if course.begins and not course.ends and (other.ends or is_sharp(null, exposure)):
         return [_change(path, "nullability_gained", values, nulls, ROLLBACK)]
     if course.ends and not course.begins and not other.begins and _is_sharp_end(null, exposure):
         return [_change(path, "nullability_lost", nulls, values, RESTORE)]
@@ -415,7 +420,7 @@ def _type_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
 
 def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarray) -> list[Change]:
     courses = {
-        name: _course(kind, exposure, [other for rival, other in families.items() if rival != name])
+        name: course_of(kind, exposure, [other for rival, other in families.items() if rival != name])
         for name, kind in families.items()
     }
     steady = {name: course for name, course in courses.items() if not course.comes_and_goes}
@@ -449,10 +454,12 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
 
 def _number_changes(path: Path, integer: Kind, number: Kind, exposure: np.ndarray) -> list[Change]:
     """Fractions that begin break readers that insist on integers; fractions that stop may have been a type."""
-    course, whole = _course(number, exposure, [integer]), _course(integer, exposure, [number])
+    course, whole = course_of(number, exposure, [integer]), course_of(integer, exposure, [number])
     integers, fractions = Side("integer", integer), Side("number", number)
     if course.begins and not course.ends and not course.comes_and_goes:
         return [_change(path, "type_widened", integers, fractions, STRICT_ROLLBACK)]
+    if course.begins and course.ends and not whole.ends and not course.comes_and_goes:
+        return [_change(path, "fractions_rolled_back", fractions, integers, STRICT_RESTORE)]
     if course.ends and not course.begins and not whole.ends and not course.comes_and_goes:
         return [_change(path, "type_narrowed", fractions, integers, RESTORE)]
     return []

@@ -53,7 +53,14 @@ VERDICTS = {
     "rolled back": (_BREAKS_ALL,),  # before it is, and after
     "integers became fractions": (_ROLLBACK,),
     "made required": ("warning: restore",),
+    "field was gone and is back": ("warning: restore",),
+    "nulls came and went": ("warning: restore",),
+    "fractions came and went": ("warning: restore",),
+    "constant added": ("warning: rollback",),
+    "constant removed": ("warning: restore",),
 }
+KNOWN = 24 * HOUR
+"""For so long a constant must have been unknown, or unseen."""
 _LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
 
 
@@ -352,6 +359,73 @@ class _Builder:
         new = self.edit(old, path, lambda node: replace(node, kind="id"))
         self.fault("rolled back", old, new, old)
 
+    def reverted(self, kind: str, old: Node, new: Node) -> None:
+        """A release that is taken back some hours later: what it wrote stays in the log."""
+        start = self.at()
+        back = start + timedelta(hours=self.chance.uniform(6, 10))
+        store = self.store([(START, timedelta(0), old), (start, timedelta(0), new), (back, timedelta(0), old)])
+        self.fleet.truth.decoys[store.topic] = kind
+        due = ends = start_of_hour(back)
+        while ends + HOUR <= self.fleet.scenario.end and self._left(store, ends + HOUR, 1) >= ENOUGH:
+            due = due if self._left(store, due + HOUR, 2) >= ENOUGH else due + HOUR
+            ends += HOUR
+        # While it runs it is another fault, told by others of these kinds.
+        told_until = back if due < ends else self.fleet.scenario.end
+        self.fleet.truth.unclear.append((store.topic, start, told_until))
+        if due >= ends:
+            return
+        self.fleet.truth.faults.append(
+            Fault(store.topic, kind, back, due, self.fleet.scenario.end, verdicts=VERDICTS[kind])
+        )
+        self.near(store.topic, back, int((due - start_of_hour(back)) / HOUR) + 3)
+
+    def _left(self, store: Store, moment: datetime, release: int) -> int:
+        there = store.survivors((moment - START) / timedelta(minutes=1))
+        return int((store.release[there] == release).sum())
+
+    def field_gone_and_back(self) -> None:
+        old, path = self.leaf(self.schema(), *_LEAVES)
+        self.reverted("field was gone and is back", old, self.edit(old, path, lambda _: None))
+
+    def nulls_came_and_went(self) -> None:
+        old, path = self.leaf(self.schema(), *_LEAVES)
+        self.reverted("nulls came and went", old, self.edit(old, path, lambda node: replace(node, null=0.5)))
+
+    def fractions_came_and_went(self) -> None:
+        old, path = self.leaf(self.schema(), "integer")
+        self.reverted("fractions came and went", old, self.edit(old, path, lambda node: replace(node, kind="number")))
+
+    def constants(self, root: Node) -> tuple[Node, Place]:
+        old, path = self.leaf(root, "enum")
+        return self.edit(old, path, lambda node: replace(node, options=("new", "paid", "sent", "lost"))), path
+
+    def constant_added(self) -> None:
+        old, path = self.constants(self.schema())
+        grown = self.edit(old, path, lambda node: replace(node, options=(*node.options, "refunded")))
+        self.fault("constant added", old, grown)
+        self.days_before()
+
+    def constant_removed(self) -> None:
+        """Known for sure once a day has gone without it."""
+        old, path = self.constants(self.schema())
+        fewer = self.edit(old, path, lambda node: replace(node, options=node.options[:-1]))
+        faults = len(self.fleet.truth.faults)
+        self.fault("constant removed", old, fewer)
+        if len(self.fleet.truth.faults) > faults:
+            told = self.fleet.truth.faults.pop()
+            due = max(told.due, start_of_hour(told.begins + KNOWN) + 2 * HOUR)
+            self.near(told.resource, due, 3)
+            if due + HOUR < told.ends:
+                self.fleet.truth.faults.append(replace(told, due=due))
+            else:
+                self.fleet.truth.unclear.append((told.resource, told.begins, told.ends))
+        self.days_before()
+
+    def days_before(self) -> None:
+        """Judges the last store's hours of a day before as well: what it knew is compared."""
+        topic = list(self.fleet.stores)[-1]
+        self.fleet.hours[topic] |= {hour - KNOWN for hour in self.fleet.hours[topic] if hour - KNOWN >= START}
+
     def rare_version(self) -> None:
         """All but a few keys of a large store are written anew by the next release."""
         new, path = self.leaf(self.schema(), "integer")
@@ -381,11 +455,10 @@ class _Builder:
         self.decoy("optional field added", old, replace(old, children=(*old.children, extra)))
 
     def long_deploy(self) -> None:
-        """Releases of two versions side by side for hours: another optional field, other constants."""
-        base, path = self.leaf(self.schema(), "enum")
+        """Releases of two versions side by side for hours: another optional field."""
+        base = self.schema()
         extra = Node("added", self.chance.choice(_LEAVES), 0.6, options=("a", "b"))
-        new = self.edit(base, path, lambda node: replace(node, options=(*node.options, "refunded")))
-        new = replace(new, children=(*new.children, extra))
+        new = replace(base, children=(*base.children, extra))
         self.decoy("rolling deploy of hours", base, new, lasts=6 * HOUR)
 
     def comes_and_goes(self) -> None:
@@ -398,10 +471,50 @@ class _Builder:
 
         store.rest = campaign
 
-    def constant_added(self) -> None:
-        old, path = self.leaf(self.schema(), "enum")
-        grown = self.edit(old, path, lambda node: replace(node, options=(*node.options, "refunded", "held")))
-        self.decoy("new constant", old, grown)
+    def constants_by_turns(self) -> None:
+        """Who works by day doesn't by night, and somebody does always."""
+        store = self.decoy("constants of the day and of the night", self.schema())
+        length = self.chance.choice([480, 720])
+
+        def shift(value: Any, minute: float, chance: random.Random) -> Any:
+            turn = ("early", "late", "night")[int(minute / length) % (1440 // length)]
+            return value | {"shift": chance.choice((turn, turn, "web", "phone"))}
+
+        store.rest = shift
+        self.days_before()
+
+    def labels_of_releases(self) -> None:
+        """Each release writes its name, and a campaign's is that of the week."""
+        store = self.decoy("labels of releases", self.schema())
+        first = self.chance.uniform(1500, 4000)
+
+        def label(value: Any, minute: float, chance: random.Random) -> Any:
+            return value | {"release": f"v{int(minute // first)}", "campaign": f"week {int(minute // 2500)}"}
+
+        store.rest = label
+        self.days_before()
+
+    def orders_that_age(self) -> None:
+        """Each key is written by its order's life and no more: only young records are new or paid."""
+        life = ("new", "paid", "sent", "done")
+        base = self.schema()
+        releases = [
+            (START, timedelta(0), replace(base, children=(*base.children, Node("state", "enum", options=(state,)))))
+            for state in life
+        ]
+        store = self.decoy("orders that age", base)
+        store.releases = releases
+        minutes = self.fleet.scenario.days * 1440
+        random_ = np.random.default_rng([self.fleet.scenario.seed, len(self.fleet.stores)])
+        orders = int(minutes / 60 * self.chance.uniform(8, 25))
+        ordered = np.sort(random_.uniform(0, minutes, orders))
+        steps = np.cumsum(random_.exponential([0.1, 90, 240, 400], (orders, len(life))), axis=1)
+        times = (ordered[:, None] + steps).ravel()
+        by_time = np.argsort(times, kind="stable")
+        store.keys, store.times = orders, times[by_time]
+        store.written = np.repeat(np.arange(orders), len(life))[by_time]
+        store.release = np.tile(np.arange(len(life)), orders)[by_time]
+        self.days_before()
 
     def map_grows(self) -> None:
         """Keys of a map that nobody wrote before, from a day on."""
@@ -466,6 +579,11 @@ FAULTS = (
     _Builder.rare_version,
     _Builder.made_required,
     _Builder.fractions,
+    _Builder.field_gone_and_back,
+    _Builder.nulls_came_and_went,
+    _Builder.fractions_came_and_went,
+    _Builder.constant_added,
+    _Builder.constant_removed,
 )
 DECOYS = (
     _Builder.begins_as_a_frame,
@@ -473,7 +591,9 @@ DECOYS = (
     _Builder.nothing,
     _Builder.optional_added,
     _Builder.comes_and_goes,
-    _Builder.constant_added,
+    _Builder.constants_by_turns,
+    _Builder.labels_of_releases,
+    _Builder.orders_that_age,
     _Builder.map_grows,
     _Builder.array_empty,
     _Builder.slips,
@@ -487,8 +607,9 @@ def build(scenario: Scenario) -> Fleet:
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
     kinds = [kind for pair in zip_longest(FAULTS, DECOYS) for kind in pair if kind]
+    first = builder.chance.randrange(len(kinds))  # a small fleet has only some of them: others with each seed
     for turn in range(scenario.stores):
-        kinds[turn % len(kinds)](builder)
+        kinds[(first + turn) % len(kinds)](builder)
     for topic, hours in fleet.hours.items():
         if fleet.stores[topic].keys == LARGE:
             continue  # each hour of it costs as much as all of twenty others
@@ -512,6 +633,8 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         frames = app.transform({"changelog_values": values}, JUDGED, Config())
         assert frames.pop("gaps").isEmpty()
         bench.load("state_stores", frames)
+    for table in ("metrics.state_store_hourly", "metrics.state_store_change_hourly"):
+        bench.remember(table, "topic")
     name = "state_store_schema_drift"
     verdicts = [Verdict.of(row.about.columns["topic"], row, _verdict(row)) for row in bench.judge(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)

@@ -7,6 +7,8 @@ reads: [metrics.state_store_hourly, metrics.state_store_change_hourly]
 params:
   min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance; of registered schemas one is enough"}
   min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required; a registered schema says it"}
+  known_hours: {default: 24, unit: h, why: "constants of the day and of the night take turns: one is new, or gone, if a whole day knew nothing of it"}
+  moves_ratio: {default: 0.5, unit: ratio, why: "of the time that passes: what begins later each hour is the age of records (an order is still new), not a release"}
   strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields; most JSON readers don't"}
 convinces: [breaks, old_values, new_values, old_last_offset, new_first_offset]
 says:
@@ -26,8 +28,8 @@ says:
   breaks_some:
     status: alarm
     severity: warning
-    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a new release that insists on what is always there now can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, or on what is always there now, can't read both{% endif %}."
-    cure: "See what the releases of {{ application_id }} expect at {{ path }}: {% if breaks == 'rollback' %}one that takes only integers can't be rolled back to{% else %}a default for what old values lack, up to {{ old_last_offset }} (partition and offset), lets them be restored{% endif %}."
+    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a release that insists on what is always there now, or on the constants that are left, can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers, or on the constants that it knows, can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, on the constants that it knows, or on what is always there now, can't read both{% endif %}."
+    cure: "See what the releases of {{ application_id }} expect at {{ path }}: {% if breaks == 'rollback' %}one that takes only integers, or only the constants that it knows, can't be rolled back to{% else %}a default for what old values lack, or a constant that is kept, lets the values of up to {{ old_last_offset }} (partition and offset) be restored{% endif %}."
     commands: *the_values
   compatible: {status: ok, reason: "{{ values_profiled }} values looked at, {{ versions | counted('schema version') }} in the log, {{ harmless | counted('compatible change') }}."}
   unread: {status: skip, reason: "Its log couldn't be read; see the hour's coverage."}
@@ -45,7 +47,9 @@ rule: |
   Critical: new code can't restore the old state. A type changed or got narrower, a field that isn't in old values is
   always there now, null isn't seen any more. Warning: old code can't read the new state, so that a rollback or a rolling
   deploy breaks: a field that was always there went away, a type got wider, null came. A field that is only added, or
-  whose going hurts strict readers only, is information unless strict_readers says so.
+  whose going hurts strict readers only, is information unless strict_readers says so. What hurts only some readers is a
+  warning: a field that is always there now, integers that became fractions, a constant that began or vanished among
+  strings that are few and repeat, and what a release that was rolled back left in the log.
 
   A few values may be a slip or chance: min_values of the old and of the new kind must be there, and min_profiled looked
   at before a field is called required. While the log holds both kinds of values, the finding stands.
@@ -64,14 +68,52 @@ runbook: |
   5. The ticket closes once the log holds no old values any more: compaction took them, or they were rewritten.
 blind_spots: |
   The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
-  Strings in JSON are strings: a new constant of an enumeration is judged only where a schema is registered. Inside
+  Strings that are few and repeat are taken for an enumeration: names of a few shops are as well. A constant of the weekend
+  is told once as new, while the log knows no weekend before. Inside
   arrays a value counts, not each element, and nulls aren't seen. Values framed by a Schema Registry are judged by their registered schemas, not
   by what they hold; a schema id that no registry knows can't be judged. A long counter and a frame of 8 bytes look alike
   where the id isn't known. In a large log the values are a sample; a version of fewer than 0.1 % of them may be missed.
   In a compacted log old records are final states: a field that only young records lack looks like one that was removed,
   if it is gone at a stroke. Who asks the store through the application (interactive queries) isn't seen.
 */
-with change as (
+-- Constants that a whole day knew nothing of, before or since, and whose place in the log stands still.
+with steady_constant as (
+  select
+    c.hour,
+    c.cluster,
+    c.topic,
+    c.path,
+    c.change,
+    c.old_version,
+    c.new_version,
+    case c.change
+      when 'constant_added' then c.new_first_at - s.first_at
+      else s.last_at - c.old_last_at
+    end >= make_interval(hours => :known_hours)
+    and was.is_known
+    and not coalesce(was.moves, false) as is_told
+  from metrics.state_store_change_hourly as c
+  inner join metrics.state_store_hourly as s using (hour, cluster, topic)
+  cross join lateral (
+    select
+      bool_or(b.hour <= c.hour - make_interval(hours => :known_hours)) as is_known,
+      bool_or(
+        case c.change when 'constant_added' then c.new_first_at - a.new_first_at else c.old_last_at - a.old_last_at end
+        > (c.hour - a.hour) * :moves_ratio
+      ) filter (where b.hour <= c.hour - make_interval(hours => :known_hours) / 4) as moves
+    from metrics.state_store_hourly as b
+    left join metrics.state_store_change_hourly as a
+      on
+        b.hour = a.hour and c.cluster = a.cluster and c.topic = a.topic and c.path = a.path and c.change = a.change
+        and c.old_type is not distinct from a.old_type and c.new_type is not distinct from a.new_type
+    where
+      b.cluster = c.cluster and b.topic = c.topic and b.values_profiled > 0
+      and b.hour >= c.hour - make_interval(hours => :known_hours) * 1.25 and b.hour < c.hour
+  ) as was
+  where c.hour = cast(:hour as timestamptz) and c.change in ('constant_added', 'constant_removed')
+),
+
+change as (
   select
     *,
     row_number() over (partition by cluster, topic order by weight, old_version, path) as rank
@@ -81,13 +123,23 @@ with change as (
       -- 1: new code can't restore old state; 2: old code can't read new state; 3: some code can't; 4: breaks nothing.
       case
         when old_schema_id is null and least(old_count, new_count) < :min_values then 4
+        when change in ('constant_added', 'constant_removed') and is_told is not true then 4
         when strict_only and :strict_readers = 0 then
-          case when old_schema_id is null and change in ('field_made_required', 'type_widened') then 3 else 4 end
+          case
+            when
+              old_schema_id is null
+              and change in (
+                'field_made_required', 'type_widened', 'constant_added', 'constant_removed', 'field_rolled_back',
+                'nullability_rolled_back', 'fractions_rolled_back'
+              ) then 3
+            else 4
+          end
         when breaks_backward then 1
         when breaks_forward then 2
         else 4
       end as weight
     from metrics.state_store_change_hourly
+    left join steady_constant using (hour, cluster, topic, path, change, old_version, new_version)
     where hour = cast(:hour as timestamptz)
   ) as weighed
 ),

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import CONFIG_ENV, Config, load_config
 from streamwarden.detectors import evaluate, load_detectors
 
-from spark_apps.apps.state_stores import shapes_of
+from spark_apps.apps.state_stores import schema_report, shapes_of
 from spark_apps.models.json_shapes import paths_of
 from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
@@ -352,3 +352,22 @@ def test_a_topic_that_goes_while_it_is_read_is_a_gap(changelog: Any, cluster: Co
     rows = [row for batch in reader.read(part) for row in batch.to_pylist()]
     gaps = {row["gap"] for row in rows if row["gap"]}
     assert gaps == {f"missing: topic '{topic}' was deleted while it was read."}
+
+
+def test_a_new_constant_is_told_by_a_sample_of_the_values_and_masked(spark: Any) -> None:
+    known = ("new", "paid", "sent", "lost")
+    states = ["held" if n >= 1800 and n % 5 == 0 else known[n % 4] for n in range(3000)]
+    rows = [
+        ("c/t", 0, n, ((1_767_000_000_000 + n * 60_000) << 20) | n, json.dumps({"state": state}).encode())
+        for n, state in enumerate(states)
+    ]
+    schema = "resource string, partition int, offset bigint, position bigint, value binary"
+    [report] = schema_report(spark.createDataFrame(rows, schema), None, show_values=False).collect()
+    [change] = report.changes
+    assert (change.path, change.change, change.old_type, change.new_type) == (
+        "$.state", "constant_added", None, '"xxxx"',
+    )  # fmt: skip
+    assert (change.breaks_backward, change.breaks_forward, change.strict_only) == (False, True, True)
+    assert 1750 < change.old_count < 1900
+    assert 200 < change.new_count < 280
+    assert change.new_first_offset.startswith("0:18")

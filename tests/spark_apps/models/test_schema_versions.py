@@ -402,3 +402,26 @@ def test_counts_of_all_versions_add_up() -> None:
     assert sum(count for (_, path, _), count in counted.items() if path == "$") == 600
     assert all(row["count"] == row["parents"] for row in rows)
     assert {tuple(row["enum_values"]) for row in rows if row["path"] == "$.s"} == {("red",)}
+
+
+def _middle(value: dict[str, Any], other: dict[str, Any], every: int = 1) -> list[dict[str, Any]]:
+    return [other if 400 <= i < 600 and i % every == 0 else value for i in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        (_middle({"a": 1, "b": 1}, {"b": 1}), "field_rolled_back"),
+        (_middle({"a": 1, "b": 1}, {"b": 1}, every=2), "field_rolled_back"),
+        (_middle({"a": "x"}, {"a": None}, every=3), "nullability_rolled_back"),
+        (_middle({"a": 1}, {"a": 1.5}, every=3), "fractions_rolled_back"),
+    ],
+)
+def test_what_a_release_left_that_was_rolled_back_hurts_strict_readers(values: list[Any], change: str) -> None:
+    found = only_change(values)
+    assert (render(found.path), found.change) == ("$.a", change)
+    assert found.breaks == (True, False, True)
+
+
+def test_an_optional_field_that_came_for_a_while_was_no_release() -> None:
+    assert breaking(_middle({"b": 1}, {"a": 1, "b": 1})) == []
