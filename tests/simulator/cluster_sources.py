@@ -45,7 +45,7 @@ from tests.simulator.clusters import (
     Topic,
     hour_at,
 )
-from tests.simulator.frames import NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 
@@ -220,6 +220,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
         "kafka_log_dirs": rows_frame(bench.spark, dirs, KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(bench.spark, [], NO_GROUPS_UNLISTED),
         "known_ends": rows_frame(bench.spark, [], NO_KNOWN_ENDS),
+        "known_commits": rows_frame(bench.spark, [], KNOWN_COMMITS),
     }
     sources["kafka_commits"] = sources["kafka_commits"].unionByName(read, allowMissingColumns=True)
     sources["positions"] = positions(sources, JUDGED)

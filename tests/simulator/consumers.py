@@ -34,7 +34,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
-from tests.simulator.frames import NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import ACCOUNT, REGION
@@ -527,6 +527,7 @@ class _Sources:
             "kafka_commits": told.unionByName(read, allowMissingColumns=True),
             "kafka_record_times": self._frame("times", times, resource="string").withColumns(exact),
             "known_ends": rows_frame(self.bench.spark, [], NO_KNOWN_ENDS),
+            "known_commits": rows_frame(self.bench.spark, [], KNOWN_COMMITS),
         }
         sources["positions"] = positions(sources, JUDGED)
         return consumer_groups.transform(sources, JUDGED, Config())

@@ -13,6 +13,9 @@ from pyspark.sql.types import StructType
 
 READ = "cluster string, kind string, log_partition int"
 NO_KNOWN_ENDS = "cluster string, topic string, partition int, log_end_offset bigint, known_at timestamp"
+KNOWN_COMMITS = (
+    "cluster string, group_id string, topic string, partition int, known_offset bigint, known_committed_at timestamp"
+)
 NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 
 

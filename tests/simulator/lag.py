@@ -27,7 +27,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
-from tests.simulator.frames import NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
@@ -402,6 +402,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
         "kafka_commits": told.unionByName(read, allowMissingColumns=True),
         "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource="string"),
     }
+    sources["known_commits"] = rows_frame(bench.spark, [], KNOWN_COMMITS)
     sources["known_ends"] = null_filled(bench.spark, folder / "ends", ends)
     sources["positions"] = app.positions(sources, JUDGED)
     return sources

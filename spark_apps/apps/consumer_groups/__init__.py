@@ -16,6 +16,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.inventory import (
     groups_of,
+    known_commits,
     known_ends,
     known_groups,
     log_dirs,
@@ -62,6 +63,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources["known_groups"] = known_groups(spark, hour)
     sources["unlisted_groups"] = unlisted_groups(sources, hour)
     sources["known_ends"] = known_ends(spark, hour)
+    sources["known_commits"] = known_commits(spark, hour)
     sources["positions"] = positions(sources, hour)
     behind = sources["positions"].filter(
         "committed_offset < recent_offset or is_refuted and committed_offset < end_now"

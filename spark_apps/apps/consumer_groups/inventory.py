@@ -85,6 +85,22 @@ def known_ends(spark: SparkSession, hour: datetime) -> DataFrame:
     )
 
 
+def known_commits(spark: SparkSession, hour: datetime) -> DataFrame:
+    """When each place was committed, as the newest hour of its cluster within a day tells."""
+    before = f"hour >= '{(hour - REMEMBERED).isoformat()}' and hour < '{hour.isoformat()}'"
+    query = f"""
+        select p.cluster, p.group_id, p.topic, p.partition, p.committed_offset, p.committed_at
+        from (select distinct cluster from inventory.consumer_group_hourly where {before}) as c
+        cross join lateral (
+          select hour from metrics.consumer_partition_hourly
+          where {before} and cluster = c.cluster order by hour desc limit 1
+        ) as newest
+        inner join metrics.consumer_partition_hourly as p on p.hour = newest.hour and p.cluster = c.cluster
+        where p.committed_at is not null"""  # noqa: S608 times
+    columns = "cluster string, group_id string, topic string, partition int"
+    return read_query(spark, query, f"{columns}, known_offset bigint, known_committed_at timestamp")
+
+
 def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     """Groups that must be there and that no coordinator lists: known an hour ago or written since, and not removed.
 

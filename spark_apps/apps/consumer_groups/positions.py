@@ -124,6 +124,7 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .join(later, PLACE, "left")
         .join(clock(sources), "cluster")
         .join(unread_clusters(sources), "cluster", "left")
+        .join(sources["known_commits"], PLACE, "left")
     )
     is_present = f.col("as_of") == f.col("read_at")
     reads_on = f.col("read_at") < f.col("as_of") + f.expr(f"interval {int(READ_TO_NOW.total_seconds())} seconds")
@@ -134,6 +135,9 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .when(from_history.isNotNull(), from_history)
         .when(unchanged, f.col("current_offset"))
     )
+    # A commit that is older than what was read of the history: an hour before it was at hand.
+    committed_before = f.when(unchanged & (committed == f.col("known_offset")), f.col("known_committed_at"))
+    committed_at = f.when(f.col("last_kind") == "commit", f.col("last_at")).otherwise(committed_before)
     is_known = f.col("unread").isNull() | f.col("last_kind").isNotNull()
     is_there = "last_kind is null or last_kind = 'commit' or current_offset is not null"
     so_long = f.col("as_of").cast("double") - f.lit(hour.timestamp())
@@ -144,7 +148,7 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
             *PLACE,
             "as_of",
             committed.alias("committed_offset"),
-            f.when(f.col("last_kind") == "commit", f.col("last_at")).alias("committed_at"),
+            committed_at.alias("committed_at"),
             f.when(is_known, f.coalesce("seen_commits", f.lit(0))).alias("commits"),
             f.when(is_known, f.coalesce("seen_consumed", f.lit(0))).alias("records_consumed"),
             f.when(is_known, f.coalesce("seen_rewinds", f.lit(0))).alias("rewinds"),

@@ -20,11 +20,13 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps.consumer_groups.inventory import log_partitions
+from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.submit import run_app
 from tests.clock import present_hour
-from tests.simulator.frames import rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, NO_KNOWN_ENDS, rows_frame
 from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits, write_group
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
@@ -109,6 +111,29 @@ def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
     }
     found = {row.partition: (row.replicas, row.isr, row.missing_brokers) for row in log_partitions(sources).collect()}
     assert found == {0: (3, 1, "[2,3]"), 1: (2, 2, None)}
+
+
+def test_a_commit_older_than_the_history_at_hand_is_as_old_as_the_hour_before_told(spark: Any) -> None:
+    hour = present_hour() - HOUR
+    yesterday, clock = hour - timedelta(hours=20), {"as_of": hour + HOUR, "read_at": hour + HOUR + timedelta(minutes=3)}
+    now = {"cluster": "c", "kind": "committed", "topic": "t", "partition": 0, "committed_offset": 7} | clock
+    known = {"cluster": "c", "topic": "t", "partition": 0, "known_committed_at": yesterday}
+    sources = {
+        "kafka_offsets": rows_frame(
+            spark, [now | {"group_id": group} for group in ("stands", "was set", "new")], KafkaOffsets({}).schema()
+        ),
+        "known_commits": rows_frame(
+            spark,
+            [known | {"group_id": "stands", "known_offset": 7}, known | {"group_id": "was set", "known_offset": 5}],
+            KNOWN_COMMITS,
+        ),
+        "kafka_commits": rows_frame(
+            spark, [{"cluster": "c", "kind": "read", "log_partition": 0}], KafkaCommits({}).schema()
+        ),
+        "known_ends": rows_frame(spark, [], NO_KNOWN_ENDS),
+    }
+    found = {row.group_id: row.committed_at for row in positions(sources, hour).collect()}
+    assert found == {"stands": yesterday.replace(tzinfo=None), "was set": None, "new": None}
 
 
 def test_a_past_hour_comes_from_the_commit_history(
