@@ -41,6 +41,7 @@ says:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ worst_topic }} --reset-offsets --to-earliest --dry-run"
   safe: {status: ok, reason: "What the group has yet to read is kept for longer than {{ warn_hours }}."}
   nothing_waits: {status: ok, reason: "Nothing that retention could take waits for the group."}
+  renamed: {status: ok, reason: "{{ heir }} reads what the group read since it ended: it was renamed."}
   retired: {status: ok, reason: "The group has had no members and no commits for {{ dead_days }}: it is retired."}
   commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
   log_unknown: {status: skip, reason: "Lag or log of {{ unknown_places | counted('partition') }} isn't known."}
@@ -55,7 +56,9 @@ rule: |
   day. By size, only where retention.bytes limits the topic: the records between the group and the log's start against
   the speeds of both over the last day. At risk: over `near_share` of what is kept is behind, and at this speed the end is
   reached within `warn_hours`. On the brink: over `consumed_share` is behind, and it doesn't shrink. Lost: the committed
-  offset is below the log's start, and it was committed or inside the log within the last days.
+  offset is below the log's start, and it was committed or inside the log within the last days. Where nobody runs in the
+  group, the age of what is unread grows by a second each second. A group that another one has followed on, with the same
+  topics, waits for nothing.
 runbook: |
   1. Lengthen the retention first: it takes effect at once, capacity doesn't. Look at the disks' free space before.
   2. Nobody runs in the group: start it, or delete it if it is retired.
@@ -110,12 +113,15 @@ place as (
       c.committed_at >= cast(:hour as timestamptz) - make_interval(days => :dead_days)
       or c_then.committed_offset >= p_then.log_start_offset
     ) as is_lost,
+    g.members = 0 and c.commits = 0 as is_idle,
     extract(epoch from c.hour - c_then.hour) as passed_seconds,
     c.lag_seconds - c_then.lag_seconds as aged_seconds,
     c.committed_offset - p.log_start_offset as room_records,
     (c_then.committed_offset - p_then.log_start_offset) - (c.committed_offset - p.log_start_offset) as narrowed_records
   from metrics.consumer_partition_hourly as c
   inner join topic as t on c.cluster = t.cluster and c.topic = t.topic
+  inner join metrics.consumer_group_hourly as g
+    on c.hour = g.hour and c.cluster = g.cluster and c.group_id = g.group_id
   left join metrics.partition_hourly as p
     on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
   left join metrics.consumer_partition_hourly as c_then
@@ -145,6 +151,7 @@ timed as (
     *,
     least(
       case
+        when share_by_time >= :near_share and is_idle then greatest(retention_seconds - lag_seconds, 0)
         when share_by_time >= :near_share and aged_seconds > 0
           then greatest(retention_seconds - lag_seconds, 0) * passed_seconds / aged_seconds
       end,
@@ -222,6 +229,7 @@ select
   case
     when l.cluster is null and (g.state is null or g.partitions is null) then 'commits_unknown'
     when g.members = 0 and l.is_silent then 'retired'
+    when h.group_id is not null then 'renamed'
     when w.because is null then 'nothing_waits'
     else w.because
   end as because,
@@ -243,9 +251,12 @@ select
   w.retention_ms + :add_hours * 3600000 as advised_retention_ms,
   j.bytes_in / nullif(j.covered_seconds, 0) * i.replication_factor * :add_hours * 3600 as extra_bytes,
   s.unknown_places,
+  h.group_id as heir,
   s.affected
 from metrics.consumer_group_hourly as g
 left join life as l on g.cluster = l.cluster and g.group_id = l.group_id
+left join public.groups_renamed(cast(:hour as timestamptz), cast(:dead_days as integer) * 2) as h
+  on g.cluster = h.cluster and g.group_id = h.former_group
 left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
 left join metrics.topic_hourly as j on g.hour = j.hour and w.cluster = j.cluster and w.topic = j.topic

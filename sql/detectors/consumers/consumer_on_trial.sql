@@ -84,47 +84,21 @@ newcomer as materialized (
 ),
 
 place as materialized (
-  select
+  select distinct
     cluster,
     group_id,
-    topic,
-    max(committed_at) as committed_at
+    topic
   from metrics.consumer_partition_hourly
   where hour = cast(:hour as timestamptz)
-  group by cluster, group_id, topic
-),
-
-topics as materialized (
-  select
-    cluster,
-    group_id,
-    array_agg(topic order by topic) as names,
-    max(committed_at) as committed_at
-  from place
-  group by cluster, group_id
-),
-
-ended as (
-  select
-    cluster,
-    group_id,
-    names,
-    committed_at
-  from topics
-  inner join metrics.consumer_group_hourly using (cluster, group_id)
-  where hour = cast(:hour as timestamptz) and members = 0
 ),
 
 former as (
   select
-    n.cluster,
-    n.group_id,
-    min(e.group_id) as former_group
-  from newcomer as n
-  inner join topics as t on n.cluster = t.cluster and n.group_id = t.group_id
-  inner join ended as e on t.cluster = e.cluster and t.group_id <> e.group_id and t.names = e.names
-  where e.committed_at between n.first_hour - interval '24 hours' and n.first_hour + interval '24 hours'
-  group by n.cluster, n.group_id
+    cluster,
+    group_id,
+    min(former_group) as former_group
+  from public.groups_renamed(cast(:hour as timestamptz), 2 * cast(:new_days as integer))
+  group by cluster, group_id
 ),
 
 -- What came in by the hour on all topics that the group reads.
