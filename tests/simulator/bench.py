@@ -68,12 +68,13 @@ class Bench:
         """The detector of this id."""
         return load_detector(next(FOLDER.glob(f"*/{name}.sql")))
 
-    def judge(self, name: str) -> list[Finding]:
-        """What the detector says, by its parameters' defaults."""
-        detector = self.detector(name)
+    def judge(self, name: str, config: Config | None = None, *, is_analyzed: bool = False) -> list[Finding]:
+        """What the detector says; without a config by its parameters' defaults."""
+        detector, config = self.detector(name), config or Config()
         with self.warehouse.connect() as connection:
-            connection.exec_driver_sql("analyze")
-            found = findings(connection, detector, JUDGED, Config(), detector.params_in_force(Config()))
+            if not is_analyzed:
+                connection.exec_driver_sql("analyze")
+            found = findings(connection, detector, JUDGED, config, detector.params_in_force(config))
             connection.rollback()
         return found
 

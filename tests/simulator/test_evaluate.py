@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.simulator import brokers, cluster_sources
+from tests.simulator import brokers, cluster_sources, workloads
 from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import JUDGED, SMALL
@@ -28,6 +29,15 @@ def test_a_small_fleet_is_judged_right(bench: Bench) -> None:
     [result] = scores_of("volumes", bench, SMALL)
     assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 3 and result.cases > result.faults
+
+
+def test_some_topics_groups_and_applications_are_judged_right(bench: Bench) -> None:
+    """A quarter of their kinds: all take two minutes."""
+    scores = scores_of("workloads", bench, replace(SMALL, groups=8))
+    assert [
+        (s.analysis, s.missed, s.false_alarms, s.false_claims) for s in scores if not all(g.is_met for g in s.goals)
+    ] == []
+    assert sum(each.faults for each in scores) >= 5 and len(scores) == len(workloads.RULES)
 
 
 def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:

@@ -6,13 +6,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
+import pytest
 from demo.ebs_days import Day
 from streamwarden.base.hours import HOUR
 
-from tests.simulator import brokers, lag, schemas, volumes
+from tests.simulator import brokers, lag, schemas, volumes, workloads
 from tests.simulator.clusters import NOW
 from tests.simulator.scenario import JUDGED, SMALL, START, Case
 from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
+from tests.simulator.workloads import life as lives
 
 
 def test_volumes_come_out_the_same_from_the_same_seed() -> None:
@@ -57,6 +59,27 @@ def test_stores_hold_every_fault_and_decoy_and_a_version_of_a_thousandth_and_a_h
     store = fleet.stores[fault.resource]
     release = store.release[store.survivors((fault.due + HOUR - START).total_seconds() / 60)]
     assert (len(release), int((release == 0).sum())) == (schemas.LARGE, schemas.RARE)
+
+
+def test_clusters_of_workloads_come_out_the_same_and_each_kind_is_there() -> None:
+    first, second = workloads.build(SMALL), workloads.build(SMALL)
+    kinds = {kind.__name__.replace("_", " ") for kind in (*workloads.FAULTS, *workloads.DECOYS)}
+    assert {life.kind for life in first} == kinds
+    for one, other in zip(first, second, strict=True):
+        assert (one.case, one.kind, one.rights) == (other.case, other.kind, other.rights)
+        assert [list(t.weight) for t in one.topics.values()] == [list(t.weight) for t in other.topics.values()]
+        assert not (one.before and one.rights)
+    assert {rule for life in first for rule in life.rights} == set(workloads.RULES)
+
+
+def test_a_group_reads_again_what_it_goes_back_to_and_stands_where_it_died() -> None:
+    life = next(life for life in workloads.build(SMALL) if life.kind == "replays for a repair")
+    topic, group = life.topics["events"], life.groups["batch"]
+    sent, came = group.bytes_read(topic).sum(), topic.bytes(lives.NOW)
+    assert sent > came * 1.001, "what it read twice was sent twice"
+    group.died = lives.NOW - 30.0
+    assert group.committed(topic, 0, lives.NOW) == group.committed(topic, 0, lives.NOW - 20)
+    assert topic.time_of(topic.end(lives.NOW - 50)) == pytest.approx(lives.NOW - 50, abs=0.01)
 
 
 def _behind(timeline: lag.Timeline, partition: int, moment: datetime) -> float:

@@ -1,0 +1,156 @@
+"""Topics, groups and applications: clusters that each live through one fault, one decoy or nothing, judged by all their
+rules.
+
+A cluster is drawn with at most one thing wrong and its life of weeks simulated (`life`). The sources' answers of the
+judged hour are made from that (`sources`) and given to the real apps, once for all clusters of a seed; the hours before
+stand in the warehouse as those apps would have left them (`past`). Then every rule judges every cluster: one that
+speaks where nothing is wrong, or of what is another rule's, gives a false alarm. Where a fault has a beginning, the
+same life is judged before it as well.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+from streamwarden.detectors import Finding
+from streamwarden.detectors.things import thing_key
+
+from tests.simulator.bench import Bench
+from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, score
+from tests.simulator.workloads import groups, past, sources, streams, topics
+from tests.simulator.workloads.life import Life
+
+Kind = Callable[[Life], None]
+RULES = (
+    topics.SIZE,
+    topics.WASTED,
+    topics.WEAK,
+    topics.KEPT,
+    topics.ABANDONED,
+    topics.ASTRAY,
+    topics.HANGS,
+    groups.AT_RISK,
+    groups.TRIAL,
+    groups.UNTRACKED,
+    groups.REPLAYS,
+    groups.STRANGER,
+    streams.UNUSED,
+    streams.GROWS,
+    streams.DEAD,
+    streams.RESTARTS,
+)
+FAULTS: tuple[Kind, ...] = (*topics.FAULTS, *groups.FAULTS, *streams.FAULTS)
+DECOYS: tuple[Kind, ...] = (*topics.DECOYS, *groups.DECOYS, *streams.DECOYS)
+TURNS = 34
+"""Groups of a scenario for which each kind is drawn once."""
+NAMED = {
+    "topic_replication_weak": {"may_be_single": "^scratch-", "parked_brokers": "/9$"},
+    "topic_on_parked_broker": {"parked_brokers": "/9$"},
+    "topic_retention_wasteful": {"keep": "^ledger-"},
+    "topic_abandoned": {"keep": "^ledger-"},
+    "internal_topic_read_by_stranger": {"may_read": "^backup-"},
+}
+"""What a deployment has to say about itself."""
+
+
+def build(scenario: Scenario) -> list[Life]:
+    """Each kind by turns; each is judged at another hour of the week."""
+    kinds = [*FAULTS, *DECOYS]
+    random.Random(f"{scenario.seed} workloads").shuffle(kinds)  # noqa: S311 a simulation
+    lives = []
+    for number in range(len(kinds) * scenario.groups // TURNS):
+        kind = kinds[number % len(kinds)]
+        life = _life(scenario, number, kind, before=False)
+        lives.append(life)
+        if life.begins is not None:
+            lives.append(_life(scenario, number, kind, before=True))
+    return lives
+
+
+def _life(scenario: Scenario, number: int, kind: Kind, *, before: bool) -> Life:
+    chance = random.Random(f"{scenario.seed} workloads {number}")  # noqa: S311 a simulation
+    draws = np.random.default_rng([scenario.seed, 11, number])
+    name = f"{'before' if before else 'cluster'}{number:04d}"
+    case = Case(name, START + HOUR * chance.randrange(14 * 24))
+    life = Life(case, kind.__name__.replace("_", " "), chance, draws, before=before)
+    kind(life)
+    return life
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
+    """Simulates, judges and scores each rule."""
+    lives = build(scenario)
+    load(bench, lives)
+    return [_scored(bench, lives, rule) for rule in RULES]
+
+
+def load(bench: Bench, lives: Sequence[Life]) -> None:
+    """What the apps make of the judged hour, and the past."""
+    config = sources.config_of(lives)
+    with TemporaryDirectory() as folder:
+        bench.load("consumer_groups", sources.topics_and_groups(bench.spark, lives, Path(folder)))
+        bench.load("brokers", sources.broker_counters(bench.spark, lives, config, Path(folder)))
+        if any(life.processes for life in lives):
+            bench.load("jvm_apps", sources.processes(bench.spark, lives, config, Path(folder)))
+    past.write(bench, lives)
+
+
+def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
+    """A fault is its cluster; what nothing is to be said of are the things of all clusters, one by one."""
+    by_cluster = {life.cluster: life for life in lives}
+    config = Config.model_validate({"detectors": {rule: {"params": NAMED[rule]}} if rule in NAMED else {}})
+    truth, verdicts, named = Truth(), list[Verdict](), list[tuple[Fault, Verdict, str | None]]()
+    faults = {life.cluster: _fault(life, rule) for life in lives if rule in life.rights}
+    truth.faults += faults.values()
+    for finding in bench.judge(rule, config, is_analyzed=True):
+        life = by_cluster[finding.about.columns["cluster"]]
+        said = Verdict.of(life.cluster, finding, finding.because)
+        if life.cluster in faults and _is_meant(life.rights[rule].thing, finding):
+            named.append((faults[life.cluster], said, _misnamed(life, rule, finding)))
+        else:
+            said = replace(said, resource=f"{life.case.resource} {finding.resource}")
+            truth.decoys[said.resource] = life.kind
+            if rule in life.may:
+                truth.unclear.append((said.resource, said.hour, said.hour))
+        verdicts.append(said)
+    # Judged once: what it says then it would have said for as long as its tickets take to open.
+    result = score(rule, replace(bench.detector(rule), open_after_hours=1), _worst(verdicts), truth)
+    for fault, verdict, wrong in named:
+        if verdict.status == "alarm" and wrong is not None:
+            result.claim("names what it is about", fault, verdict, wrong or None)
+    return result
+
+
+def _fault(life: Life, rule: str) -> Fault:
+    hour = life.case.hour
+    return Fault(life.case.resource, life.kind, hour, hour, hour + HOUR, verdicts=life.rights[rule].because)
+
+
+def _is_meant(thing: Mapping[str, str], finding: Finding) -> bool:
+    about = finding.about.columns
+    return all(value in about[key] if key == "endpoint" else about[key] == value for key, value in thing.items())
+
+
+def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
+    """Topics that it names wrongly or leaves out; null where it isn't told which it should."""
+    if not life.rights[rule].topic:
+        return None
+    return ", ".join({*finding.affected} ^ {thing_key("topic", life.cluster, life.rights[rule].topic)})
+
+
+def _worst(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """One of each resource: an alarm, where there is one."""
+    found: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        known = found.get(verdict.resource)
+        if known is None or (verdict.status == "alarm" and known.status != "alarm"):
+            found[verdict.resource] = verdict
+    return list(found.values())

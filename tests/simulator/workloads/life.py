@@ -1,0 +1,359 @@
+"""A small Kafka cluster's life: what its topics got, what its groups read, what its processes did, hour by hour.
+
+Times are hours since the life began; `NOW` is the end of the judged hour. Traffic follows the hour of the day and the
+day of the week by the clock of the case, so each life is judged at another hour of the week. A topic's log is its
+cumulated records and bytes; a group is the moment in that log up to which it has read. All that sources say is computed
+of these.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.scenario import JUDGED, Case
+
+DAY = 24
+NOW = 130 * DAY
+"""End of the judged hour, in hours since the life began. One more is simulated, as sources answer after its end."""
+HOURS = NOW + 1
+MINUTE, SECOND = 1 / 60, 1 / 3600
+BEHIND = 2 * SECOND
+"""A group that keeps up."""
+COMMIT_EVERY = 5 * MINUTE
+MIB, GIB = 2**20, 2**30
+MEMORY, PAGE_CACHE = 32 * GIB, 0.5
+PARKED = 9
+"""The id of a broker that keeps what nobody uses."""
+PLAIN = {"cleanup.policy": "delete", "retention.ms": str(3 * DAY * 3_600_000), "min.insync.replicas": "2"}
+COMPACTED = PLAIN | {"cleanup.policy": "compact"}
+NEVER = 10 * NOW
+
+
+def _at(steps: np.ndarray, t: np.ndarray | float) -> Any:
+    """What had come by then, of what had come at the end of each hour."""
+    return np.interp(t, np.arange(len(steps)), steps)
+
+
+@dataclass
+class Topic:
+    """A log: records and bytes of each hour."""
+
+    name: str
+    messages: np.ndarray
+    size: np.ndarray
+    """Bytes that a record takes in the log and on the wire."""
+    configs: dict[str, str] = field(default_factory=lambda: dict(PLAIN))
+    partitions: int = 6
+    brokers: tuple[int, ...] = (1, 2, 3)
+    """On which each partition has a replica; the first leads."""
+    made: float = 0.0
+    configs_before: tuple[float, dict[str, str]] | None = None
+    """Until when it had others."""
+    stable: Callable[[int, float], float] | None = None
+    """Up to when transactions had ended then, by partition; none: there are no transactions."""
+    purged_by: Group | None = None
+    """Its records are deleted as soon as this group has read them."""
+    others_read: np.ndarray | float = 0.0
+    """Bytes an hour that are sent to readers without a group."""
+
+    @cached_property
+    def records(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(self.messages)])
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(self.messages * self.size)])
+
+    def bytes(self, t: float | np.ndarray) -> Any:
+        """Bytes that had come by then."""
+        return _at(self.weight, t)
+
+    def end(self, t: float | np.ndarray) -> Any:
+        """Log-end offset of each partition."""
+        return np.floor(_at(self.records, t) / self.partitions + 1e-6)
+
+    @cached_property
+    def _rising(self) -> np.ndarray:
+        return self.records + np.arange(len(self.records)) * 1e-9
+
+    def time_of(self, offset: float | np.ndarray) -> Any:
+        """When the record at an offset came."""
+        return np.interp((offset + 0.5) * self.partitions, self._rising, np.arange(len(self.records)))
+
+    def first(self, t: float) -> float:
+        """Since when what is kept came."""
+        if self.purged_by is not None:
+            return self.purged_by.read_up_to(t)
+        if "compact" in self.configs["cleanup.policy"]:
+            return 0.0
+        kept = float(self.configs["retention.ms"]) / 3_600_000
+        begins = max(t - kept, 0.0) if kept > 0 else 0.0
+        if limit := float(self.configs.get("retention.bytes", 0)):
+            wanted = float(self.bytes(t)) - limit * self.partitions
+            begins = max(begins, float(np.interp(wanted, self.weight, np.arange(len(self.weight)))))
+        return begins
+
+    def start(self, t: float) -> int:
+        """Log-start offset of each partition."""
+        return int(self.end(self.first(t)))
+
+    def last_stable(self, partition: int, t: float) -> int:
+        """No transaction is open below it."""
+        return int(self.end(min(self.stable(partition, t), t) if self.stable else t))
+
+    def held(self, t: float) -> float:
+        """Bytes of one replica of each partition together."""
+        return float(self.bytes(t) - self.bytes(self.first(t)))
+
+    def settings(self, t: float) -> dict[str, str]:
+        """Its configs then."""
+        return self.configs_before[1] if self.configs_before and t < self.configs_before[0] else self.configs
+
+
+@dataclass
+class Group:
+    """Who reads topics, and how far."""
+
+    name: str
+    topics: list[str]
+    path: list[tuple[float, float]] = field(default_factory=list)
+    """Moments and up to where in the log it had read then; straight between them. None: it keeps up."""
+    born: float = 0.0
+    died: float = NEVER
+    """Nobody runs in it from then on."""
+    commit_every: float = COMMIT_EVERY
+    """0: it doesn't commit."""
+    client: str = "client"
+    members: int = 2
+    left: dict[str, float] = field(default_factory=dict)
+    """Topics that it still has offsets of, and when it read them last."""
+    silent_on: list[str] = field(default_factory=list)
+    """Of its topics those that it never commits on."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Topics on which it stands at one offset of each partition."""
+    stops_at_open: bool = False
+    """It reads committed records only."""
+    kept_for: float = 7 * DAY
+    """For how long it is known after it died: offsets.retention.minutes."""
+
+    def read_up_to(self, t: float | np.ndarray) -> Any:
+        """The moment in the log up to which it has read."""
+        last = np.clip(t, self.born, self.died)
+        if not self.path:
+            return last - BEHIND
+        moments, places = zip(*self.path, strict=True)
+        return np.minimum(np.interp(last, moments, places), last - BEHIND)
+
+    def committed_at(self, t: float, topic: str | None = None) -> float | None:
+        """Its last commit before then, of a topic; none: it has none."""
+        last = min(t, self.died, self.left.get(topic or "", NEVER))
+        first = self.born + self.commit_every
+        if not self.commit_every or last < first:
+            return None
+        return float(first + np.floor((last - first) / self.commit_every + 1e-9) * self.commit_every)
+
+    def is_listed(self, t: float) -> bool:
+        """Whether its coordinator knows it."""
+        return self.born <= t < self.died + self.kept_for
+
+    def committed(self, topic: Topic, partition: int, t: float) -> int | None:
+        """Committed offset of a partition then."""
+        at = self.committed_at(t, topic.name)
+        if at is None or topic.name in self.silent_on or topic.name not in (*self.topics, *self.left):
+            return None
+        if topic.name in self.offsets:
+            return self.offsets[topic.name]
+        offset = int(topic.end(self.read_up_to(at)))
+        return min(offset, topic.last_stable(partition, t)) if self.stops_at_open else offset
+
+    def bytes_read(self, topic: Topic) -> np.ndarray:
+        """Bytes that it was sent in each hour; a jump back sends nothing, what is read again does."""
+        knots = np.array([t for t, _ in self.path], float)
+        moments = np.unique(np.concatenate([np.arange(HOURS + 1, dtype=float), knots[(knots > 0) & (knots < HOURS)]]))
+        steps = np.maximum(np.diff(topic.bytes(self.read_up_to(moments))), 0)
+        return np.bincount(np.floor(moments[:-1]).astype(int), steps, minlength=HOURS)[:HOURS]
+
+
+@dataclass
+class Store:
+    """A state store in one process."""
+
+    name: str
+    kind: str
+    tasks: np.ndarray
+    size: np.ndarray
+    """Bytes of its SST files at the end of each hour."""
+    keys: np.ndarray
+
+
+@dataclass
+class Process:
+    """A JVM of an application."""
+
+    app: str
+    number: int
+    application_id: str | None
+    starts: list[float] = field(default_factory=lambda: [-DAY])
+    threads: list[tuple[float, int, int | None]] = field(default_factory=lambda: [(-NEVER, 4, 0)])
+    """From when on so many stream threads live, and so many have failed since it began (none: it doesn't tell)."""
+    silent_from: float = NEVER
+    stores: list[Store] = field(default_factory=list)
+
+    def started(self, t: float) -> float:
+        return max(start for start in self.starts if start <= t)
+
+    def alive(self, t: float) -> tuple[int, int | None]:
+        return [each[1:] for each in self.threads if each[0] <= t][-1]
+
+
+@dataclass(frozen=True)
+class Right:
+    """What a rule must say of a cluster."""
+
+    because: tuple[str, ...]
+    """One of these."""
+    thing: dict[str, str]
+    """Key columns of what it must be said of, besides the cluster."""
+    topic: str
+    """The one that a finding on a cluster must name."""
+
+
+@dataclass
+class Life:
+    """A cluster of its own, and what is true of it."""
+
+    case: Case
+    kind: str
+    chance: random.Random
+    draws: np.random.Generator
+    known: int = 36 * DAY
+    """Hours that the warehouse has known it for."""
+    brokers: tuple[int, ...] = (1, 2, 3)
+    other_reads: float = 0.2 * MIB
+    """Bytes a second that each disk reads for nobody we know."""
+    topics: dict[str, Topic] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    begins: float | None = None
+    """When its fault begins."""
+    rights: dict[str, Right] = field(default_factory=dict)
+    """What rules must say."""
+    may: set[str] = field(default_factory=set)
+    """Rules that may speak or not: what goes on concerns them too."""
+    before: bool = False
+    """Judged before its fault has begun."""
+
+    @property
+    def cluster(self) -> str:
+        return self.case.name
+
+    def clock(self, t: float) -> datetime:
+        """Its own clock."""
+        return self.case.hour + HOUR + timedelta(hours=t - NOW)
+
+    @staticmethod
+    def at(t: float) -> datetime:
+        """When it is for the warehouse."""
+        return JUDGED + HOUR + timedelta(hours=t - NOW)
+
+    def uniform(self, low: float, high: float) -> float:
+        return self.chance.uniform(low, high)
+
+    def onset(self, least: float, most: float) -> float:
+        """When the fault begins, so many hours before now; after all that is simulated where it is judged before."""
+        return self.since(NOW - self.uniform(least, most))
+
+    def since(self, begins: float) -> float:
+        """The same, where the moment follows from what it leads to."""
+        self.begins = begins
+        return NEVER if self.before else begins
+
+    def fault(self, rule: str, *because: str, names: str = "", **thing: str) -> None:
+        """The rule must say this of the thing, or name this topic."""
+        if not self.before:
+            self.rights[rule] = Right(because, thing, names)
+
+    def rhythm(self, a_day: float = 0.5, weekend: float = 0.7, noise: float = 0.05) -> np.ndarray:
+        """How much of the mean traffic comes in each hour: more by day, less on weekends."""
+        first = self.clock(0)
+        hours = np.arange(HOURS) + first.hour
+        of_week = first.weekday() + hours // DAY
+        wave = 1 + a_day * np.sin((hours % DAY - 8) / DAY * 2 * np.pi)
+        return wave * np.where(of_week % 7 >= 5, weekend, 1.0) * self.draws.lognormal(0, noise, HOURS)
+
+    def hour_of_day(self) -> np.ndarray:
+        return (np.arange(HOURS) + self.clock(0).hour) % DAY
+
+    def weekday(self) -> np.ndarray:
+        first = self.clock(0)
+        return (first.weekday() + (np.arange(HOURS) + first.hour) // DAY) % 7
+
+    def topic(self, name: str, a_second: float | None = None, **more: Any) -> Topic:
+        """A topic with traffic by day; so many records a second."""
+        a_second = self.uniform(20, 80) if a_second is None else a_second
+        given: dict[str, Any] = {
+            "messages": a_second * 3600 * self.rhythm(),
+            "size": self.uniform(300, 1500) * self.draws.lognormal(0, 0.01, HOURS),
+            "brokers": self.brokers[:3],
+        }
+        made = Topic(name, **(given | more))
+        self.topics[name] = made
+        return made
+
+    def group(self, name: str, *topics: str, **more: Any) -> Group:
+        """A group that keeps up."""
+        made = Group(name, list(topics), client=more.pop("client", name), **more)
+        self.groups[name] = made
+        return made
+
+    def application(self, name: str, *sources: str, processes: int = 2, changelog: str = "totals") -> None:
+        """A Kafka Streams application: its group, its processes and a changelog."""
+        self.group(name, *sources, client=f"{name}-1-StreamThread-1-consumer")
+        for number in range(processes):
+            self.processes.append(Process(name, number, name))
+        self.topic(f"{name}-{changelog}-changelog", 5, configs=dict(COMPACTED))
+
+    def write_bytes_per_second(self, hours: np.ndarray) -> np.ndarray:
+        """What all brokers write, all replicas."""
+        return sum(
+            ((t.messages * t.size)[hours] * len(t.brokers) / 3600 for t in self.topics.values()), np.zeros(len(hours))
+        )
+
+    def cached_hours(self) -> float:
+        """How many hours of writing the brokers' memory holds."""
+        day = self.write_bytes_per_second(np.arange(NOW - DAY, NOW)).mean() * 3600
+        return MEMORY * PAGE_CACHE * len(self.brokers) / max(day, 1.0)
+
+    def sent(self, topic: Topic, t: float | np.ndarray) -> Any:
+        """Bytes of a topic that consumers had been sent by then."""
+        return _at(self._sent[topic.name], t)
+
+    @cached_property
+    def _sent(self) -> dict[str, np.ndarray]:
+        found = {}
+        for topic in self.topics.values():
+            of_hour = np.zeros(HOURS) + topic.others_read
+            for group in self.groups.values():
+                if topic.name in group.topics:
+                    of_hour = of_hour + group.bytes_read(topic)
+            found[topic.name] = np.concatenate([[0.0], np.cumsum(of_hour)])
+        return found
+
+    def cold(self, hours: np.ndarray) -> np.ndarray:
+        """Bytes of each hour that groups read beyond what memory holds."""
+        cached, total = self.cached_hours(), np.zeros(len(hours))
+        for group in self.groups.values():
+            late = (
+                np.maximum(hours - group.read_up_to(hours + 1e-5), hours + 1 - group.read_up_to(hours + 1.0)) > cached
+            )
+            for name in group.topics:
+                total += np.where(late, group.bytes_read(self.topics[name])[hours], 0)
+        return total

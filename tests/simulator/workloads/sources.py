@@ -1,0 +1,317 @@
+"""What AdminClient, logs, group records and JMX beans say of each life in its judged hour, as the sources give it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps import brokers, consumer_groups, jvm_apps
+from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.sources.kafka_groups import KafkaGroups
+from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
+from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.scenario import JUDGED
+from tests.simulator.workloads.life import (
+    COMMIT_EVERY,
+    GIB,
+    MEMORY,
+    MIB,
+    MINUTE,
+    NOW,
+    SECOND,
+    Group,
+    Life,
+    Process,
+    Topic,
+)
+
+JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
+"""When a run reads those, after the end of its hour."""
+SAMPLES = 2
+LOOK_BACK = consumer_groups.LOOK_BACK / HOUR
+DIRECTORY = "/var/lib/kafka"
+EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+Rows = list[dict[str, Any]]
+
+
+def config_of(lives: Sequence[Life]) -> Config:
+    """Who is to be asked: the brokers and processes of all lives."""
+    endpoints = [
+        JmxEndpoint(role="broker", cluster=life.cluster, url=broker_url(life, broker), broker_id=broker,
+                    instance_id=host(life, broker))
+        for life in lives for broker in life.brokers
+    ]  # fmt: skip
+    endpoints += [
+        JmxEndpoint(role="app", cluster=life.cluster, app=process.app, url=process_url(life, process),
+                    memory_limit_bytes=8 * GIB)
+        for life in lives for process in life.processes
+    ]  # fmt: skip
+    return Config(
+        kafka=[KafkaCluster(name=life.cluster, bootstrap_servers="127.0.0.1:1") for life in lives], jmx=endpoints
+    )
+
+
+def broker_url(life: Life, broker: int) -> str:
+    return f"http://{host(life, broker)}:8778/jolokia"
+
+
+def host(life: Life, broker: int) -> str:
+    return f"i-{life.cluster.replace('@', '-')}-{broker}"
+
+
+def process_url(life: Life, process: Process) -> str:
+    return f"http://{process.app}-{process.number}.{life.cluster.replace('@', '-')}:8778/jolokia"
+
+
+def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) -> dict[str, DataFrame]:
+    """What the app consumer_groups makes of them."""
+    offsets: Rows = []
+    commits: Rows = []
+    times: Rows = []
+    ends: Rows = []
+    known: Rows = []
+    for life in lives:
+        clock = {"cluster": life.cluster, "as_of": life.at(NOW), "read_at": life.at(NOW + OFFSETS_AT)}
+        for topic in life.topics.values():
+            for partition in range(topic.partitions):
+                offsets.append(clock | _log(topic, partition))
+                ends.append(_known_end(life, topic, partition))
+                for group in life.groups.values():
+                    if group.is_listed(NOW):
+                        found, written, time = _commits(life, topic, group, partition)
+                        known += _known_commit(life, topic, group, partition)
+                        offsets += [clock | row for row in found]
+                        commits += written
+                        times += time
+    exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
+             "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
+    read = spark.createDataFrame([(life.cluster, "read", 0) for life in lives], READ)
+    told = null_filled(spark, folder / "commits", commits, generation="int", resource="string")
+    sources = {
+        "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
+        "kafka_groups": rows_frame(spark, [row for life in lives for row in _groups(life)], KafkaGroups({}).schema()),
+        "kafka_log_dirs": rows_frame(spark, [row for life in lives for row in _logs(life)], KafkaLogDirs({}).schema()),
+        "unlisted_groups": rows_frame(spark, [], NO_GROUPS_UNLISTED),
+        "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource="string"),
+        "kafka_commits": told.unionByName(read, allowMissingColumns=True),
+        "kafka_record_times": null_filled(spark, folder / "times", times, resource="string").withColumns(exact),
+        "known_ends": null_filled(spark, folder / "ends", ends),
+        "known_commits": rows_frame(spark, known, KNOWN_COMMITS),
+    }
+    sources["positions"] = positions(sources, JUDGED)
+    return consumer_groups.transform(sources, JUDGED, Config())
+
+
+def _topics(life: Life) -> Iterator[dict[str, Any]]:
+    head = {"cluster": life.cluster, "observed_at": life.at(NOW), "resource": life.cluster}
+    for topic in life.topics.values():
+        where = list(topic.brokers)
+        yield head | {
+            "topic": topic.name,
+            "partitions": [
+                {"partition": p, "leader": where[p % len(where)], "replicas": where, "isr": where}
+                for p in range(topic.partitions)
+            ],
+            "configs": settings(topic, NOW),
+        }
+
+
+def settings(topic: Topic, t: float) -> dict[str, dict[str, str]]:
+    """Its configs as DescribeConfigs answers."""
+    return {name: {"value": value, "source": "dynamic_topic_config"} for name, value in topic.settings(t).items()}
+
+
+def _groups(life: Life) -> Iterator[dict[str, Any]]:
+    for group in life.groups.values():
+        if group.is_listed(NOW):
+            members = members_of(life, group, NOW + OFFSETS_AT)
+            yield {
+                "cluster": life.cluster, "group_id": group.name, "protocol": "classic", "resource": life.cluster,
+                "state": "STABLE" if members else "EMPTY", "members": members, "observed_at": life.at(NOW),
+            }  # fmt: skip
+
+
+def members_of(life: Life, group: Group, t: float) -> Rows:
+    """The members of a group then, with the partitions by turns."""
+    if not group.born <= t < group.died:
+        return []
+    return [
+        {"member_id": f"{group.client}-{n}", "client_id": group.client, "host": "10.0.0.9",
+         "assignment": {name: [*range(n, life.topics[name].partitions, group.members)] for name in group.topics}}
+        for n in range(group.members)
+    ]  # fmt: skip
+
+
+def _logs(life: Life) -> Iterator[dict[str, Any]]:
+    head = {"cluster": life.cluster, "log_dir": DIRECTORY, "observed_at": life.at(NOW), "resource": life.cluster}
+    for broker in life.brokers:
+        yield head | {"kind": "log_dir", "broker": broker, "total_bytes": 4000 * GIB, "usable_bytes": 2000 * GIB}
+    for topic in life.topics.values():
+        size = int(topic.held(NOW) / topic.partitions)
+        for broker in topic.brokers:
+            for partition in range(topic.partitions):
+                yield head | {
+                    "kind": "replica", "broker": broker, "topic": topic.name, "partition": partition,
+                    "size_bytes": size, "offset_lag": 0, "is_future": False,
+                }  # fmt: skip
+
+
+def _log(topic: Topic, partition: int) -> dict[str, Any]:
+    now = NOW + OFFSETS_AT
+    return {
+        "kind": "log",
+        "topic": topic.name,
+        "partition": partition,
+        "log_start_offset": topic.start(now),
+        "log_end_offset": int(topic.end(now)),
+        "last_stable_offset": topic.last_stable(partition, now),
+        "offset_at_from": int(topic.end(NOW - 1)),
+        "offset_at_to": int(topic.end(NOW)),
+        "recent_offset": int(topic.end(NOW - MINUTE)),
+    }
+
+
+def _known_end(life: Life, topic: Topic, partition: int) -> dict[str, Any]:
+    """Where the log ended when the hour before was gathered."""
+    seen = NOW - 1 + OFFSETS_AT
+    at = {"cluster": life.cluster, "topic": topic.name, "partition": partition}
+    return at | {"log_end_offset": int(topic.end(seen)), "known_at": life.at(seen)}
+
+
+def _known_commit(life: Life, topic: Topic, group: Group, partition: int) -> Rows:
+    """When a place was committed, as the hour before told."""
+    offset, at = group.committed(topic, partition, NOW - 1), group.committed_at(NOW - 1, topic.name)
+    if offset is None or at is None or at < NOW - life.known:
+        return []
+    place = {"cluster": life.cluster, "group_id": group.name, "topic": topic.name, "partition": partition}
+    return [place | {"known_offset": offset, "known_committed_at": life.at(at)}]
+
+
+def _commits(life: Life, topic: Topic, group: Group, partition: int) -> tuple[Rows, Rows, Rows]:
+    """What the group has committed now, its commits of the hour, and the time of its first uncommitted record."""
+    place = {"group_id": group.name, "topic": topic.name, "partition": partition}
+    now = group.committed(topic, partition, NOW + OFFSETS_AT)
+    if now is None:
+        return [], [], []
+    found = [place | {"kind": "committed", "committed_offset": now}]
+    moments = set()
+    t = NOW - SECOND
+    while t > NOW - 1 - LOOK_BACK:
+        at = group.committed_at(t)
+        if at is not None and at > NOW - 1 - LOOK_BACK and topic.name in group.topics:
+            moments.add(at)
+        t -= max(COMMIT_EVERY, group.commit_every)
+    written: Rows = [
+        {"cluster": life.cluster, "kind": "commit"} | place | {
+            "committed_offset": group.committed(topic, partition, at), "committed_at": life.at(at),
+            "log_partition": 0, "log_offset": n * topic.partitions + partition, "written_at": life.at(at),
+        }
+        for n, at in enumerate(sorted(moments))
+    ]  # fmt: skip
+    last = int(written[-1]["committed_offset"]) if written else now
+    waits = last < topic.end(NOW + OFFSETS_AT)
+    first = {"cluster": life.cluster, "topic": topic.name, "partition": partition, "offset": last}
+    return found, written, [first | {"record_at": life.at(float(topic.time_of(last)))}] if waits else []
+
+
+def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, folder: Path) -> dict[str, DataFrame]:
+    """What the app brokers makes of the counters of this run and of the one before."""
+    now: Rows = []
+    before: Rows = []
+    for life in lives:
+        for broker in life.brokers:
+            for rows, t in ((before, NOW - 1 + JMX_AT), (now, NOW + JMX_AT)):
+                key = {"cluster": life.cluster, "endpoint": broker_url(life, broker), "at": life.at(t),
+                       "process_started_at": life.at(-24)}  # fmt: skip
+                rows += [key | {"metric": metric, "labels": json.dumps(labels), "value": value}
+                         for metric, labels, value in _broker(life, broker, t)]  # fmt: skip
+    kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
+    sources = {
+        "jmx": null_filled(spark, folder / "now", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
+        "earlier_counters": null_filled(spark, folder / "before", before)
+        .filter("metric like '%_total'")
+        .drop("gap", "process_started_at"),
+        "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
+    }
+    frames = brokers.transform(sources, JUDGED, config)
+    for samples in ("metrics.broker_sample", "metrics.broker_topic_sample"):
+        frames[samples] = frames[samples].limit(0)
+    return frames
+
+
+def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """One broker's counters since its process began, and its gauges: an even share of what each topic got and sent."""
+    totals = dict.fromkeys(("bytes_in_total", "bytes_out_total", "messages_in_total"), 0.0)
+    partitions = 0
+    for topic in life.topics.values():
+        if broker not in topic.brokers or topic.made > t:
+            continue
+        share = 1 / len(topic.brokers)
+        partitions += topic.partitions
+        counters = {
+            "bytes_in_total": float(topic.bytes(t)) * share,
+            "bytes_out_total": float(life.sent(topic, t)) * share,
+            "messages_in_total": topic.end(t) * topic.partitions * share,
+        }
+        for name, value in counters.items():
+            totals[name] += value
+            yield name, {"topic": topic.name}, value
+        yield "log_bytes", {"topic": topic.name}, topic.held(t)
+    followed = totals["bytes_in_total"] * (len(life.brokers) - 1)
+    whole = totals | {
+        "replication_bytes_out_total": followed, "replication_bytes_in_total": followed,
+        "partitions": float(partitions), "leaders": partitions / len(life.brokers), "under_replicated_partitions": 0.0,
+    }  # fmt: skip
+    yield from ((name, {}, value) for name, value in whole.items())
+
+
+def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder: Path) -> dict[str, DataFrame]:
+    """What the app jvm_apps makes of the processes' beans."""
+    rows: Rows = []
+    for life in lives:
+        for process in life.processes:
+            for n in range(SAMPLES):
+                t = NOW + JMX_AT + n * 30 * SECOND
+                if t >= process.silent_from:
+                    continue
+                head = {"cluster": life.cluster, "role": "app", "app": process.app,
+                        "endpoint": process_url(life, process), "at": life.at(t), "kind": "gauge",
+                        "process_started_at": life.at(process.started(t))}  # fmt: skip
+                rows += [head | {"metric": metric, "labels": json.dumps(labels, sort_keys=True), "value": value}
+                         for metric, labels, value in _beans(process, t)]  # fmt: skip
+    jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
+    sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame([], EARLIER)}
+    return jvm_apps.transform(sources, JUDGED, config)
+
+
+def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    alive, failed = process.alive(t)
+    whole = {
+        "physical_memory_bytes": float(MEMORY), "processors": 4.0, "heap_max_bytes": 2.0 * GIB,
+        "heap_used_bytes": 1.0 * GIB, "non_heap_used_bytes": 120.0 * MIB, "threads": 60.0,
+    }  # fmt: skip
+    yield from ((name, {}, value) for name, value in whole.items())
+    if process.application_id is None:
+        return
+    yield "streams_info", {"application_id": process.application_id}, 1.0
+    yield "stream_threads_alive", {}, float(alive)
+    if failed is not None:
+        yield "stream_threads_failed", {}, float(failed)
+    for store in process.stores:
+        tasks = int(store.tasks[NOW])
+        for task in range(tasks):
+            labels = {"kind": store.kind, "store": store.name, "task": f"{process.number}_{task}"}
+            yield "sst_bytes", labels, float(store.size[NOW]) / tasks
+            yield "keys", labels, float(store.keys[NOW]) / tasks
+            yield "memtable_bytes", labels, 8.0 * MIB
+            yield "block_cache_capacity_bytes", labels, 50.0 * MIB
+            yield "block_cache_usage_bytes", labels, 20.0 * MIB + task * MIB
+            yield "table_readers_bytes", labels, 200_000.0
