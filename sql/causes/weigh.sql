@@ -245,6 +245,15 @@ missing as materialized (
     )
 ),
 
+follower as materialized (
+  select distinct
+    thing,
+    cluster,
+    identity ->> 'broker_id' as broker_id
+  from effect
+  where parts = 'follower'
+),
+
 holder as (
   select
     r.cluster,
@@ -262,7 +271,7 @@ holder as (
     from metrics.replica_sample
     where
       hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= :hour
-      and cluster = any(array(select distinct m.cluster from missing as m))
+      and (cluster in (select m.cluster from missing as m) or cluster in (select f.cluster from follower as f))
     group by cluster, broker_id
   ) as newest using (cluster, broker_id, hour)
   where not r.is_future
@@ -287,6 +296,49 @@ lacked as (
     thing,
     count(*) as affected_parts
   from missing
+  group by thing
+),
+
+-- What a broker follows, by who leads it, and what of that lacks its replica: a leader that can't answer loses followers.
+followed as materialized (
+  select
+    f.thing,
+    p.leader,
+    count(*) filter (where p.is_missing) as explained,
+    count(*) filter (where p.is_held) as parts_there
+  from follower as f
+  inner join (
+    select
+      n.cluster,
+      n.leader,
+      m.broker_id,
+      true as is_missing,
+      false as is_held
+    from metrics.partition_hourly as n
+    cross join lateral jsonb_array_elements_text(n.missing_brokers) as m (broker_id)
+    where n.hour = :hour and n.cluster = any(array(select o.cluster from follower as o))
+    union all
+    select
+      n.cluster,
+      n.leader,
+      h.broker_id::text,
+      false,
+      true
+    from holder as h
+    cross join lateral jsonb_object_keys(h.partition_bytes) as k (partition)
+    inner join metrics.partition_hourly as n
+      on n.hour = :hour and h.cluster = n.cluster and h.topic = n.topic and k.partition::integer = n.partition
+    where (h.cluster, h.broker_id::text) in (select o.cluster, o.broker_id from follower as o)
+  ) as p on f.cluster = p.cluster and f.broker_id = p.broker_id and f.broker_id <> p.leader::text
+  group by f.thing, p.leader
+),
+
+followed_whole as (
+  select
+    thing,
+    sum(explained)::bigint as affected_parts,
+    nullif(sum(parts_there), 0)::bigint as parts
+  from followed
   group by thing
 ),
 
@@ -326,6 +378,9 @@ pair as materialized (
   left join whole as w on e.thing = w.thing
   left join lacking as k on e.parts = 'replica' and e.thing = k.thing and p.place = k.place
   left join lacked as l on e.parts = 'replica' and e.thing = l.thing
+  left join followed as f
+    on e.parts = 'follower' and e.thing = f.thing and p.place = public.thing_key('broker', e.cluster, f.leader::text)
+  left join followed_whole as fw on e.parts = 'follower' and e.thing = fw.thing
   left join lateral (
     select
       count(*) filter (where o.is_hit) as hit,
@@ -339,10 +394,19 @@ pair as materialized (
   ) as both_hit on true
   cross join lateral (
     values (
-      case e.parts when 'replica' then coalesce(k.explained, 0) when 'partition' then both_hit.hit else s.explained end,
-      case e.parts when 'replica' then l.affected_parts else w.hit end,
-      case e.parts when 'partition' then both_hit.parts else s.parts_there end,
-      w.parts
+      case e.parts
+        when 'replica' then coalesce(k.explained, 0)
+        when 'follower' then f.explained
+        when 'partition' then both_hit.hit
+        else s.explained
+      end,
+      case e.parts when 'replica' then l.affected_parts when 'follower' then fw.affected_parts else w.hit end,
+      case e.parts
+        when 'follower' then case when fw.parts is not null then f.parts_there end
+        when 'partition' then both_hit.parts
+        else s.parts_there
+      end,
+      case when e.parts = 'follower' then fw.parts else w.parts end
     )
   ) as n (explained_parts, affected_parts, parts_there, all_parts)
   where
@@ -352,6 +416,7 @@ pair as materialized (
       when 'replica' then
         e.thing <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
         and (k.explained > 0 or e.cluster <> all(array(select r.cluster from replicas_read as r)))
+      when 'follower' then e.thing <> p.place and f.explained > 0
       when 'partition' then both_hit.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
       else s.explained > 0
     end
@@ -463,8 +528,8 @@ off_it as (
   inner join judged as j on q.detector = j.detector and q.cluster = j.cluster
   left join exposed as x
     on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and j.thing = x.thing
-  -- What another cause explains says nothing about this one.
-  left join explained as o on j.fingerprint = o.effect and q.cause <> o.cause
+  -- What another cause explains, or this one in another way, says nothing against it.
+  left join explained as o on j.fingerprint = o.effect and (q.cause, q.mechanism) <> (o.cause, o.mechanism)
   group by q.mechanism, q.cause, q.detector
 ),
 
@@ -575,6 +640,8 @@ weighed as (
         then 0.6 + explained_share / 6
       when explained_share < least_share then 0.7 * explained_share
       when parts in ('replica', 'partition') then explained_share
+      -- Whoever leads all that it follows leads what it lacks, whose fault that is.
+      when parts = 'follower' and chance = 1 then 0.55
       -- All of its parts are there: the share says nothing, and the siblings must.
       when chance = 1 and sick_there >= 3 and well_there = 0 then 0.9
       when chance = 1 then 0.7
@@ -583,7 +650,7 @@ weighed as (
       else explained_share
     end as share_factor,
     case
-      when parts in ('replica', 'partition') or contributes or alone or amount is not null then 1.0
+      when parts in ('replica', 'follower', 'partition') or contributes or alone or amount is not null then 1.0
       when parts in ('leader', 'member') then
         1 / (1 + coalesce(well_there, 0) / 3.0 / greatest(sick_there, 1))
         -- What can't be chance in itself isn't doubted for what else is late.

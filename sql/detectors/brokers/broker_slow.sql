@@ -53,6 +53,7 @@ says:
 causes:
   broker_slows_flushes: &slower [hurts, slowed, slow_tail, slower_than_peers]
   broker_lacks_replicas: *slower
+  leader_loses_followers: *slower
   broker_delays_readers: *slower
 effect_of:
   disk_slows_broker: *slower

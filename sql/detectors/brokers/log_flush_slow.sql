@@ -22,6 +22,7 @@ says:
   untold: {status: skip, reason: "The broker did not tell its flush times."}
 causes:
   broker_lacks_replicas: [slow]
+  leader_loses_followers: [slow]
   broker_delays_readers: [slow]
 effect_of:
   disk_slows_broker: [slow]

@@ -206,6 +206,7 @@ rule: |
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
   broker_lacks_replicas: *hurting
+  leader_loses_followers: *hurting
   broker_delays_readers: *hurting
   machine_delays_readers: *hurting
 effect_of:
