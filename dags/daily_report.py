@@ -1,6 +1,7 @@
 """The daily report: what is open, new and closed, and what couldn't be judged. An HTML file; mail where it is wanted.
 
-The file goes to `reports.folder`. Mail goes to `reports.mail_to` through Airflow's SMTP connection `smtp_default`.
+The file goes to `reports.folder`. Mail goes to `reports.mail_to` through Airflow's SMTP connection `smtp_default`. Each
+owner's own report is a file too, and is mailed where `tickets.routes` have that owner's tickets mailed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,36 @@ def report(day: str) -> str:
     return str(path)
 
 
+@task
+def owners(day: str) -> list[str]:
+    """Names of those who own something that was open or closed on the day."""
+    from datetime import date
+
+    from streamwarden.base.config import load_config
+    from streamwarden.reports import owners_of
+    from streamwarden.store.migrate import migrated_warehouse
+
+    return owners_of(migrated_warehouse(load_config()), date.fromisoformat(day))
+
+
+@task(map_index_template="{{ owner }}")
+def report_of(owner: str, day: str) -> str:
+    """Writes an owner's report of a day and mails it where routes say; returns the file's path."""
+    from datetime import date
+
+    from airflow.sdk import get_current_context
+    from streamwarden.base.config import load_config
+    from streamwarden.reports import mail_owner, render_daily, write_report
+    from streamwarden.store.migrate import migrated_warehouse
+
+    get_current_context()["owner"] = owner  # type: ignore[typeddict-unknown-key]
+    config = load_config()
+    rendered = render_daily(migrated_warehouse(config), config, date.fromisoformat(day), owner=owner)
+    path = write_report(rendered, config)
+    mail_owner(rendered, config)
+    return str(path)
+
+
 with DAG(
     dag_id="daily_report",
     description="The daily report, to a file and by mail",
@@ -42,4 +73,6 @@ with DAG(
     default_args=DEFAULT_ARGS,
     tags=["streamwarden"],
 ) as dag:
-    report("{{ (data_interval_start or dag_run.run_after) | ds }}")
+    day = "{{ (data_interval_start or dag_run.run_after) | ds }}"
+    report(day)
+    report_of.partial(day=day).expand(owner=owners(day))

@@ -10,7 +10,7 @@ from (
 inner join detect.evaluation as e on newest.detector = e.detector and newest.hour = e.hour
 inner join detect.detector as d on e.detector = d.detector
 where
-  e.status = 'alarm' and public.severity_rank(e.severity) > public.severity_rank(cast(:least as text))
+  e.status = 'alarm' and (cast(:owner as text) is null or coalesce(e.owner, '') = cast(:owner as text)) and public.severity_rank(e.severity) > public.severity_rank(cast(:least as text))
   and not exists (
     select from tickets.ticket as t
     where

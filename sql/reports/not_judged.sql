@@ -1,5 +1,5 @@
 -- What couldn't be judged in a period: detectors that were blocked or failed, and resources that the newest judging
--- of each detector had to skip.
+-- of each detector had to skip (`owner`: only those of one owner, '' those without).
 with newest as (
   select j.detector, max(j.hour) as hour
   from detect.judgement as j
@@ -11,6 +11,7 @@ skipped as (
   select e.detector, count(*) as resources, min(e.resource) as example, min(e.reason) as reason
   from newest as n
   inner join detect.evaluation as e on n.detector = e.detector and n.hour = e.hour and e.status = 'skip'
+  where (cast(:owner as text) is null or coalesce(e.owner, '') = cast(:owner as text))
   group by e.detector
 )
 

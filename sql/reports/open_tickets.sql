@@ -1,16 +1,18 @@
 -- What is open at the end of a period, worst first, with the newest word of its detector. What stands in another's
--- place, as it follows from it or came in a storm, counts with that.
+-- place, as it follows from it or came in a storm, counts with that. `owner`: what one owner has, '' what nobody has; then
+-- what stands in the place of another's is told as well.
 select
   t.ticket_id, root.fingerprint, root.detector, root.resource, root.identity, root.title,
   coalesce(t.issue_severity, t.severity) as severity,
   t.opened_hour, t.muted_until,
-  filed.external_url, t.owner, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
+  filed.external_url, root.owner, root.thing, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
   t.opened_hour >= cast(:start as timestamptz) as is_new,
   (select count(*) from tickets.ticket as m where m.summary_ticket_id = t.ticket_id and m.state = 'open') as members,
   count(*) over () as total
 from tickets.ticket as t
 inner join tickets.ticket as root on coalesce(t.root_ticket_id, t.ticket_id) = root.ticket_id
 left join tickets.ticket as c on t.cause_ticket_id = c.ticket_id
+left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 left join lateral (
   select v.hour, to_jsonb(v) as finding
@@ -22,7 +24,8 @@ left join lateral (
   limit 1
 ) as e on true
 where
-  t.summary_ticket_id is null
+  (t.summary_ticket_id is null or (cast(:owner as text) is not null and place.owner is distinct from t.owner))
+  and (cast(:owner as text) is null or (coalesce(root.owner, '') = cast(:owner as text) and t.detector <> 'storm'))
   and t.opened_hour < cast(:finish as timestamptz)
   and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
 order by public.severity_rank(coalesce(t.issue_severity, t.severity)), t.opened_hour desc, t.ticket_id asc

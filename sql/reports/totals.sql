@@ -1,4 +1,5 @@
 -- Findings of a period by what became of them, and what was judged at all. Each finding of a storm counts for itself.
+-- `owner`: of one owner only, '' those without.
 with finding as (
   select
     t.severity,
@@ -7,7 +8,7 @@ with finding as (
     and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz)) as is_open,
     t.closed_hour >= cast(:start as timestamptz) and t.closed_hour < cast(:finish as timestamptz) as is_closed
   from tickets.ticket as t
-  where t.detector <> 'storm'
+  where t.detector <> 'storm' and (cast(:owner as text) is null or coalesce(t.owner, '') = cast(:owner as text))
 ),
 
 judged as (

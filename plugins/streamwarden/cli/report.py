@@ -15,6 +15,7 @@ from streamwarden.cli.shared import out
 
 def report(
     day: Annotated[str | None, typer.Option(help="Day (UTC), e.g. 2026-11-20; today.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Of what this owner has only.")] = None,
 ) -> None:
     """Write the daily report as an HTML file."""
     from streamwarden.reports import render_daily, write_report
@@ -24,4 +25,4 @@ def report(
     except ValueError:
         raise StreamwardenError(f"--day {day}: not a day; write it like 2026-11-20.") from None
     config = load_config()
-    out.print(f"wrote {write_report(render_daily(shared.warehouse(), config, chosen), config)}")
+    out.print(f"wrote {write_report(render_daily(shared.warehouse(), config, chosen, owner=owner), config)}")

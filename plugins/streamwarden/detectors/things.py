@@ -6,6 +6,7 @@ A key is `kind:` and the values of the kind's columns with `/` between them: `br
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,6 +39,16 @@ class Thing:
     @property
     def key(self) -> str:
         return thing_key(self.kind, *self.columns.values())
+
+
+def owner_entry(key: str) -> str:
+    """The line of the config, under `owners:`, that names an owner for the thing of this key.
+
+    >>> owner_entry("group:orders-prod/billing.v2")
+    "- {key_pattern: '^group:orders-prod/billing\\\\.v2$', owner: NAME}"
+    """
+    pattern = re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", key).replace("'", "''")
+    return f"- {{key_pattern: '^{pattern}$', owner: NAME}}"
 
 
 def thing_key(kind: str, *parts: str) -> str:

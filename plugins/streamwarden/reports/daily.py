@@ -16,10 +16,11 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import Finding
+from streamwarden.detectors.things import owner_entry
 from streamwarden.plots.draw import Drawing, draw_finding
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
-from streamwarden.words.readable import readable_figures, span
+from streamwarden.words.readable import clean, readable_figures, span
 from streamwarden.words.templates import folder_templates
 
 MOST_FINDINGS, MOST_LINES, MOST_PLOTS = 50, 20, 20
@@ -35,6 +36,8 @@ class Report:
     subject: str
     html: str
     text: str
+    owner: str | None = None
+    """Whose it is; None: the whole."""
     images: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -51,12 +54,21 @@ class _Finding:
     cause_page: str | None
     image: str | None
     alt: str
+    owner_entry: str
+    """How to name an owner, where nobody is named."""
 
 
-def render_daily(engine: sa.Engine, config: Config, day: date, now: datetime | None = None) -> Report:
-    """The report of a day (UTC), `[day 00:00, next day 00:00)`; of today as far as it goes."""
+def render_daily(
+    engine: sa.Engine, config: Config, day: date, now: datetime | None = None, *, owner: str | None = None
+) -> Report:
+    """The report of a day (UTC), `[day 00:00, next day 00:00)`; of today as far as it goes.
+
+    Args:
+        owner: of what this owner has only.
+    """
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    period = {"start": start, "finish": start + timedelta(days=1)}
+    days = {"start": start, "finish": start + timedelta(days=1)}
+    period = days | {"owner": owner}
     with engine.connect() as connection:
         totals = ask(connection, "reports/totals", **period)[0]
         tickets = ask(connection, "reports/open_tickets", **period, most=MOST_FINDINGS)
@@ -64,14 +76,16 @@ def render_daily(engine: sa.Engine, config: Config, day: date, now: datetime | N
             "advice": ask(connection, "reports/advice", **period, least=config.tickets.least_severity, most=MOST_LINES),
             "closed": ask(connection, "reports/closed_tickets", **period, most=MOST_LINES),
             "not_judged": ask(connection, "reports/not_judged", **period, most=MOST_LINES),
-            "gaps": ask(connection, "reports/gaps", **period, most=MOST_LINES),
-            "fleet": ask(connection, "reports/fleet", **period),
+            "gaps": ask(connection, "reports/gaps", **days, most=MOST_LINES),
+            "fleet": ask(connection, "reports/fleet", **days) if owner is None else [],
+            "owners": ask(connection, "reports/owners", **days) if owner is None else [],
         }
     images: dict[str, bytes] = {}
-    findings = [_finding(engine, config, ticket, images, period["finish"]) for ticket in tickets]
-    ended = min(period["finish"], start_of_hour(now or datetime.now(UTC)))
+    findings = [_finding(engine, config, ticket, images, days["finish"]) for ticket in tickets]
+    ended = min(days["finish"], start_of_hour(now or datetime.now(UTC)))
     context = {
         "day": day,
+        "owner": owner,
         "totals": totals,
         "findings": findings,
         "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
@@ -79,10 +93,19 @@ def render_daily(engine: sa.Engine, config: Config, day: date, now: datetime | N
         "finding_url": lambda fingerprint: finding_url(config, fingerprint),
         **parts,
     }
-    subject = f"Streamwarden {day:%Y-%m-%d}: {_headline(totals)}"
+    whose = f" for {clean(owner)}" if owner else ""
+    subject = f"Streamwarden {day:%Y-%m-%d}{whose}: {_headline(totals)}"
     html = _TEMPLATES.get_template("daily.html").render(context | {"subject": subject})
     text = _TEMPLATES.get_template("daily.txt").render(context | {"subject": subject})
-    return Report(day, subject, _inlined(html), re.sub(r"\n{3,}", "\n\n", text), images)
+    return Report(day, subject, _inlined(html), re.sub(r"\n{3,}", "\n\n", text), owner, images)
+
+
+def owners_of(engine: sa.Engine, day: date) -> list[str]:
+    """Who owns something that was open or closed on a day."""
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    with engine.connect() as connection:
+        rows = ask(connection, "reports/owners", start=start, finish=start + timedelta(days=1))
+    return [row["owner"] for row in rows if row["owner"]]
 
 
 def write_report(report: Report, config: Config) -> Path:
@@ -95,7 +118,8 @@ def write_report(report: Report, config: Config) -> Path:
     for cid, png in report.images.items():
         html = html.replace(f"cid:{cid}", f"data:image/png;base64,{base64.b64encode(png).decode()}")
     folder = PROJECT_ROOT / config.reports.folder
-    file = folder / f"daily-{report.day:%Y-%m-%d}.html"
+    whose = f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', report.owner)}" if report.owner else ""
+    file = folder / f"daily-{report.day:%Y-%m-%d}{whose}.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Readers never see half a file.
@@ -136,6 +160,7 @@ def _finding(
         cause_page=finding_url(config, ticket["cause_fingerprint"]) if ticket["cause_fingerprint"] else None,
         image=cid,
         alt=drawing.alt if drawing else "",
+        owner_entry=owner_entry(ticket["thing"]) if ticket["thing"] and not ticket["owner"] else "",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import smtplib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from streamwarden.base.config import Config
+from streamwarden.base.config.trackers import Mail
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.reports.daily import Report
+from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
 if TYPE_CHECKING:
     from airflow.providers.smtp.hooks.smtp import SmtpHook
@@ -35,7 +37,7 @@ def mail_report(report: Report, config: Config, airflow_hook: SmtpHook | None = 
     recipients = config.reports.mail_to
     if not recipients:
         return 0
-    message = compose(report, config)
+    message = compose(report, config.reports.mail_from, recipients)
     try:
         # The hook's own sending can't place pictures inside the text; its connection is all we need.
         with nullcontext(cast(smtplib.SMTP, airflow_hook._smtp_client)) if airflow_hook else _plain() as smtp:
@@ -47,12 +49,25 @@ def mail_report(report: Report, config: Config, airflow_hook: SmtpHook | None = 
     return len(recipients)
 
 
-def compose(report: Report, config: Config) -> EmailMessage:
+def mail_owner(report: Report, config: Config, open_tracker: Callable[[str, Mail], MailTracker] = MailTracker) -> int:
+    """Sends an owner's report to where routes have the owner's tickets mailed; returns how many recipients there are.
+
+    Raises:
+        StreamwardenError: a server can't be reached or refuses.
+    """
+    sent = 0
+    for name, settings in config.tickets.mailboxes_of(report.owner or "").items():
+        open_tracker(name, settings).send(compose(report, settings.mail_from, settings.mail_to))
+        sent += len(settings.mail_to)
+    return sent
+
+
+def compose(report: Report, sender: str, recipients: Sequence[str]) -> EmailMessage:
     """The mail: text, and HTML with its pictures."""
     message = EmailMessage()
     message["Subject"] = report.subject
-    message["From"] = config.reports.mail_from
-    message["To"] = ", ".join(config.reports.mail_to)
+    message["From"] = sender
+    message["To"] = ", ".join(recipients)
     message["Date"] = formatdate()
     message["Message-ID"] = make_msgid("report", "streamwarden")
     message["Auto-Submitted"] = "auto-generated"

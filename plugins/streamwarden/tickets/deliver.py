@@ -241,7 +241,10 @@ def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> by
 
 
 def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -> tuple[Related, ...]:
-    """The ticket's cause, what may follow from it, others about the same thing, and the ticket it had before."""
+    """The ticket's cause, what may follow from it, others about the same thing, and the ticket it had before.
+
+    What stands in its own place is named by the letter already.
+    """
     rows = connection.execute(_RELATED, {"id": ticket["ticket_id"], "limit": RELATED}).mappings()
     return tuple(
         Related(
@@ -269,6 +272,7 @@ _KNOWN = sa.text(
 )
 _RELATED = sa.text("""
     select fingerprint, title, state, external_url, relation
-    from tickets.related(:id)
+    from tickets.related(:id) as r
+    where not exists (select from tickets.ticket as m where m.ticket_id = r.ticket_id and m.summary_ticket_id = :id)
     order by nearness, ticket_id
     limit :limit""")

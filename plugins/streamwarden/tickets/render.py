@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -91,10 +92,15 @@ def change(row: Mapping[str, Any]) -> str:
     name, what = short_name(row["thing"]), row["what"]
     if what in ("restarted", "launched"):
         return f"{name} was {what} at {moment(datetime.fromisoformat(row['now']))}"
-    (label, was), (_, now) = (
-        readable(what, int(row[when]) if row[when].isdigit() else row[when]) for when in ("was", "now")
-    )
+    (label, was), (_, now) = (readable(what, _value(row[when])) for when in ("was", "now"))
     return f"{name}: {label.lower()} {clean(was)} → {clean(now)} (hour {moment(row['hour'])})"
+
+
+def _value(text: str) -> int | str:
+    """A number, the entries of a list, or the text itself."""
+    if text.isdigit():
+        return int(text)
+    return ", ".join(map(str, json.loads(text))) if text.startswith("[") else text
 
 
 def healed(order: Sequence[tuple[datetime, str]], most: int) -> str:

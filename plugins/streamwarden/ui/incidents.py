@@ -31,7 +31,8 @@ def incident(fingerprint: str) -> Row:
             known.setdefault(row["fingerprint"], []).append(row)
         weighed = _ask(connection, "incident_weighed", fingerprints=prints, newest=last)
         inside = [row for row in weighed if row["effect"] in prints]
-        outside = [row for row in weighed if row["effect"] not in prints]
+        # The likeliest of the causes that each was held against.
+        outside = list({row["effect"]: row for row in reversed(weighed) if row["effect"] not in prints}.values())
         ways = {key for row in inside if row["cause"] in prints for key in row["way"]}
         is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]
         things = list({row["thing"] for row in members} | ways)

@@ -22,6 +22,7 @@ from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
+from streamwarden.detectors.things import owner_entry
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import answers, render
 from streamwarden.tickets.answers import Answer
@@ -155,6 +156,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "newest": newest,
             "is_newest": found["hour"] == newest,
             "said": said,
+            "owner_entry": owner_entry(found["thing"]) if found["thing"] else "",
             "more_figures": {column: value for column, value in figures.items() if column not in said.convincing},
             "tables": tables,
             "day": _strip(newest, STRIP_HOURS, history),

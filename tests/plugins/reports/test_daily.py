@@ -18,13 +18,16 @@ import sqlalchemy as sa
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from demo.process import free_port
-from streamwarden.base.config import Config, Reports
+from streamwarden.base.config import Config, Reports, Tickets
+from streamwarden.base.config.model import Route
+from streamwarden.base.config.trackers import Console, Mail
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.reports import daily, mail, mail_report, render_daily, write_report
+from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of, render_daily, write_report
 from streamwarden.tickets import reconcile
+from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 from streamwarden.words.readable import clean
 
-from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+from tests.plugins.tickets.storytelling import DETECTORS, Story, hour, print_of
 from tests.sql.rows import insert_row
 
 DAY = date(2026, 1, 5)
@@ -239,3 +242,63 @@ def test_wrong_credentials_and_a_refused_mail_are_one_line(
     with pytest.raises(StreamwardenError, match="535") as error:
         mail_report(report, config)
     assert "hunter2" not in str(error.value)
+
+
+OWNED = Tickets(
+    trackers={
+        "jira": Console(),
+        "disks": Mail(host="mail.example.org", mail_from="sw@example.org", mail_to=["disks@example.org"]),
+    },
+    routes=[Route(owner="storage", to=["jira", "disks"]), Route(least_severity="critical", to=["jira"])],
+)
+
+
+@pytest.fixture
+def owned(warehouse: sa.Engine) -> Story:
+    """A volume of the storage team starves; a group of nobody follows from it and stands in its ticket."""
+    story = Story(warehouse)
+    with warehouse.begin() as connection:
+        insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
+    story.judge(0, {"v1": "alarm", "v2": "alarm"}, owner="storage")
+    story.judge(0, {"g1": "alarm", "g2": "skip"}, "consumer_group_lagging", severity="warning")
+    story.causes(0, {(print_of("g1", "consumer_group_lagging"), print_of("v1")): 0.9})
+    reconcile(warehouse, Config(), DETECTORS)
+    return story
+
+
+def test_the_whole_says_who_owns_how_much_and_how_to_name_an_owner(owned: Story) -> None:
+    report = render_daily(owned.engine, Config(), DAY)
+    assert "* storage: 2 open (2 critical), 2 new, 0 closed" in report.text
+    assert "* nobody is named: 1 open (0 critical), 1 new, 0 closed" in report.text
+    assert "By owner" in report.html and owners_of(owned.engine, DAY) == ["storage"]
+
+
+def test_an_owner_gets_what_is_theirs_and_no_more(owned: Story) -> None:
+    report = render_daily(owned.engine, Config(), DAY, owner="storage")
+    assert report.subject == "Streamwarden 2026-01-05 for storage: 2 open (2 critical), 2 new, 0 closed"
+    assert "title: v1" in report.text and "title: v2" in report.text and "g1" not in report.text
+    assert "fleet in figures" not in report.html and "By owner" not in report.html and "g2" not in report.html
+
+
+def test_what_stands_in_anothers_ticket_is_in_its_owners_report(owned: Story) -> None:
+    report = render_daily(owned.engine, Config(), DAY, owner="")
+    assert "title: g1" in report.text and "v2" not in report.text
+    assert "owners: in streamwarden.yaml: - {key_pattern: '^group:c/g1$', owner: NAME}" in report.text
+    assert "Possible cause" in report.html and "{key_pattern: &#39;^group:c/g1$" in report.html.replace("'", "&#39;")
+
+
+def test_an_owners_report_is_mailed_where_routes_have_its_tickets_mailed(owned: Story, tmp_path: Path) -> None:
+    config, sent = Config(tickets=OWNED, reports=Reports(folder=tmp_path)), []
+
+    def opened(name: str, settings: Mail) -> MailTracker:
+        return MailTracker(name, settings, post=sent.append)  # type: ignore[arg-type]
+
+    report = render_daily(owned.engine, config, DAY, owner="storage")
+    assert mail_owner(report, config, opened) == 1
+    assert [(one["From"], one["To"], one["Subject"]) for one in sent] == [
+        ("sw@example.org", "disks@example.org", report.subject)
+    ]
+    assert mail_owner(render_daily(owned.engine, config, DAY, owner="billing"), config, opened) == 0
+    assert write_report(report, config).name == "daily-2026-01-05-storage.html"
+    strange = render_daily(owned.engine, config, DAY, owner="../../team & co")
+    assert write_report(strange, config) == tmp_path / "daily-2026-01-05-.._.._team_co.html"

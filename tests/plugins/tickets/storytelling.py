@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,7 +56,7 @@ class Story:
     def judge(
         self, number: int, statuses: dict[str, str], detector_id: str = "ebs_volume_starving", *,
         coverage: str = "answered", severity: str = "critical", reason: str = "It is bad.", because: str = "bad",
-        judgement: str = "judged", **said: Any,
+        judgement: str = "judged", owner: str | None = None, **said: Any,
     ) -> None:  # fmt: skip
         """`statuses`: resource → alarm, ok or skip; `said`: other fields of the findings."""
         at, app = hour(number), APP_OF[detector_id]
@@ -79,7 +79,7 @@ class Story:
             )  # fmt: skip
             for resource, status in statuses.items():
                 finding = Finding(
-                    detector_id, thing(resource, detector_id), because, status,  # type: ignore[arg-type]
+                    detector_id, replace(thing(resource, detector_id), owner=owner), because, status,  # type: ignore[arg-type]
                     severity if status == "alarm" else None, **{"figures": {}, **said}, reason=reason,
                 )  # fmt: skip
                 store_findings(connection, [finding], at, datetime.now(UTC))

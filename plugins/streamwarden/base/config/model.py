@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from streamwarden.base.addresses import address_of
 from streamwarden.base.config.fields import Name, Section, Severity, WebAddress, begins_with
-from streamwarden.base.config.trackers import Console, Tracker, TrackerName
+from streamwarden.base.config.trackers import Console, Mail, Tracker, TrackerName
 
 
 def _is_postgres(url: str) -> str:
@@ -276,6 +276,11 @@ class Tickets(Section):
         found = [name for route in self.routes if route.matches(owner, severity, subject) for name in route.to]
         default = next(iter(self.all_trackers)) if self.default is None else None
         return list(dict.fromkeys(found or ([default] if default else self.default or [])))
+
+    def mailboxes_of(self, owner: str) -> dict[str, Mail]:
+        """Trackers of kind mail that routes name for an owner: they get the owner's report as well."""
+        names = [name for route in self.routes if route.owner and _is_meant(route.owner, owner) for name in route.to]
+        return {name: tracker for name in names if isinstance(tracker := self.all_trackers[name], Mail)}
 
 
 class Reports(Section):

@@ -47,7 +47,7 @@ class Tracker:
         self._domain = settings.mail_from.rpartition("@")[2]
 
     def check(self) -> str:
-        self._send(None)
+        self.send(None)
         return f"{self._settings.host} lets us in; whether it takes mail shows the first one"
 
     def find(self, fingerprint: str) -> Issue | None:
@@ -67,7 +67,7 @@ class Tracker:
         message.set_content(draft_text(draft, TEXT_LIMIT))
         if draft.plot_png:
             message.add_attachment(draft.plot_png, "image", "png", filename="plot.png")
-        self._send(message)
+        self.send(message)
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
@@ -75,7 +75,7 @@ class Tracker:
         message = self._message(self._id(update.marker), update.action, subject, update.severity, update.letter)
         message["In-Reply-To"] = message["References"] = update.key
         message.set_content(letter_text(update.letter, TEXT_LIMIT))
-        self._send(message)
+        self.send(message)
 
     def _message(self, id_: str, action: str, subject: str, severity: str, letter: Letter) -> EmailMessage:
         message = EmailMessage()
@@ -90,7 +90,8 @@ class Tracker:
             message["Importance"] = "high"
         return message
 
-    def _send(self, message: EmailMessage | None) -> None:
+    def send(self, message: EmailMessage | None) -> None:
+        """Sends a mail; None only logs in."""
         where = f"{self._settings.host}:{self._settings.port}"
         try:
             self._post(message)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from streamwarden.detectors.finding import Finding
+from streamwarden.detectors.things import owner_entry
 from streamwarden.tickets.sinks.contract import Letter
 from streamwarden.words.readable import clean, moment, readable_figures, span
 
@@ -63,6 +64,9 @@ def _finding(letter: Letter, finding: Finding) -> Iterator[Section]:
     severity = f"{(finding.severity or '').capitalize()}, {owned}"
     severity += f", application {clean(application)}." if application else "."
     yield Section(lines=(clean(finding.reason) + lasting, severity))
+    if not owner:
+        how = "To name an owner, write under owners: in streamwarden.yaml"
+        yield Section(lines=(how,), commands=(clean(owner_entry(finding.about.key)),))
     if finding.cure or finding.commands:
         cure = (clean(finding.cure),) if finding.cure else ()
         yield Section("What to do", lines=cure, commands=tuple(clean(line) for line in finding.commands))
