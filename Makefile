@@ -24,7 +24,7 @@ test-fast: setup ## Run the tests that need no JVM, browser or Airflow (1 min; m
 	@$(PYTHON) -m pytest -m "not slow" -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Detectors of whose changes at most 5 % pass unnoticed, a handful of which is tried in `make check`. Add yours.
-PROVEN := app_memory_growing,app_memory_heavy,broker_file_descriptors_high,broker_imbalanced,broker_partitions_too_many,broker_slow,changelog_abandoned,consumer_data_at_risk,consumer_group_lagging,consumer_on_trial,consumer_replaying,consumer_rogue,consumer_untracked,controllers_missing,disk_filling,internal_topic_read_by_stranger,log_flush_slow,page_cache_small,partitions_leaderless,partitions_under_replicated,state_store_growing,state_store_schema_drift,stream_threads_dead,topic_abandoned,topic_message_size_changed,topic_on_parked_broker,topic_partitions_wasted,topic_replication_weak,topic_retention_wasteful,transaction_hanging,app_restarting
+PROVEN := app_memory_growing,app_memory_heavy,broker_file_descriptors_high,broker_imbalanced,broker_partitions_too_many,broker_slow,changelog_abandoned,consumer_data_at_risk,consumer_group_lagging,consumer_group_rebalancing,consumer_on_trial,consumer_replaying,consumer_rogue,consumer_untracked,controllers_missing,disk_filling,internal_topic_read_by_stranger,log_flush_slow,page_cache_small,partitions_leaderless,partitions_under_replicated,state_store_growing,state_store_schema_drift,stream_threads_dead,topic_abandoned,topic_message_size_changed,topic_on_parked_broker,topic_partitions_wasted,topic_replication_weak,topic_retention_wasteful,transaction_hanging,app_restarting
 
 check: setup ## Lint, types, imports, SQL style, detectors and their docs, a handful of mutants
 	@ruff check . && ruff format --check .

@@ -1,9 +1,9 @@
 """The commit history: `__consumer_offsets` decoded for a span of time, by task over slices of its partitions.
 
 Reads: every record of the topic that was written in [from, to). Needs: Describe and Read on `__consumer_offsets`.
-Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (its metadata: the generation), `group_tombstone`
-(it was removed), and one `read` per log partition that was read to its end: it counts what was read and what was
-skipped because its layout isn't one of those below.
+Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (its metadata: the generation, and of the classic
+protocol its `members`), `group_tombstone` (it was removed), and one `read` per log partition that was read to its end:
+it counts what was read and what was skipped because its layout isn't one of those below.
 Can't see: commits that compaction has dropped (closed segments only), groups that commit elsewhere.
 
 Keys: version 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol, 17 one of Kafka Streams' own (their
@@ -42,6 +42,7 @@ from spark_apps.sources.kafka_client import (
     list_offsets,
 )
 from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
+from spark_apps.sources.kafka_group_values import group_members
 
 _RECORDS_PER_BATCH = 20_000
 _SILENCE_SECONDS = 15  # a dead leader is replaced within 9 s by default
@@ -190,7 +191,8 @@ class KafkaCommits(ClusterSource):
         return (
             "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
             " committed_at timestamp, generation int, log_partition int, log_offset bigint, written_at timestamp,"
-            " records_read bigint, records_skipped bigint, resource string, gap string"
+            " members array<struct<member_id: string, client_id: string, host: string, poll_interval_ms: int,"
+            " session_timeout_ms: int>>, records_read bigint, records_skipped bigint, resource string, gap string"
         )
 
 
@@ -261,7 +263,8 @@ class KnownKeys(dict[bytes | None, int]):
 
 
 def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKeys | None = None) -> pa.Table:
-    """Records of `__consumer_offsets`: kind, group_id, topic, partition, committed_offset, committed_at, generation.
+    """Records of `__consumer_offsets`: kind, group_id, topic, partition, committed_offset, committed_at, generation,
+    members.
 
     A record that isn't of a known layout, or is cut short, has a null kind.
     """
@@ -286,12 +289,32 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
             "committed_offset": pa.array(offset, mask=kind != _COMMIT),
             "committed_at": moments(np.where(kind == _COMMIT, committed_ms, -1)),
             "generation": pa.array(generation.astype(np.int32), mask=kind != _GROUP),
+            "members": _members(values, (kind == _GROUP) & (version == _GROUP_KEY)),
         }
     )
 
 
+def _members(values: list[bytes | None], wanted: npt.NDArray[np.bool_]) -> pa.Array:
+    """Of the few records that are groups of the classic protocol."""
+    found: list[Any] = [None] * len(values)
+    for place in np.flatnonzero(wanted):
+        found[place] = group_members(values[place] or b"")
+    return pa.array(found, _MEMBERS)
+
+
 _TOMBSTONE, _COMMIT, _GROUP, _GROUP_TOMBSTONE = range(4)
 _KINDS = pa.array(["tombstone", "commit", "group", "group_tombstone"])
+_MEMBERS = pa.list_(
+    pa.struct(
+        [
+            ("member_id", pa.string()),
+            ("client_id", pa.string()),
+            ("host", pa.string()),
+            ("poll_interval_ms", pa.int32()),
+            ("session_timeout_ms", pa.int32()),
+        ]
+    )
+)
 _KEY = pa.schema(
     [("version", pa.int32()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
 )

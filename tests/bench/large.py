@@ -257,6 +257,11 @@ _ROWS = {
       select h, 'orders-prod', {_GROUP.format(n="n")}, 'STABLE', 2, :topics / :groups, 10 * :topics / :groups, 1000, 5,
         0.4, 0, 720, 1000000, 0, 'ok', 'team-1.orders-000001.v1', 0
       from {_MONTH} cross join generate_series(0, :groups - 1) as n""",
+    "metrics.group_step_hourly": f"""hour, cluster, group_id, generation, began_at, members, gone, come, poll_interval_ms,
+      session_timeout_ms <-
+      select :h, 'orders-prod', {_GROUP.format(n="n")}, s, :h + s * interval '7 minutes', 2,
+        '[{{"client_id": "reader-1", "host": "/10.0.0.1"}}]'::jsonb, '[]'::jsonb, 300000, 45000
+      from generate_series(0, :groups - 1, 10) as n cross join generate_series(1, 8) as s""",
     "inventory.consumer_member_hourly": f"""hour, cluster, group_id, member_id, client_id, host, assignment <-
       select h, 'orders-prod', {_GROUP.format(n="g")}, format('reader-%s-%s-00000000', g, m), format('reader-%s-%s', g, m),
         format('/10.%s.%s.%s', (:brokers + g) / 65536, (:brokers + g) / 256 % 256, (:brokers + g) % 256), a.assignment

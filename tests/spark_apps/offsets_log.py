@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -52,8 +54,19 @@ def commit_value(version: int, offset: int, at_ms: int, metadata: str | None = "
     return head + _string(metadata or "") + struct.pack(">q", at_ms) + expiry
 
 
-def group_value(generation: int, version: int = 3) -> bytes:
-    return struct.pack(">h", version) + _string("consumer") + struct.pack(">i", generation) + b"\xff\xff\xff\xff"
+def group_value(generation: int, version: int = 3, members: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    """Metadata of a classic group, layouts 0 to 3; without a protocol and a leader."""
+    head = struct.pack(">h", version) + _string("consumer") + struct.pack(">i", generation) + b"\xff\xff\xff\xff"
+    stamp = struct.pack(">q", -1) if version >= 2 else b""
+    return head + stamp + struct.pack(">i", len(members)) + b"".join(_member(version, m) for m in members)
+
+
+def _member(version: int, member: Mapping[str, Any]) -> bytes:
+    static_name = b"\xff\xff" if version >= 3 else b""
+    poll_interval = struct.pack(">i", member["poll_interval_ms"]) if version >= 1 else b""
+    timeouts = poll_interval + struct.pack(">i", member["session_timeout_ms"])
+    names = _string(member["member_id"]) + static_name + _string(member["client_id"]) + _string(member["host"])
+    return names + timeouts + struct.pack(">i", 3) + b"sub" + struct.pack(">i", 0)
 
 
 def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds: float = 30) -> None:

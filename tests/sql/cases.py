@@ -3,7 +3,8 @@
 A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads:
 [0, 9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures
 are those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds. With
-`days` instead of `hours` it's a row a day, at the judged hour, and `until` counts days.
+`days` instead of `hours` it's a row a day, at the judged hour, and `until` counts days. `every: {column: began_at,
+minutes: 9, times: 6, after: 2}` stands for as many within the hour, the first two minutes after its start.
 """
 
 from __future__ import annotations
@@ -67,9 +68,21 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
 def _each(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
     """The rows that a row of a case stands for."""
     over = row.get("over")
-    if over is None:
+    if every := row.get("every"):
+        plain = {column: value for column, value in row.items() if column != "every"}
+        for n in range(every["times"]):
+            yield {
+                "hour": hour,
+                **plain,
+                every["column"]: hour + timedelta(minutes=every.get("after", 0) + n * every["minutes"]),
+            }
+    elif over is None:
         yield {"hour": hour, **row}
-        return
+    else:
+        yield from _over(row, over, hour)
+
+
+def _over(row: dict[str, Any], over: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
     plain = {column: value for column, value in row.items() if column != "over"}
     step, rows = (timedelta(days=1), over["days"]) if "days" in over else (timedelta(hours=1), over["hours"])
     for n in range(rows):

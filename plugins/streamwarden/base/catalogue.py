@@ -85,6 +85,7 @@ APPS: dict[str, SparkApp] = {
                 "metrics.replica_sample",
                 "metrics.consumer_partition_hourly",
                 "metrics.consumer_group_hourly",
+                "metrics.group_step_hourly",
             ),
         ),
         SparkApp(

@@ -30,6 +30,7 @@ from spark_apps.apps.consumer_groups.inventory import (
 from spark_apps.apps.consumer_groups.lag import LOOK_BACK, consumer_groups, consumer_partitions
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
+from spark_apps.apps.consumer_groups.steps import group_steps
 from spark_apps.models.consumer_lag import STANDSTILL_SECONDS, still_seconds
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
@@ -76,7 +77,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """See the module."""
-    partitions = consumer_partitions(sources, hour).persist()
+    partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
     return {
         "inventory.topic_hourly": topics(sources),
         "inventory.consumer_group_hourly": groups_of(sources),
@@ -86,7 +87,8 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "metrics.log_dir_hourly": log_dirs(sources),
         "metrics.replica_sample": replicas_of(sources),
         "metrics.consumer_partition_hourly": partitions,
-        "metrics.consumer_group_hourly": consumer_groups(sources, partitions, hour),
+        "metrics.consumer_group_hourly": consumer_groups(sources, partitions, steps),
+        "metrics.group_step_hourly": steps,
     }
 
 

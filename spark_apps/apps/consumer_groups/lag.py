@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_apps.apps.consumer_groups.inventory import groups_of
-from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, clock, readable, unread_clusters
+from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, unread_clusters
 from spark_apps.models.consumer_lag import (
     STATUS_WORST_FIRST,
     lag_high,
@@ -95,7 +95,8 @@ def _assignments(sources: dict[str, DataFrame]) -> DataFrame:
     return member.select(*GROUP, "m.client_id", "m.host", f.explode("m.assignment").alias("topic", "assigned"))
 
 
-def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, hour: datetime) -> DataFrame:
+def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps: DataFrame) -> DataFrame:
+    """`partitions` and `steps`: as `consumer_partitions` and `group_steps` make them."""
     rank = f.array_position(f.array(*map(f.lit, STATUS_WORST_FIRST)), f.col("status"))
     # The worst place: by status, then by age, then by number; a place without a status comes last.
     badness = f.struct(-f.when(rank > 0, rank).otherwise(99), f.coalesce("lag_seconds", f.lit(-1)), "lag_records")
@@ -118,7 +119,7 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, hour: 
     return (
         described.join(places, GROUP, "full")
         .join(_answered_groups(sources), GROUP, "left")
-        .join(_rebalances(sources, hour), GROUP, "left")
+        .join(steps.groupBy(*GROUP).agg(f.count(f.lit(1)).alias("rebalances")), GROUP, "left")
         .join(unread_clusters(sources), "cluster", "left")
         .select(
             *GROUP,
@@ -148,18 +149,3 @@ def _answered_groups(sources: dict[str, DataFrame]) -> DataFrame:
     listed = sources["kafka_groups"].filter("group_id is not null").select(*GROUP)
     answered = listed.join(f.broadcast(clusters), "cluster", "left_semi").join(refused, GROUP, "left_anti")
     return answered.withColumn("answered", f.lit(True))
-
-
-def _rebalances(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """Generation steps in the hour. A generation that begins with the records at hand counts as one step."""
-    in_order = Window.partitionBy(*GROUP).orderBy("log_partition", "log_offset")
-    step = f.col("generation") != f.coalesce(f.lag("generation").over(in_order), f.lit(-1))
-    return (
-        readable(sources["kafka_commits"])
-        .filter("kind = 'group'")
-        .join(clock(sources), "cluster")
-        .withColumn("is_step", step & (f.col("generation") > 0))
-        .filter(f.col("written_at").between(f.lit(hour), f.col("as_of")))
-        .groupBy(*GROUP)
-        .agg(f.count_if("is_step").alias("rebalances"))
-    )

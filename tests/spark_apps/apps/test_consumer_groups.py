@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
@@ -340,6 +340,51 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     judged_now = {row["resource"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource").values()}
     assert judged_now["shop/idle and lost"] == "skip"
+
+
+def test_who_leaves_a_group_shows_in_its_steps(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """One member stays, another comes and goes twice."""
+    name = topic(servers, 2)
+    hour = present_hour()
+
+    def joined(client_id: str) -> Consumer:
+        timeouts = {"session.timeout.ms": 10_000, "max.poll.interval.ms": 20_000}
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "restless", "client.id": client_id, **timeouts})
+        consumer.subscribe([name])
+        return consumer
+
+    def until(partitions_of: dict[Consumer, int]) -> None:
+        deadline = time.monotonic() + 30
+        while any(len(consumer.assignment()) != partitions for consumer, partitions in partitions_of.items()):
+            assert time.monotonic() < deadline
+            for consumer in partitions_of:
+                consumer.poll(0.1)
+
+    stays = joined("stays")
+    until({stays: 2})
+    for _ in range(2):
+        comes = joined("comes and goes")
+        until({stays: 1, comes: 1})
+        comes.close()
+        until({stays: 2})
+    stays.close()
+
+    judged(hour)
+    steps = rows(
+        warehouse, "(select * from metrics.group_step_hourly where group_id = 'restless') as step", "generation"
+    )
+    told = [
+        (steps[n]["members"], *(steps[n][c] and [m["client_id"] for m in steps[n][c]] for c in ("gone", "come")))
+        for n in sorted(steps)
+    ]
+    alone, together = (1, ["comes and goes"], []), (2, [], ["comes and goes"])
+    assert told[1:5] == [together, alone, together, alone]
+    assert told[0][0] == 1
+    assert (steps[2]["poll_interval_ms"], steps[2]["session_timeout_ms"]) == (20_000, 10_000)
+    assert all(hour <= step["began_at"] < hour + HOUR for step in steps.values())
+    assert rows(warehouse, "metrics.consumer_group_hourly", "group_id")["restless"]["rebalances"] == len(steps)
 
 
 def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_registry_is_read(

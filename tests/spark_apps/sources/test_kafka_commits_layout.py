@@ -27,6 +27,7 @@ def test_commits_of_every_version(version: int, metadata: str) -> None:
         "committed_offset": 2**40 + 5,
         "committed_at": AT,
         "generation": None,
+        "members": None,
     }
 
 
@@ -54,6 +55,22 @@ def test_group_metadata_of_all_protocols_and_what_was_removed() -> None:
         ("tombstone", "g", None),
         ("group_tombstone", "g", None),
     ]
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_members_of_a_group_of_every_version(version: int) -> None:
+    member = {
+        "member_id": "m-1",
+        "client_id": "c",
+        "host": "/10.0.0.1",
+        "poll_interval_ms": 300,
+        "session_timeout_ms": 9,
+    }
+    whole = group_value(5, version, [member, member | {"member_id": "m-2"}])
+    [row, cut] = decode([group_key("g"), group_key("g")], [whole, whole[:-1]]).to_pylist()
+    known = member if version else member | {"poll_interval_ms": None}
+    assert row["members"] == [known, known | {"member_id": "m-2"}]
+    assert (cut["generation"], cut["members"]) == (5, None)
 
 
 @pytest.mark.parametrize(

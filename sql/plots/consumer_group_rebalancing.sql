@@ -1,0 +1,16 @@
+/*
+title: Rebalances, and who was gone
+unit: rebalances
+kind: stacked
+why: "By ten minutes of a day, by the client that was gone: one colour is one client that leaves again and again."
+*/
+select
+  date_bin('10 minutes', s.began_at, s.hour) as at,
+  coalesce(g.client_id || ' on ' || g.host, 'nobody') as series,
+  count(*)::double precision as value
+from metrics.group_step_hourly as s
+left join lateral jsonb_to_recordset(s.gone) as g (client_id text, host text) on true
+where s.cluster = :cluster and s.group_id = :group_id
+and s.hour > cast(:hour as timestamptz) - interval '24 hours' and s.hour <= cast(:hour as timestamptz)
+group by at, series
+order by at, series
