@@ -11,7 +11,8 @@ create or replace function metrics.growth_on_failure(
   stores bigint,                               -- store instances of its application
   bytes_per_store double precision,            -- what a process grows by with each
   growth_bytes double precision,               -- null: the application runs on one machine only, or isn't known
-  machine_growth_bytes double precision        -- of all JVMs of its machine, in whichever failure is the worst for it
+  machine_growth_bytes double precision,       -- of all JVMs of its machine, in whichever failure is the worst for it
+  is_unknown boolean                           -- another machine may die, and what it has isn't known of all
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
@@ -23,6 +24,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       a.store_instances,
       a.application_stores,
       p.host,
+      p.off_heap_bytes,
       p.off_heap_bytes - least(
         p.off_heap_bytes,
         coalesce(a.rocksdb_shared_bytes, case when a.rocksdb_shared_cache then p.off_heap_bytes end, 0)
@@ -41,6 +43,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       count(*) as instances,
       sum(store_instances) as stores,
       max(application_stores) as distinct_stores,
+      bool_or(store_instances is null and off_heap_bytes > 0) as is_uncounted,
       sum(growing_bytes) / nullif(sum(store_instances), 0) as bytes_per_store
     from process
     group by cluster, application_id
@@ -59,6 +62,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       a.stores,
       a.bytes_per_store,
       dead.host as dead_host,
+      a.is_uncounted,
       -- Those that are left share the stores of all.
       case when dead.host is not null then a.bytes_per_store * greatest(
         least(ceil(a.stores::double precision / (a.instances - dead.instances)), a.distinct_stores)
@@ -71,7 +75,15 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       on p.cluster = dead.cluster and p.application_id = dead.application_id and p.host <> dead.host
   )
 
-  select cluster, endpoint, instances, stores, bytes_per_store, max(bytes), max(machine_bytes)
+  select
+    cluster,
+    endpoint,
+    instances,
+    stores,
+    bytes_per_store,
+    max(bytes),
+    max(machine_bytes),
+    bool_or(dead_host is not null) and bool_or(is_uncounted)
   from (
     select *, sum(bytes) over (partition by host, dead_host) as machine_bytes from failure
   ) as f

@@ -99,10 +99,18 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
     left join unfilled as c on a.cluster = c.cluster and a.endpoint = c.endpoint
     left join unseen as u on a.cluster = u.cluster and a.application_id = u.application_id
+    -- How many there are may not be known: what they take tells that there are some.
+    cross join lateral (
+      select
+        coalesce(
+          a.store_instances > 0,
+          coalesce(a.rocksdb_measured_bytes, a.rocksdb_expected_bytes, a.rocksdb_expected_max_bytes) is not null
+        ) as are_there
+    ) as stores
     cross join lateral (
       select
         case when u.cluster is null then 0 else u.stores end as unseen_stores,
-        case when a.store_instances > 0 then coalesce(s.measured_bytes, a.rocksdb_measured_bytes) end as bytes
+        case when stores.are_there then coalesce(s.measured_bytes, a.rocksdb_measured_bytes) end as bytes
     ) as measured
     cross join lateral (
       select
@@ -113,13 +121,13 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       select
         case
           when s.endpoint is not null then s.measured_bytes
-          when a.store_instances > 0 then greatest(a.rocksdb_measured_bytes, configured.bytes)
+          when stores.are_there then greatest(a.rocksdb_measured_bytes, configured.bytes)
           when measured.unseen_stores = 0 then 0
         end as bytes,
         case
           when s.endpoint is not null then s.measured_bytes
           -- By Kafka Streams' defaults: 3 write buffers of 16 MiB and a cache of 50 MiB, in each of up to 3 segments.
-          when coalesce(a.store_instances, 0) = 0 then measured.unseen_stores * 3 * (3 * 16 + 50) * 1048576
+          when not stores.are_there then measured.unseen_stores * 3 * (3 * 16 + 50) * 1048576
           when configured.most_bytes is not null then greatest(a.rocksdb_measured_bytes, configured.most_bytes)
         end as most_bytes
     ) as off_heap

@@ -88,6 +88,8 @@ says:
   growth_unknown: {status: skip, reason: "Its heap limit or the memory of its RocksDB stores is not known."}
   rest_unknown: {status: skip, reason: "Its memory outside of heap and RocksDB is not known."}
   cache_unclear: {status: skip, reason: "It may grow to {{ may_grow_to_bytes }} or to {% if at_most_bytes %}{{ at_most_bytes }}{% else %}more{% endif %} of {{ limit_bytes }}: while its caches are so empty nobody can tell whether its stores share one."}
+  failure_unknown: {status: skip, reason: "It fits now; how many stores its {{ instances }} instances have, and so what a failure moves, is not known of all of them."}
+  heap_unknown: {status: skip, reason: "It fits; how full a collection leaves {{ 'its heap' if processes == 1 else 'the heap of ' ~ process }} of {{ heap_max_bytes }} is not known: {{ heap_used_after_gc_bytes }} at most."}
   neighbour_unknown: {status: skip, reason: "The memory of another JVM on its machine is not known."}
 rule: |
   What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
@@ -230,6 +232,10 @@ told as (
       when outgrows_after_failure then 'outgrows_after_failure'
       when heap_after_gc_percent > :pressure_percent then 'heap_full'
       when paused_percent > :gc_percent then 'collecting'
+      when is_sure_to_fit and is_unknown then 'failure_unknown'
+      -- Of what its collections left only the most that it may be is known.
+      when is_sure_to_fit and heap_survived_bytes is null and 100 * heap_used_after_gc_bytes / heap_max_bytes > :pressure_percent
+        then 'heap_unknown'
       when is_sure_to_fit then 'fits'
       when limit_bytes is null then 'limit_unknown'
       when heap_max_bytes is not null and coalesce(unseen_stores > 0, true) then 'stores_unseen'

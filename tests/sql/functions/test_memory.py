@@ -126,7 +126,8 @@ def test_a_process_may_grow_to_its_heap_and_the_rest(
         (2, 5, None, None, 5, None),
         (2, None, None, None, None, None),
         (0, 5, 7, 8, 0, 0),
-        (None, 5, 7, 8, 0, 0),
+        (None, 5, 7, 8, 7, 8),  # how many isn't known, that there are is
+        (None, None, None, None, 0, 0),
     ],
 )
 def test_rocksdb_takes_what_it_is_configured_for_or_what_it_has_taken(
@@ -216,7 +217,7 @@ def test_what_jvms_have_taken_is_heap_rest_and_rocksdb_as_measured(connection: s
     )
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
     taken = {endpoint: (row["taken_bytes"], row["machine_taken_bytes"]) for endpoint, row in rows.items()}
-    assert taken == {"a": (135, 300), "b": (105, 300), "d": (105, 300), "e": (105, None), "silent": (None, 300)}
+    assert taken == {"a": (135, 300), "b": (105, 300), "d": (105, 300), "e": (135, None), "silent": (None, 300)}
 
 
 MEMBER = {"application_id": "orders-app", "heap_max_bytes": 1, "non_heap_used_bytes": 0}
