@@ -6,7 +6,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # An hour starts some forty Python processes, a test run rewrites a hundred files' asserts: each compiles them only once.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format bench evaluate mutants chaos docs lock clean
+.PHONY: help setup demo test test-fast check format bench evaluate mutants chaos docs pictures lock clean
 
 help: ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ chaos: setup ## Try many random faults: killed, lost, late, doubled, wrong (PART
 
 docs: setup ## Generate docs/ anew
 	@streamwarden docs
+
+pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticket in a real tracker, the catalogue's plots
+	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_night.py
+	@$(PYTHON) -m tests.sql.pictures
 
 lock: setup ## Renew requirements.lock from pyproject.toml
 	@uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock --upgrade --quiet

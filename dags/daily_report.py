@@ -44,17 +44,15 @@ def owners(day: str) -> list[str]:
     return owners_of(migrated_warehouse(load_config()), date.fromisoformat(day))
 
 
-@task(map_index_template="{{ owner }}")
+@task
 def report_of(owner: str, day: str) -> str:
     """Writes an owner's report of a day and mails it where routes say; returns the file's path."""
     from datetime import date
 
-    from airflow.sdk import get_current_context
     from streamwarden.base.config import load_config
     from streamwarden.reports import mail_owner, render_daily, write_report
     from streamwarden.store.migrate import migrated_warehouse
 
-    get_current_context()["owner"] = owner  # type: ignore[typeddict-unknown-key]
     config = load_config()
     rendered = render_daily(migrated_warehouse(config), config, date.fromisoformat(day), owner=owner)
     path = write_report(rendered, config)

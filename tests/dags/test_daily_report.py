@@ -14,8 +14,12 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MessageHandler
 from demo.process import free_port
-from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import engine
+from streamwarden.tickets import reconcile
+
+from tests.plugins.tickets.storytelling import DETECTORS, Story
 
 
 class Inbox(MessageHandler):
@@ -46,6 +50,19 @@ def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
 def _report(day: str) -> str:
     task: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))["report"]
     return str(task.function(day))
+
+
+def test_an_owner_has_a_report_too(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _configure(tmp_path, monkeypatch, [])
+    story = Story(engine(warehouse_url))
+    story.judge(0, {"v1": "alarm"}, owner="storage")
+    story.judge(0, {"g1": "alarm"}, "consumer_group_lagging")
+    reconcile(story.engine, Config(), DETECTORS)
+    tasks: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))
+    assert tasks["owners"].function("2026-01-05") == ["storage"]
+    path = Path(tasks["report_of"].function("storage", "2026-01-05"))
+    assert path.name == "daily-2026-01-05-storage.html"
+    assert "v1" in path.read_text() and "g1" not in path.read_text()
 
 
 def _configure(folder: Path, monkeypatch: pytest.MonkeyPatch, mail_to: list[str]) -> None:

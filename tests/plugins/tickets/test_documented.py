@@ -28,3 +28,10 @@ def test_every_kind_has_its_section_and_its_example() -> None:
     sections = {text.split("\n", 1)[0]: text for text in PAGE.split("\n## ")[1:]}
     assert KINDS - {"console"} == sections.keys()
     assert all(f"kind: {kind}" in text and "```yaml" in text for kind, text in sections.items())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tickets.md"])
+def test_every_picture_is_there(page: str) -> None:
+    file = PROJECT_ROOT / page
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", file.read_text())
+    assert pictures and all((file.parent / picture).is_file() for picture in pictures)
