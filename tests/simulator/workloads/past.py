@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import sqlalchemy as sa
+from pyarrow import csv
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.bench import Bench
@@ -68,16 +70,13 @@ _COPY_BACK = """
 
 
 def _copy(connection: sa.Connection, table: str, frames: Sequence[pd.DataFrame]) -> None:
-    frames = [frame for frame in frames if len(frame)]
-    if not frames:
+    told = [frame.dropna(axis=1, how="all") for frame in frames if len(frame)]
+    if not told:
         return
-    text, columns = io.StringIO(), sorted({column for frame in frames for column in frame.columns})
-    for frame in frames:
-        rows = frame.reindex(columns=columns).convert_dtypes()
-        rows.to_csv(text, index=False, header=False, na_rep="\\N", date_format="%Y-%m-%dT%H:%M:%SZ")
-    names = ", ".join(columns)
+    rows, text = pa.Table.from_pandas(pd.concat(told, ignore_index=True), preserve_index=False), io.BytesIO()
+    csv.write_csv(rows, text, csv.WriteOptions(include_header=False))
     cursor: Any = connection.connection.cursor()
-    with cursor, cursor.copy(f"copy {table} ({names}) from stdin (format csv, null '\\N')") as copy:
+    with cursor, cursor.copy(f"copy {table} ({', '.join(rows.column_names)}) from stdin (format csv)") as copy:
         copy.write(text.getvalue())
 
 
@@ -204,6 +203,7 @@ def _consumer_partition_hours(life: Life) -> Iterator[pd.DataFrame]:
             has_members = (rows["end"] >= group.born) & (rows["end"] < group.died)
             yield rows.drop(columns="end").assign(
                 hour=_hours(life, rows["end"]), cluster=life.cluster, group_id=group.name,
+                lag_records=rows["lag_records"].astype("Int64"),
                 committed_at=_moments(life, rows["committed_at"].where(rows["committed_at"] >= NOW - life.known)),
                 client_id=pd.Series(group.client, rows.index).where(has_members & rows["topic"].isin(group.topics)),
             )  # fmt: skip
