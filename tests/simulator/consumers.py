@@ -34,7 +34,15 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
-from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
+from tests.simulator.frames import (
+    KNOWN_COMMITS,
+    MEMBERS,
+    NO_GROUPS_UNLISTED,
+    NO_KNOWN_ENDS,
+    READ,
+    null_filled,
+    rows_frame,
+)
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import ACCOUNT, REGION
@@ -515,7 +523,7 @@ class _Sources:
                     times += written
         create = self.bench.spark.createDataFrame
         read = create([(case.name, "read", 0) for case in self.chosen], READ)
-        told = self._frame("commits", commits, generation="int", resource="string")
+        told = self._frame("commits", commits, generation="int", members=MEMBERS, resource="string")
         exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
                  "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
         sources = {

@@ -11,11 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from spark_apps.sources.kafka_commits import KafkaCommits
+
 READ = "cluster string, kind string, log_partition int"
 NO_KNOWN_ENDS = "cluster string, topic string, partition int, log_end_offset bigint, known_at timestamp"
 KNOWN_COMMITS = (
     "cluster string, group_id string, topic string, partition int, known_offset bigint, known_committed_at timestamp"
 )
+MEMBERS = KafkaCommits({}).schema().split("members ")[1].split(">>")[0] + ">>"
+"""The type of what a group's record says of its members; simulated commits come without such records."""
 NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 
 

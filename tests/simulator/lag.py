@@ -27,7 +27,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
-from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
@@ -52,6 +52,12 @@ class Log:
     appended: np.ndarray
     stamped: np.ndarray
     readable: np.ndarray
+    kept: timedelta | None = None
+    """For how long it keeps records; none: for ever."""
+
+    def start(self, moment: datetime) -> int:
+        """What retention has left begins here."""
+        return self.end(moment - self.kept) if self.kept else 0
 
     def end(self, moment: datetime) -> int:
         return int(np.searchsorted(self.appended, _seconds(moment), side="right"))
@@ -60,10 +66,11 @@ class Log:
         """ListOffsets by time, asked at a later moment."""
         end = self.end(asked_at)
         later = np.flatnonzero(self.stamped[:end] >= _seconds(moment))
-        return int(later[0]) if len(later) else end
+        return max(int(later[0]), self.start(asked_at)) if len(later) else end
 
     def next_from(self, offset: int, asked_at: datetime) -> tuple[int, int, float]:
         """First record that a committed reader gets from here on (-1: none), the end of 100, and when it came."""
+        offset = max(offset, self.start(asked_at))
         got = offset + np.flatnonzero(self.readable[offset : self.end(asked_at)])[:RECORDS]
         if not len(got):
             return -1, -1, float("inf")
@@ -207,6 +214,13 @@ class Builder:
     def stopped_that_commits_the_last(self) -> None:
         self.stopped("stopped, commits the last offset", commits_last=True)
 
+    def stopped_and_its_records_deleted(self) -> None:
+        """Retention goes on behind a group that has stopped: what it lacks begins where the log does."""
+        logs = self.logs()
+        for log in logs:
+            log.kept = timedelta(hours=self.chance.uniform(2, 4))
+        self.stopped("stopped, its records deleted", logs)
+
     def one_is_stuck(self) -> None:
         """A record that takes for ever, on one partition."""
         at = self.moment()
@@ -302,6 +316,18 @@ class Builder:
         """A record every ten minutes, read at once."""
         self.add("quiet topic", self.logs(0.0017), Reader([(START, 1e6)]))
 
+    def all_is_deleted(self) -> None:
+        """Nobody writes any more, nobody reads, and retention has taken all that was left: there is nothing to read."""
+        at = self.moment(3, 4)
+        logs = self.logs()
+        for log in logs:
+            kept = log.appended < _seconds(at)
+            log.appended, log.stamped, log.readable = log.appended[kept], log.stamped[kept], log.readable[kept]
+            log.kept = timedelta(hours=1)
+        reader = Reader([(START, 1e6), (at - timedelta(minutes=2), 0)])
+        self.add("all is deleted", logs, reader, stopped_at=at - timedelta(minutes=2))
+        self.unclear(at - HOUR, at + 2 * HOUR)
+
     def unclear(self, start: datetime, end: datetime) -> None:
         self.fleet.truth.unclear.append((list(self.fleet.timelines)[-1], start, end))
 
@@ -311,6 +337,7 @@ FAULTS: tuple[Callable[[Builder], object], ...] = (
     Builder.stopped_and_a_clock_ahead,
     Builder.stopped_that_commits_seldom,
     Builder.stopped_that_commits_the_last,
+    Builder.stopped_and_its_records_deleted,
     Builder.one_is_stuck,
     Builder.falls_behind,
     Builder.falls_behind_on_event_time,
@@ -326,6 +353,7 @@ DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.rewound_and_soon_back,
     Builder.event_time,
     Builder.quiet,
+    Builder.all_is_deleted,
 )
 
 
@@ -392,7 +420,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             ends.append(_known_end(case, timeline.logs[partition], partition))
     create = bench.spark.createDataFrame
     read = create([(case.name, "read", 0) for case in chosen], READ)
-    told = null_filled(bench.spark, folder / "commits", commits, generation="int", resource="string")
+    told = null_filled(bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(bench.spark, groups, KafkaGroups({}).schema()),
@@ -437,7 +465,7 @@ def _offsets(case: Case, timeline: Timeline, partition: int) -> list[dict[str, A
         place
         | {
             "kind": "log",
-            "log_start_offset": 0,
+            "log_start_offset": log.start(read_at),
             "log_end_offset": now,
             "last_stable_offset": now,
             "offset_at_from": log.offset_at(case.hour, read_at),
@@ -469,8 +497,9 @@ def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[
                  "log_partition": 0, "log_offset": n * PARTITIONS + partition, "written_at": at + case.shift}
         for n, (at, offset) in enumerate(sorted(said.items()))
     ]  # fmt: skip
-    offset = said[max(said)] if said else timeline.committed(partition, end + READ_AFTER)[0]
     log = timeline.logs[partition]
+    offset = said[max(said)] if said else timeline.committed(partition, end + READ_AFTER)[0]
+    offset = max(offset, log.start(end + READ_AFTER))
     if offset >= log.end(end + READ_AFTER):
         return history, []
     by_time = log.time_of(offset)
