@@ -17,7 +17,7 @@ from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
-from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED
 from tests.simulator.workloads.life import (
     COMMIT_EVERY,
@@ -94,7 +94,7 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
     exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
              "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
     read = spark.createDataFrame([(life.cluster, "read", 0) for life in lives], READ)
-    told = null_filled(spark, folder / "commits", commits, generation="int", resource="string")
+    told = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(spark, [row for life in lives for row in _groups(life)], KafkaGroups({}).schema()),
