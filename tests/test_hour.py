@@ -42,7 +42,7 @@ def test_the_hour_twice_is_four_tickets_and_the_same_rows(
     }
     assert second["metrics.broker_sample"] < 1.2 * first["metrics.broker_sample"]
     tickets = open_tickets(fleet.tracker_url, "streamwarden", fleet.tracker_password("streamwarden"))
-    assert str(score(fleet.truth, tickets, fleet.started_at)) == "4 of 4 injected faults found, 0 false"
+    assert str(score(fleet.truth, tickets, fleet.started_at)) == "4 of 4 incidents in exactly one ticket each, 0 false"
     assert len(tickets) == 4
     with warehouse.connect() as connection:
         told = connection.execute(sa.text("select action, count(*) from tickets.change group by 1")).tuples().all()

@@ -1,7 +1,8 @@
 """`make demo`: fleet up, traffic and faults, the hour judged by Airflow, tickets on the screen, score.
 
 `ONCE=1` ends after the score (exit code 0 only if every fault was found and nothing else), otherwise everything stays
-up until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` chooses the faults (default all; `none`).
+up until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` chooses the faults (default all; `none`); `FAULTS=chain` is three
+brokers, of which one has a disk that is held back: many findings, one ticket.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from rich.progress import Progress, TimeElapsedColumn
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
-from demo.fleet import LOAD_SECONDS, Fleet, Say, parse_faults
+from demo.chain import Chain
+from demo.fleet import CHAIN, Fleet, Say, parse_faults
 from demo.score import Score, open_tickets, score
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
@@ -39,14 +41,17 @@ class Judge(AbstractContextManager["Judge"], Protocol):
 
 def main(
     once: Annotated[bool, typer.Option(envvar="ONCE", help="End after the score.")] = False,
-    faults: Annotated[str, typer.Option(envvar="FAULTS", help="ebs, memory, schema, rogue; all or none.")] = "all",
+    faults: Annotated[
+        str, typer.Option(envvar="FAULTS", help="ebs, memory, schema, rogue; all, none or chain.")
+    ] = "all",
     fleet_only: Annotated[bool, typer.Option(help="Bring up fleet and traffic and judge nothing.")] = False,
     folder: Annotated[Path, typer.Option(help="Where the fleet's data lies.")] = FOLDER,
 ) -> None:
     """Brings up the demo fleet and, unless told otherwise, lets Airflow judge its hour."""
     _turn_signals_into_one_interrupt()
     try:
-        fleet = Fleet(folder, parse_faults(faults), say=_timed_lines())
+        chosen = parse_faults(faults)
+        fleet = (Chain if CHAIN in chosen else Fleet)(folder, chosen, say=_timed_lines())
         perfect = _show_fleet(fleet) if fleet_only else _judge_fleet(fleet, once)
     except StreamwardenError as error:
         Console(stderr=True, highlight=False).print(f"[red]{escape(str(error))}", soft_wrap=True)
@@ -88,6 +93,9 @@ def _score(fleet: Fleet) -> Score:
     result = score(fleet.truth, tickets, fleet.started_at)
     for missed in result.missed:
         console.print(f"[red]missed: {missed.fault} on {missed.resource} ({missed.why})", soft_wrap=True)
+        for ticket in (ticket for ticket in tickets if ticket.explains(missed)):
+            for effect in ticket.lacks(missed):
+                console.print(f"[red]  {ticket.url} doesn't say what follows: {effect}", soft_wrap=True)
     for false in result.false:
         console.print(f"[red]false: {escape(false.title)} ({false.url})", soft_wrap=True)
     console.print(str(result))
@@ -98,7 +106,7 @@ def _load(fleet: Fleet) -> None:
     faults = ", ".join(sorted(fleet.faults)) or "none"
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task(f"traffic, faults: {faults}", total=1.0)
-        fleet.load(LOAD_SECONDS, lambda done: progress.update(task, completed=done))
+        fleet.load(tick=lambda done: progress.update(task, completed=done))
 
 
 def _tracker_line(fleet: Fleet) -> str:

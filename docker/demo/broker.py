@@ -43,6 +43,7 @@ class Broker:
         node_id: int = 1,
         controller_port: int = 0,
         voters: str = "",
+        options: Sequence[str] = (),
     ) -> None:
         self.folder = folder.absolute()
         self.node_id = node_id
@@ -50,7 +51,7 @@ class Broker:
         self.jolokia_url = f"http://127.0.0.1:{jolokia_port or free_port()}/jolokia"
         self.controller_port = controller_port or free_port()
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
-        self._heap = heap
+        self._options = [f"-Xmx{heap}", f"-Xms{heap}", *options]
         self._voters = voters or f"{node_id}@127.0.0.1:{self.controller_port}"
         self._settings = self._defaults() | dict(settings or {})
         self._process: Process | None = None
@@ -85,7 +86,7 @@ class Broker:
             classpath=classpath(BROKER),
             agent=ensure(JOLOKIA)[0],
             jolokia_port=jolokia_port,
-            options=[f"-Xmx{self._heap}", f"-Xms{self._heap}"],
+            options=self._options,
         ).start()
 
     def check(self) -> None:
@@ -165,8 +166,15 @@ class Cluster:
     """Several brokers on free ports, one controller quorum."""
 
     def __init__(
-        self, folder: Path, size: int = 3, *, heap: str = "256m", settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        size: int = 3,
+        *,
+        heap: str = "256m",
+        settings: Mapping[str, str] | None = None,
+        options: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
+        """`options`: by node, for its JVM."""
         controllers = {node: free_port() for node in range(1, size + 1)}
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
         self.brokers = [
@@ -177,6 +185,7 @@ class Cluster:
                 node_id=node,
                 controller_port=port,
                 voters=voters,
+                options=(options or {}).get(node, ()),
             )
             for node, port in controllers.items()
         ]

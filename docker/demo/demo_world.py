@@ -1,13 +1,16 @@
-"""The demo's inventory: a broker, the Streams application `orders`, and volumes that only look scary."""
+"""The demo's inventories: a broker, the Streams application `orders`, and volumes that only look scary; and, for the
+fault `chain`, three brokers, one of which has a volume that is held back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from demo.ebs_days import FOREVER
+from demo.ebs_days import FOREVER, minute_of
 from demo.ebs_load import LoadModel, Surge
-from demo.world import World
+from demo.ebs_physics import GP2_CREDITS
+from demo.world import Metric, World
 
 DEMO_ACCOUNT, DEMO_REGION = "123456789012", "eu-central-1"
 BROKER_INSTANCE_ID, ORDERS_INSTANCE_ID = "i-0b1a6f2d4c8e90b11", "i-0a17c3e5d9f20b4a1"
@@ -15,6 +18,14 @@ BATCH_INSTANCE_ID = "i-0d14b8e6a2c07f9d3"
 BROKER_VOLUME_ID, ORDERS_VOLUME_ID = "vol-0b40ce71d2a9f3851", "vol-0a2de95f1c70b3e64"
 RECOVERING_VOLUME_ID, SPIKY_VOLUME_ID = "vol-0d1f4a7c93e2b6058", "vol-0d2b8e05c71f9a346"
 QUIET_VOLUME_ID, DETACHED_VOLUME_ID = "vol-0d3c6d19f4e8a2b70", "vol-0d4e7a3b52c9f1806"
+CHAIN_BROKERS = {
+    1: ("i-0c1e7a5b3d9f20481", "vol-0c1a96e3f70d2b854"),
+    2: ("i-0c2b4d8f6a1e30592", "vol-0c2d58b1e94f7a063"),
+    3: ("i-0c3f9c1e7b5d406a3", "vol-0c3b70f4a8e2d6915"),
+}
+"""Node → its instance and volume; the last one's is held back."""
+STARVED_NODE = 3
+STARVED_FOR = timedelta(minutes=20)  # its bucket has been empty for so long when the fleet comes up
 EBS_FAULT_LEAD = timedelta(hours=3)  # long enough before now for the bucket to be empty all through the judged hour
 
 
@@ -58,3 +69,39 @@ def _add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour
     for volume_id, volume_type, device, load in loads:
         world.add_volume(*place, volume_id, volume_type, 100, None, None, BATCH_INSTANCE_ID, device, tags, load, born)
     world.detach(DETACHED_VOLUME_ID, hour - timedelta(days=3))
+
+
+def chain_world(now: Callable[[], datetime]) -> World:
+    """Three brokers' machines; the third's 30 GiB gp2 (100 IOPS) is asked for 290 until its credits are spent."""
+    world = World(seed=11, now=now)
+    place, born = (
+        (DEMO_ACCOUNT, DEMO_REGION),
+        now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=30),
+    )
+    tags = {"application": "kafka", "owner": "team-platform"}
+    quiet = LoadModel(read_iops=0.4, write_iops=12, read_kib=128, write_kib=64, daily_swing=0, noise=0.3)
+    base, asked = 100.0, 290.0
+    surge = Surge(
+        now() - STARVED_FOR - timedelta(seconds=GP2_CREDITS / (asked - base)), FOREVER, 140, asked - 140 - 12.4
+    )
+    # A device's queue holds 128 requests (nr_requests of Linux), and what writes back fills it.
+    starving = replace(quiet, weekend_factor=1, noise=0.02, concurrency=128, surges=(surge,))
+    for node, (instance_id, volume_id) in CHAIN_BROKERS.items():
+        names = [{**tags, "Name": name} for name in (f"kafka-{node}", f"kafka-{node}-log")]
+        world.add_instance(*place, instance_id, "m5.large", names[0], born)
+        world.add_volume(*place, volume_id, "gp2", 30, None, None, instance_id, "/dev/sdf", names[1],
+                         starving if node == STARVED_NODE else quiet, born)  # fmt: skip
+    return world
+
+
+def seconds_per_request(world: World, volume_id: str, at: datetime) -> float:
+    """How long a request to the volume takes, by Little's law: what is in flight, over what is done a second."""
+    volume = world.volumes[volume_id]
+
+    def figure(name: str) -> float:
+        metric = Metric("AWS/EBS", name, frozenset({("VolumeId", volume_id)}))
+        found = world.read(volume.account, volume.region, metric, minute_of(at), 1)
+        return float(found[1][0]) if found else 0.0
+
+    done = figure("VolumeReadOps") + figure("VolumeWriteOps")
+    return figure("VolumeQueueLength") / (done / 60) if done else 0.0

@@ -1,15 +1,17 @@
-"""The measured feed: what the broker's process really reads and writes, and what the application's really occupies,
-goes into the AWS world as the figures of the broker's volume and of the application's instance."""
+"""The measured feed: what brokers' processes really read and write, and what an application's really occupies, goes
+into the AWS world as the figures of the brokers' volumes and of the application's instance."""
 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Self
 
 import psutil
 
-from demo.demo_world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
 from demo.world import World
 
 SAMPLE_SECONDS = 3.0
@@ -18,11 +20,12 @@ SAMPLE_SECONDS = 3.0
 class Feed(threading.Thread):
     """Samples every few seconds until stopped; a minute's bytes add up as the minute goes."""
 
-    def __init__(self, world: World, broker_pid: int, app_pid: int) -> None:
+    def __init__(self, world: World, disks: Mapping[str, int], memory: Mapping[str, int]) -> None:
+        """`disks`: the process that writes to a volume; `memory`: the process that an instance is for."""
         super().__init__(name="measured-feed", daemon=True)
         self._world = world
-        self._broker = psutil.Process(broker_pid)
-        self._app = psutil.Process(app_pid)
+        self._disks = {volume_id: psutil.Process(pid) for volume_id, pid in disks.items()}
+        self._memory = {instance_id: psutil.Process(pid) for instance_id, pid in memory.items()}
         self._stopping = threading.Event()
 
     def __enter__(self) -> Self:
@@ -34,20 +37,27 @@ class Feed(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        before = self._broker.io_counters()
-        minute, read_bytes, write_bytes = _this_minute(), 0, 0
+        with suppress(psutil.NoSuchProcess):  # it crashed: nothing is measured any more, and the fleet says why
+            self._sample()
+
+    def _sample(self) -> None:
+        before = {volume_id: process.io_counters() for volume_id, process in self._disks.items()}
+        minute = _this_minute()
+        read_bytes: dict[str, int] = defaultdict(int)
+        write_bytes: dict[str, int] = defaultdict(int)
         while not self._stopping.wait(SAMPLE_SECONDS):
-            try:
-                after, used_bytes = self._broker.io_counters(), self._app.memory_info().rss
-            except psutil.NoSuchProcess:
-                return  # it crashed: nothing is measured any more, and the fleet says why
             if (now := _this_minute()) != minute:
-                minute, read_bytes, write_bytes = now, 0, 0
-            read_bytes += after.read_bytes - before.read_bytes
-            write_bytes += after.write_bytes - before.write_bytes
-            before = after
-            self._world.feed_volume(BROKER_VOLUME_ID, minute, read_bytes, write_bytes)
-            self._world.feed_memory(ORDERS_INSTANCE_ID, minute, used_bytes)
+                minute = now
+                read_bytes.clear()
+                write_bytes.clear()
+            for volume_id, process in self._disks.items():
+                after = process.io_counters()
+                read_bytes[volume_id] += after.read_bytes - before[volume_id].read_bytes
+                write_bytes[volume_id] += after.write_bytes - before[volume_id].write_bytes
+                before[volume_id] = after
+                self._world.feed_volume(volume_id, minute, read_bytes[volume_id], write_bytes[volume_id])
+            for instance_id, process in self._memory.items():
+                self._world.feed_memory(instance_id, minute, process.memory_info().rss)
 
 
 def _this_minute() -> datetime:

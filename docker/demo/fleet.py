@@ -34,6 +34,7 @@ from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
 from demo.demo_world import (
     BROKER_INSTANCE_ID,
+    BROKER_VOLUME_ID,
     DEMO_ACCOUNT,
     DEMO_REGION,
     EBS_FAULT_LEAD,
@@ -47,14 +48,15 @@ from demo.jars import JOLOKIA, STREAMS, classpath, ensure_all
 from demo.load import CLICKSTREAM_PARTITIONS
 from demo.process import Jvm, Process, claim_port, end_leftover
 from demo.tracker import credentials
+from demo.world import World
 
 CLUSTER, APP = "demo", "orders"
 DRIFTING_TOPIC = "orders-customer-latest-changelog"
 FAULTS = ("ebs", "memory", "schema", "rogue")
-LOAD_SECONDS = 120.0
+CHAIN = "chain"  # its fleet is another one: demo.chain
 START_SECONDS = 45.0
 # Start (8 s as a rule) and traffic must lie in one clock hour; it may be judged when it is over, as hours are in life.
-ROOM_SECONDS = 20.0 + LOAD_SECONDS
+START_ROOM_SECONDS = 20.0
 READY_SECONDS = 40.0
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
 Say = Callable[[str], None]
@@ -85,13 +87,20 @@ class Injected:
     resource: str
     injected_at: str
     why: str
+    follows: tuple[str, ...] = ()
+    """What else goes wrong because of it, as its one ticket has to name it."""
 
 
 def parse_faults(text: str) -> frozenset[str]:
-    """`FAULTS`: a comma-separated list, `all` or `none`."""
+    """`FAULTS`: a comma-separated list, `all`, `none`, or `chain` alone."""
     names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
-    if unknown := sorted(names - {*FAULTS, "all"}):
-        raise StreamwardenError(f"FAULTS: '{unknown[0]}' is unknown; choose among {', '.join(FAULTS)}, all and none")
+    known = (*FAULTS, CHAIN, "all")
+    if unknown := sorted(names - {*known}):
+        raise StreamwardenError(f"FAULTS: '{unknown[0]}' is unknown; choose among {', '.join(known)} and none")
+    if CHAIN in names:
+        if len(names) > 1:
+            raise StreamwardenError("FAULTS: 'chain' has three brokers of its own: leave out the other faults")
+        return frozenset({CHAIN})
     return frozenset(FAULTS) if "all" in names else frozenset(names)
 
 
@@ -104,20 +113,23 @@ def seconds_until_room(now: datetime, room_seconds: float) -> float:
 class Fleet:
     """All parts of the demo, as a context manager. Broker and application start afresh each time; the tracker stays."""
 
+    load_seconds = 120.0
+    """How long traffic flows before the hour is judged."""
+
     def __init__(
         self,
         folder: Path,
         faults: frozenset[str],
         ports: Ports | None = None,
         say: Say = lambda line: None,
-        room_seconds: float = ROOM_SECONDS,
+        room_seconds: float | None = None,
     ) -> None:
         self.folder = folder.absolute()
         self.faults = faults
         self.truth: list[Injected] = []
         self.say = say
         self._ports = ports or Ports.from_environment()
-        self._room_seconds = room_seconds
+        self._room_seconds = START_ROOM_SECONDS + self.load_seconds if room_seconds is None else room_seconds
         self._parts = ExitStack()
 
     def __enter__(self) -> Self:
@@ -130,8 +142,9 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         self._parts.close()
 
-    def load(self, seconds: float = LOAD_SECONDS, tick: Callable[[float], None] = lambda done: None) -> None:
+    def load(self, seconds: float | None = None, tick: Callable[[float], None] = lambda done: None) -> None:
         """Lets traffic flow for so long and injects what comes half-way; `tick` gets the part that is done."""
+        seconds = self.load_seconds if seconds is None else seconds
         started, drifted = time.monotonic(), False
         while (passed := time.monotonic() - started) < seconds:
             self.check()
@@ -144,9 +157,12 @@ class Fleet:
 
     def check(self) -> None:
         """Raises, with the log's telling line, when a part is gone."""
-        self.broker.check()
-        for process in (self.app, self.tracker, *self.clients.values()):
-            process.check()
+        for part in (self.tracker, *self._kafka(), *self.clients.values()):
+            part.check()
+
+    def _kafka(self) -> list[Broker | Process]:
+        """What runs Kafka and its applications."""
+        return [self.broker, self.app]
 
     def break_schema(self) -> None:
         """The shop deploys its incompatible release, and the store's changelog takes both kinds of values."""
@@ -160,14 +176,9 @@ class Fleet:
 
     def config(self) -> dict[str, Any]:
         """`streamwarden.yaml` for this fleet."""
-        jvm = {"cluster": CLUSTER, "protocol": "jolokia"}
         return {
             "aws": [{"account": DEMO_ACCOUNT, "regions": [DEMO_REGION]}],
-            "kafka": [{"name": CLUSTER, "bootstrap_servers": self.broker.bootstrap_servers}],
-            "jmx": [
-                {**jvm, "role": "broker", "url": self.broker.jolokia_url, "instance_id": BROKER_INSTANCE_ID},
-                {**jvm, "role": "app", "app": APP, "url": self.app.jolokia_url, "instance_id": ORDERS_INSTANCE_ID},
-            ],
+            **self._kafka_config(),
             # The demo's AWS has no late points, and its hour isn't over when it is judged.
             "gathering": {"settle_minutes": 0, "show_example_values": True},
             # Two minutes of traffic stand for an hour's: one whole minute of the clock lies in them for certain.
@@ -183,6 +194,16 @@ class Fleet:
                 }
             },
             "ui_url": f"http://127.0.0.1:{_port('DEMO_AIRFLOW_PORT', 8080)}",
+        }
+
+    def _kafka_config(self) -> dict[str, Any]:
+        jvm = {"cluster": CLUSTER, "protocol": "jolokia"}
+        return {
+            "kafka": [{"name": CLUSTER, "bootstrap_servers": self.broker.bootstrap_servers}],
+            "jmx": [
+                {**jvm, "role": "broker", "url": self.broker.jolokia_url, "instance_id": BROKER_INSTANCE_ID},
+                {**jvm, "role": "app", "app": APP, "url": self.app.jolokia_url, "instance_id": ORDERS_INSTANCE_ID},
+            ],
         }
 
     def environment(self) -> dict[str, str]:
@@ -217,13 +238,10 @@ class Fleet:
         self.hour = start_of_hour(datetime.now(UTC))
         self.started_at = datetime.now(UTC)
         self._write_truth()
-        world = demo_world(set(self.faults), lambda: datetime.now(UTC))
-        self.aws = self._parts.enter_context(AwsEndpoint(world, port=ports["aws"]))
+        self.world = self._world()
+        self.aws = self._parts.enter_context(AwsEndpoint(self.world, port=ports["aws"]))
         self._start_tracker(ports["tracker"])
-        self._start_broker(ports)
-        self._start_app(ports["app_jolokia"])
-        self._start_clients()
-        self._parts.enter_context(Feed(world, self.broker.pid, self.app.pid))
+        self._start_kafka(ports)
         self._note_standing_faults()
         self._write_settings()
         self.say("fleet is up")
@@ -244,7 +262,7 @@ class Fleet:
             raise StreamwardenError(f"a demo fleet is already running in {self.folder}: stop it first") from None
         for pid_file in self.folder.rglob("*.pid"):
             end_leftover(pid_file)
-        for part in ("broker", "app", "clients"):
+        for part in ("broker", "brokers", "app", "clients"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
 
     def _wait_for_room_in_the_hour(self) -> None:
@@ -253,10 +271,20 @@ class Fleet:
             self.say(f"waiting {wait_seconds:.0f} s for the next clock hour: the demo's traffic must lie in one")
             time.sleep(wait_seconds)
 
+    def _world(self) -> World:
+        return demo_world(set(self.faults), lambda: datetime.now(UTC))
+
+    def _start_kafka(self, ports: Mapping[str, int]) -> None:
+        self._start_broker(ports)
+        self._start_app(ports["app_jolokia"])
+        self._start_clients()
+        feed = Feed(self.world, {BROKER_VOLUME_ID: self.broker.pid}, {ORDERS_INSTANCE_ID: self.app.pid})
+        self._parts.enter_context(feed)
+
     def _start_tracker(self, port: int) -> None:
         self.tracker_url = f"http://127.0.0.1:{port}"
         self.tracker = self._enter(
-            _python("tracker", self.folder, "demo.tracker", str(self.folder / "tracker"), str(port))
+            python("tracker", self.folder, "demo.tracker", str(self.folder / "tracker"), str(port))
         )
 
     def _start_broker(self, ports: Mapping[str, int]) -> None:
@@ -309,7 +337,7 @@ class Fleet:
             self.clients["rogue"] = self._enter(self._client("rogue", servers, str(self.broker.log_folder)))
 
     def _client(self, role: str, *arguments: str) -> Process:
-        return _python(role, self.folder / "clients", "demo.load", role, *arguments)
+        return python(role, self.folder / "clients", "demo.load", role, *arguments)
 
     def _wait_until_running(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -342,16 +370,25 @@ class Fleet:
             why = "a consumer without group commits reads the cold topic `clickstream` from the disk, over and over"
             self._injected("rogue", "consumer_rogue", CLUSTER, why)
 
-    def _injected(self, fault: str, detector: str, resource: str, why: str, at: datetime | None = None) -> None:
+    def _injected(
+        self,
+        fault: str,
+        detector: str,
+        resource: str,
+        why: str,
+        at: datetime | None = None,
+        follows: tuple[str, ...] = (),
+    ) -> None:
         moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
-        self.truth.append(Injected(fault, detector, resource, moment, why))
+        self.truth.append(Injected(fault, detector, resource, moment, why, follows))
         self._write_truth()
 
     def _write_truth(self) -> None:
         self.truth_file.write_text(json.dumps([asdict(line) for line in self.truth], indent=2) + "\n")
 
 
-def _python(name: str, folder: Path, module: str, *arguments: str) -> Process:
+def python(name: str, folder: Path, module: str, *arguments: str) -> Process:
+    """A Python child of ours."""
     return Process(name, [sys.executable, "-m", module, *arguments], folder)
 
 

@@ -23,15 +23,18 @@ LOCK = Path(__file__).with_name("jars.lock")
 BROKER = JarSet("broker", (f"org.apache.kafka:kafka_2.13:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 STREAMS = JarSet("streams", (f"org.apache.kafka:kafka-streams:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), transitive=False, lock=LOCK)
-ALL = (BROKER, STREAMS, JOLOKIA)
+DISK = JarSet("disk", ("net.bytebuddy:byte-buddy:1.17.8",), transitive=False, lock=LOCK)
+"""Of the agent that slows a broker's disk down; fetched when FAULTS=chain asks for it."""
+ALWAYS = (BROKER, STREAMS, JOLOKIA)
+ALL = (*ALWAYS, DISK)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
-    """Fetches what is missing, all sets at once (resolving waits for the network, not for a core)."""
-    with ThreadPoolExecutor(len(ALL)) as pool:
+    """Fetches what every demo needs and lacks, all at once (resolving waits for the network, not for a core)."""
+    with ThreadPoolExecutor(len(ALWAYS)) as pool:
         started = time.monotonic()
-        there = {jars.name for jars in ALL if jars.folder.exists()}
-        running = {pool.submit(ensure, jars): jars for jars in ALL}
+        there = {jars.name for jars in ALWAYS if jars.folder.exists()}
+        running = {pool.submit(ensure, jars): jars for jars in ALWAYS}
         for done in as_completed(running):
             found = done.result()
             if running[done].name in there:

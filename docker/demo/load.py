@@ -59,13 +59,13 @@ def produce_orders(servers: str) -> None:
     producer = Producer({"bootstrap.servers": servers, "client.id": "shop", "linger.ms": 50})
     deployed: list[Callable[[dict[str, Any]], dict[str, Any]]] = [dict]
     signal.signal(signal.SIGUSR1, lambda *_: deployed.__setitem__(0, break_schema))
-    for number in _paced(ORDERS_PER_SECOND):
+    for number in paced(ORDERS_PER_SECOND):
         event = deployed[0](order(number, chance))
         producer.produce("orders", key=event["customer"], value=json.dumps(event, ensure_ascii=False))
         producer.poll(0)
 
 
-def _paced(per_second: int) -> Iterator[int]:
+def paced(per_second: int) -> Iterator[int]:
     """Counts up at an even rate, in batches of a tenth of a second."""
     started = time.monotonic()
     for number in itertools.count():
@@ -75,16 +75,22 @@ def _paced(per_second: int) -> Iterator[int]:
 
 
 def consume_billing(servers: str) -> None:
+    consume(servers, "billing", "orders", {})
+
+
+def consume(servers: str, group: str, topic: str, settings: dict[str, Any]) -> None:
+    """A group of one member that reads a topic from its beginning and commits every second."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
-            "group.id": "billing",
-            "client.id": "billing-1",
+            "group.id": group,
+            "client.id": f"{group}-1",
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": 1000,
+            **settings,
         }
     )
-    consumer.subscribe(["orders"])
+    consumer.subscribe([topic])
     try:
         while True:
             for message in consumer.consume(num_messages=500, timeout=1):
@@ -101,16 +107,22 @@ def write_cold(servers: str) -> None:
     producer = Producer({"bootstrap.servers": servers, "client.id": "web", "linger.ms": 5, "batch.size": 2**20})
     stamp = int((time.time() - COLD_AGE_SECONDS) * 1000)
     for number in range(CLICKSTREAM_BYTES // len(bundle)):
-        while True:
-            try:
-                producer.produce(
-                    "clickstream", bundle, partition=number % CLICKSTREAM_PARTITIONS, timestamp=stamp + number
-                )
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce_waiting(
+            producer, "clickstream", bundle, partition=number % CLICKSTREAM_PARTITIONS, timestamp=stamp + number
+        )
     if left := producer.flush(30):
         raise SystemExit(f"clickstream: {left} records were not taken within 30 s")
+
+
+def produce_waiting(producer: Producer, topic: str, value: bytes, **record: Any) -> None:
+    """Produces once the client has room."""
+    while True:
+        try:
+            producer.produce(topic, value, **record)
+            producer.poll(0)
+            return
+        except BufferError:
+            producer.poll(0.1)
 
 
 def consume_rogue(servers: str, segments: Path) -> None:

@@ -1,7 +1,8 @@
 """Compares the tickets that a run left open in the tracker with what was injected: found, missed, false.
 
-A ticket names its detector and resource in lines `detector: …` and `resource: …`. It is false when this run opened it
-and no injected fault explains it; what an earlier run left open is no false alarm of this one.
+A ticket names its detector and resource in lines `detector: …` and `resource: …`, and what follows from it in its text.
+It is false when this run opened it and no injected fault explains it: an effect that has a ticket of its own beside its
+cause's is false too. What an earlier run left open is no false alarm of this one.
 """
 
 from __future__ import annotations
@@ -28,10 +29,16 @@ class Ticket:
     detector: str
     resource: str
     opened_at: datetime
+    text: str = ""
 
     def explains(self, injected: Injected) -> bool:
         """A resource may be written with its surroundings, as in `demo/orders`."""
         return self.detector == injected.detector and injected.resource in re.split(r"[\s/|,:]+", self.resource)
+
+    def lacks(self, injected: Injected) -> list[str]:
+        """What follows from the fault and isn't named; lines of a tracker are wrapped anywhere."""
+        told = " ".join(self.text.split())
+        return [effect for effect in injected.follows if effect not in told]
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,9 @@ class Score:
         return not self.missed and not self.false
 
     def __str__(self) -> str:
-        found = self.injected - len(self.missed)
-        return f"{found} of {self.injected} injected faults found, {len(self.false)} false"
+        found, each = self.injected - len(self.missed), "" if self.injected == 1 else " each"
+        incidents = "incident" if self.injected == 1 else "incidents"
+        return f"{found} of {self.injected} {incidents} in exactly one ticket{each}, {len(self.false)} false"
 
 
 def score(truth: Sequence[Injected], tickets: Sequence[Ticket], since: datetime) -> Score:
@@ -56,9 +64,15 @@ def score(truth: Sequence[Injected], tickets: Sequence[Ticket], since: datetime)
     new = [ticket for ticket in tickets if ticket.opened_at >= since]
     return Score(
         injected=len(truth),
-        missed=tuple(line for line in truth if not any(ticket.explains(line) for ticket in tickets)),
+        missed=tuple(line for line in truth if not _is_found(line, tickets)),
         false=tuple(ticket for ticket in new if not any(ticket.explains(line) for line in truth)),
     )
+
+
+def _is_found(line: Injected, tickets: Sequence[Ticket]) -> bool:
+    """Whether one ticket, and no second, is about the fault and names all that follows from it."""
+    about = [ticket for ticket in tickets if ticket.explains(line)]
+    return len(about) == 1 and not about[0].lacks(line)
 
 
 def open_tickets(url: str, user: str, password: str) -> list[Ticket]:
@@ -85,6 +99,7 @@ def _ticket(client: httpx.Client, url: str, issue: dict) -> Ticket:
         detector=_line("detector", text),
         resource=_line("resource", text),
         opened_at=datetime.strptime(issue["creation"], "%Y-%m-%d.%H:%M:%S").replace(tzinfo=UTC),
+        text=text,
     )
 
 

@@ -34,6 +34,9 @@ def test_faults_are_named_one_by_one() -> None:
     assert parse_faults("all") == {"ebs", "memory", "schema", "rogue"}
     assert parse_faults("none") == parse_faults("") == frozenset()
     assert parse_faults("ebs, rogue") == {"ebs", "rogue"}
+    assert parse_faults("chain") == {"chain"}
+    with pytest.raises(StreamwardenError, match=r"^FAULTS: 'chain' has three brokers of its own"):
+        parse_faults("ebs,chain")
     with pytest.raises(StreamwardenError, match=r"^FAULTS: 'disk' is unknown; choose among ebs, memory, schema, rogue"):
         parse_faults("ebs,disk")
 

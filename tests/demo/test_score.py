@@ -19,31 +19,48 @@ MEMORY = Injected("memory", "app_memory_heavy", "orders", START.isoformat(), "he
 SCHEMA = Injected("schema", "state_store_schema_drift", "orders-customer-latest-changelog", START.isoformat(), "drift")
 
 
-def ticket(detector: str, resource: str, opened_at: datetime = START) -> Ticket:
-    return Ticket("http://127.0.0.1/issue1", "title", detector, resource, opened_at)
+CHAIN = Injected("chain", "ebs_volume_starving", "vol-3", START.isoformat(), "disk", ("Log flushes are slow: shop/3",))
+
+
+def ticket(detector: str, resource: str, opened_at: datetime = START, text: str = "") -> Ticket:
+    return Ticket("http://127.0.0.1/issue1", "title", detector, resource, opened_at, text)
+
+
+def test_an_incident_is_found_by_one_ticket_that_names_what_follows() -> None:
+    whole = ticket(CHAIN.detector, "vol-3", text="What follows from it (1)\n  - Log flushes are\n    slow: shop/3. 5 %")
+    assert score([CHAIN], [whole], START).is_perfect
+
+
+def test_an_effect_with_a_ticket_of_its_own_is_false_and_one_that_is_not_named_is_missed() -> None:
+    alone = [ticket(CHAIN.detector, "vol-3"), ticket("log_flush_slow", "shop/3")]
+    assert str(score([CHAIN], alone, START)) == "0 of 1 incident in exactly one ticket, 1 false"
+
+
+def test_two_tickets_about_one_fault_are_no_find() -> None:
+    assert score([MEMORY], [ticket("app_memory_heavy", "orders")] * 2, START).missed == (MEMORY,)
 
 
 def test_everything_found_and_nothing_else() -> None:
     tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource)]
     result = score([MEMORY, SCHEMA], tickets, START)
-    assert str(result) == "2 of 2 injected faults found, 0 false"
+    assert str(result) == "2 of 2 incidents in exactly one ticket each, 0 false"
     assert result.is_perfect
 
 
 def test_the_right_detector_on_the_wrong_resource_is_missed_and_false() -> None:
     result = score([MEMORY], [ticket("app_memory_heavy", "orders-archive")], START)
-    assert str(result) == "0 of 1 injected faults found, 1 false"
+    assert str(result) == "0 of 1 incident in exactly one ticket, 1 false"
     assert not result.is_perfect
 
 
 def test_a_ticket_without_detector_is_false() -> None:
-    assert str(score([], [ticket("", "")], START)) == "0 of 0 injected faults found, 1 false"
+    assert str(score([], [ticket("", "")], START)) == "0 of 0 incidents in exactly one ticket each, 1 false"
 
 
 def test_what_an_earlier_run_left_open_counts_as_found_but_never_as_false() -> None:
     earlier = START - timedelta(hours=1)
     tickets = [ticket("app_memory_heavy", "orders", earlier), ticket("consumer_rogue", "vol-1", earlier)]
-    assert str(score([MEMORY], tickets, START)) == "1 of 1 injected faults found, 0 false"
+    assert str(score([MEMORY], tickets, START)) == "1 of 1 incident in exactly one ticket, 0 false"
 
 
 def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracker: tuple[str, Path]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from demo.demo_world import (
     BROKER_VOLUME_ID,
+    CHAIN_BROKERS,
     DEMO_ACCOUNT,
     DEMO_REGION,
     DETACHED_VOLUME_ID,
@@ -15,7 +16,10 @@ from demo.demo_world import (
     QUIET_VOLUME_ID,
     RECOVERING_VOLUME_ID,
     SPIKY_VOLUME_ID,
+    STARVED_NODE,
+    chain_world,
     demo_world,
+    seconds_per_request,
 )
 from demo.ebs_load import LoadModel, Surge
 from demo.ebs_physics import GIB, MIB, spend, volume_limits
@@ -279,6 +283,19 @@ def test_the_demo_has_one_starving_volume_at_most(faults):
     assert 0 < np.nanmax(week) / 60 < 1 * MIB
     assert world.instances[ORDERS_INSTANCE_ID].type.memory_gib == 4
     assert len(world.volumes) == 6
+
+
+def test_one_brokers_volume_of_the_chain_is_held_back_and_slow_for_what_waits():
+    world, place = chain_world(lambda: NOW), (DEMO_ACCOUNT, DEMO_REGION)
+    for node, (_, volume_id) in CHAIN_BROKERS.items():
+        starves = node == STARVED_NODE
+        # its bucket is empty from 20 minutes before now on, which is the hour's beginning
+        assert (read(world, "VolumeIOPSExceededCheck", volume_id, place=place)[2:] == starves).all()
+        seconds = seconds_per_request(world, volume_id, NOW - timedelta(minutes=1))
+        # Little's law: of the queue of 128 all but some wait, and 100 are done a second
+        assert seconds == pytest.approx(1.25, abs=0.05) if starves else 0 < seconds < 0.01
+    before = HOUR - timedelta(minutes=30)
+    assert not read(world, "VolumeIOPSExceededCheck", volume_id, start=before, place=place).any()
 
 
 def test_two_weeks_of_two_hundred_volumes_take_seconds():

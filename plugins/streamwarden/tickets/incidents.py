@@ -187,7 +187,8 @@ def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[
     """What follows from the root, and what was held against the incident and doesn't: a line each."""
     inside = {ticket["fingerprint"] for ticket in group.members}
     effects = [ticket for ticket in group.members if ticket is not group.root]
-    effects.sort(key=lambda ticket: (layer(ticket), ticket["opened_hour"], ticket["ticket_id"]))
+    between = _things_between(inside, evidence)
+    effects.sort(key=lambda t: (t["thing"] not in between, layer(t), t["opened_hour"], t["title"], t["ticket_id"]))
     refused: dict[str, str] = {}
     for (effect, cause), row in evidence.weighed.items():
         other = tickets.by_print.get(effect)
@@ -224,15 +225,22 @@ def _unexplained(run: Run, root: Ticket, tickets: Tickets, evidence: Evidence) -
 def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
     """What changed in the three hours until it began, on its things and on those between them."""
     inside = {ticket["fingerprint"] for ticket in group.members}
-    things = {ticket["thing"] for ticket in group.members}
-    for (effect, cause), row in evidence.weighed.items():
-        if effect in inside and cause in inside:
-            things.update(row["way"])
+    things = {ticket["thing"] for ticket in group.members} | _things_between(inside, evidence)
     began = _began(group)
     if began not in run.changes:
         rows = run.connection.execute(sa.text("select * from public.changes(:hour)"), {"hour": began}).mappings()
         run.changes[began] = [dict(row) for row in rows]
     return [render.change(row) for row in run.changes[began] if row["thing"] in things]
+
+
+def _things_between(inside: set[str], evidence: Evidence) -> set[str]:
+    """What lies on the ways from causes to the places at which they act, within an incident."""
+    return {
+        thing
+        for (effect, cause), row in evidence.weighed.items()
+        if effect in inside and cause in inside
+        for thing in row["way"]
+    }
 
 
 def _began(group: Group) -> datetime:

@@ -86,6 +86,7 @@ def test_findings_of_one_run_are_one_issue_that_says_what_follows_and_what_does_
         in text
     )
     assert "What doesn't - consumer_group_lagging title: g2: its partitions lie there." in text
+    assert "Related" not in text, "what is listed above isn't listed once more"
     tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
     assert (len(tell.titles), tell.told) == (2, [])
 

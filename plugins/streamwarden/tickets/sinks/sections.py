@@ -76,13 +76,16 @@ def _finding(letter: Letter, finding: Finding) -> Iterator[Section]:
 
 
 def _incident(letter: Letter) -> Iterator[Section]:
-    if letter.unexplained:
-        said, *tested = map(clean, letter.unexplained)
-        yield Section("No cause known", lines=(said,), items=tuple(tested))
     follows = f"What follows from it ({len(letter.follows)})"
-    for heading, told in ((follows, letter.follows), ("What doesn't", letter.refused), ("Just before", letter.before)):
-        if told:
-            yield Section(heading, items=tuple(clean(line) for line in told))
+    said, tested = letter.unexplained[:1], letter.unexplained[1:]
+    for heading, lines, items in (
+        (follows, (), letter.follows),
+        ("What doesn't", (), letter.refused),
+        ("No cause known", said, tested),
+        ("Just before", (), letter.before),
+    ):
+        if lines or items:
+            yield Section(heading, lines=tuple(map(clean, lines)), items=tuple(map(clean, items)))
 
 
 def _ways_on(letter: Letter) -> Iterator[Section]:
