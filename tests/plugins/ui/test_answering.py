@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
+from itsdangerous import TimestampSigner
 from streamwarden.base.config import Config, Tickets
 from streamwarden.tickets import reconcile_and_deliver
 
@@ -55,7 +59,7 @@ class Visitor:
     def __init__(self, airflow: Airflow, user: str | None) -> None:
         cookies = {"_token": airflow.token(user)} if user else {}
         self.client = httpx.Client(
-            base_url=f"{airflow.url}/streamwarden", cookies=cookies, headers={"Accept": "text/html"}
+            base_url=f"{airflow.url}/streamwarden", cookies=cookies, headers={"Accept": "text/html"}, timeout=60
         )
 
     def token(self, path: str = f"/findings/{BILLING}") -> str:
@@ -105,10 +109,27 @@ def test_a_form_that_no_page_of_ours_made_for_this_user_is_refused(airflow: Airf
     value, stamp, signature = editor.token().split(".")
     assert editor.says(token=f"{value}.{stamp}.{signature}").status_code == 303
     other = Visitor(airflow, "admin").token()
-    forged = {"of another user": other, "of another time": f"{value}.{other.split('.')[1][:-1]}A.{signature}"}
+    forged = {
+        "of another user": other,
+        "of another time": f"{value}.{stamp[:-1]}{'A' if stamp[-1] != 'A' else 'B'}.{signature}",
+    }
     refused = editor.says(token=forged.get(token, token))
     assert refused.status_code == 403 and "Load the page again and answer there." in refused.text
     assert answers(filed) == [*before, ("comment", "editor")]
+
+
+def test_a_form_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__SECRET_KEY", "a secret of the test's")
+    from streamwarden.ui import forms
+
+    vera: Any = SimpleNamespace(get_id=lambda: "vera")
+    token, now = forms._signer().dumps("vera"), int(time.time())
+    forms.require_own(token, vera)
+    lasting = int(forms.LASTING.total_seconds())
+    for seconds, is_too_old in ((lasting - 5, False), (lasting + 5, True)):
+        monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _, at=now + seconds: at)
+        with pytest.raises(forms.ForgedError) if is_too_old else nullcontext():
+            forms.require_own(token, vera)
 
 
 def test_another_sites_form_comes_without_the_session(editor_page: Any) -> None:
@@ -182,6 +203,21 @@ def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: 
     assert ticket["muted"] == "snoozed"
     assert timedelta(hours=22) < ticket["muted_until"] - datetime.now(UTC) <= timedelta(days=1)
     context.close()
+
+
+def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: Story) -> None:
+    editor_page.goto("/")
+    editor_page.get_by_role("link", name="Streamwarden").click()
+    editor_page.frame_locator("iframe").get_by_role("link", name="Findings", exact=True).wait_for()
+    frame = next(frame for frame in editor_page.frames if "/streamwarden" in frame.url and frame.parent_frame)
+    frame.goto(f"/streamwarden/findings/{BILLING}")
+    frame.locator("summary", has_text="Comment").click()
+    frame.locator("details[open] textarea").fill("Said in the frame.")
+    frame.get_by_role("button", name="Comment").click()
+    frame.get_by_role("status").wait_for()
+    assert filed.rows("select words from tickets.answer order by answer_id desc limit 1") == [
+        {"words": "Said in the frame."}
+    ]
 
 
 def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) -> None:
