@@ -19,7 +19,7 @@ from tests.simulator.bench import Bench
 from tests.simulator.cluster_fleet import FLUSHES, Fleet
 from tests.simulator.clusters import NOW, Cluster, cluster_of
 from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
-from tests.simulator.score import Score, score
+from tests.simulator.score import Score, at_once, score
 
 Make = Callable[[Fleet, Cluster], None]
 FAULTS: tuple[Make, ...] = (
@@ -162,4 +162,4 @@ def _score(bench: Bench, rule: str, truth: Truth) -> Score:
         resource = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
         said = finding.severity or ""
         verdicts.append(Verdict(resource, JUDGED, finding.status, finding.reason, said, finding.figures, said))
-    return score(rule, bench.detector(rule), verdicts, truth)
+    return score(rule, at_once(bench.detector(rule)), verdicts, truth)

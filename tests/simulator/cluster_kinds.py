@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.cluster_fleet import COLD, DISK, LACKING, LEADERLESS, Fleet, a_broker, since
-from tests.simulator.clusters import NOW, PAST, Cluster, Topic
+from tests.simulator.cluster_fleet import COLD, DISK, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
+from tests.simulator.clusters import NOW, PAST, Cluster, Topic, drift
 from tests.simulator.scenario import JUDGED
 
 # Replicas
@@ -35,11 +35,12 @@ def two_down(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def cannot_keep_up(fleet: Fleet, cluster: Cluster) -> None:
-    """It lives, and some of its replicas fall out."""
+    """It lives, and some of its replicas fall out; that others lead what it led may be told as well."""
     broker = a_broker(cluster)
     count = int(cluster.chance.integers(1, len(cluster.topics)))
     cluster.drop_from_isr(broker, [t for t in cluster.topics if any(broker in r for r in t.replicas)][:count])
     cluster.tell_isr()
+    fleet.unclear(UNEVEN, cluster)
     fleet.fault(LACKING, cluster, broker, "warning")
 
 
@@ -153,6 +154,12 @@ def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
 # Disks
 
 
+def fault_of_disk(fleet: Fleet, cluster: Cluster, broker: int, *severities: str) -> None:
+    """Its peers hold less: that may be told as well."""
+    fleet.fault(DISK, cluster, broker, *severities)
+    fleet.unclear(UNEVEN, cluster)
+
+
 def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
     """What is used grows for so many hours now, and has room for so many more."""
     used = cluster.used_bytes[broker]
@@ -164,14 +171,14 @@ def producer_grew(fleet: Fleet, cluster: Cluster) -> None:
     """With a retention of weeks: the disk is full in two days or so."""
     broker = a_broker(cluster)
     fills(cluster, broker, int(cluster.chance.integers(5 * 24, 20 * 24)), cluster.chance.uniform(20, 55))
-    fleet.fault(DISK, cluster, broker, "warning", "critical")
+    fault_of_disk(fleet, cluster, broker, "warning", "critical")
 
 
 def producer_grew_much(fleet: Fleet, cluster: Cluster) -> None:
     """The same, and it ends tonight."""
     broker = a_broker(cluster)
     fills(cluster, broker, int(cluster.chance.integers(5 * 24, 12 * 24)), cluster.chance.uniform(3, 8))
-    fleet.fault(DISK, cluster, broker, "critical")
+    fault_of_disk(fleet, cluster, broker, "critical")
 
 
 def producer_grew_yesterday(fleet: Fleet, cluster: Cluster) -> None:
@@ -181,7 +188,7 @@ def producer_grew_yesterday(fleet: Fleet, cluster: Cluster) -> None:
     used = cluster.used_bytes[broker]
     top = cluster.chance.uniform(0.87, 0.94) * cluster.disk_bytes
     used[NOW - hours :] += (top - used[NOW]) / hours * np.arange(hours + 1)
-    fleet.fault(DISK, cluster, broker, "warning", "critical")
+    fault_of_disk(fleet, cluster, broker, "warning", "critical")
 
 
 def nearly_full(fleet: Fleet, cluster: Cluster) -> None:
@@ -189,7 +196,7 @@ def nearly_full(fleet: Fleet, cluster: Cluster) -> None:
     used = cluster.used_bytes[broker]
     used *= cluster.chance.uniform(0.96, 0.99) * cluster.disk_bytes / used[NOW]
     used[:] = used.clip(0, cluster.disk_bytes * 0.995)
-    fleet.fault(DISK, cluster, broker, "critical")
+    fault_of_disk(fleet, cluster, broker, "critical")
 
 
 def slowly_full(fleet: Fleet, cluster: Cluster) -> None:
@@ -200,14 +207,17 @@ def slowly_full(fleet: Fleet, cluster: Cluster) -> None:
     top = cluster.chance.uniform(0.88, 0.93) * cluster.disk_bytes
     noise = 1 + 0.0005 * cluster.chance.normal(0, 1, PAST + 1)
     used[:] = (top - (NOW - hours) * per_day / 24) * noise
-    fleet.fault(DISK, cluster, broker, "warning")
+    fault_of_disk(fleet, cluster, broker, "warning")
 
 
 def full_but_steady(fleet: Fleet, cluster: Cluster) -> None:
-    """At 88 %, for weeks: what retention removes comes in again."""
+    """At 88 %, for weeks: what retention removes comes in again, more by day and on weekdays."""
+    chance, hours = cluster.chance, np.arange(PAST + 1) + int(cluster.chance.integers(0, 168))
+    rhythm = 1 + chance.uniform(0, 0.03) * np.sin(2 * np.pi * hours / 24)
+    rhythm *= 1 + chance.uniform(0, 0.04) * np.sin(2 * np.pi * hours / 168)
     for broker in range(cluster.brokers):
-        used = cluster.used_bytes[broker]
-        used *= cluster.chance.uniform(0.84, 0.9) * cluster.disk_bytes / used.max()
+        held = rhythm * (1 + drift(chance, PAST + 1, 0.01))
+        cluster.used_bytes[broker] = chance.uniform(0.86, 0.9) * cluster.disk_bytes * held / held.max()
 
 
 def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
@@ -222,7 +232,8 @@ def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def moved_in(fleet: Fleet, cluster: Cluster) -> None:
-    """A reassignment brings it a fifth of its disk, and ends."""
+    """A reassignment brings it a fifth of its disk, and ends; that it holds more than its peers may be told."""
+    fleet.unclear(UNEVEN, cluster)
     broker, hours = a_broker(cluster), int(cluster.chance.integers(4, 16))
     ago = int(cluster.chance.integers(0, 40))
     ends = NOW + 1 - ago

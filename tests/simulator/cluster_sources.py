@@ -348,11 +348,12 @@ def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
 
 
 def _disks_before(cluster: Cluster) -> pd.DataFrame:
-    """The disks of eight days."""
-    hours = np.arange(max(PAST - 8 * 24, cluster.disk_since), PAST)
-    known = hours[: len(hours) if cluster.tells_disks else 0]
+    """The disks of eight days, and of four weeks where they are so full that more is asked."""
     frames = []
     for broker in range(cluster.brokers):
+        is_full = cluster.used_bytes[broker, NOW] > 0.8 * cluster.disk_bytes
+        hours = np.arange(max(0 if is_full else PAST - 8 * 24, cluster.disk_since), PAST)
+        known = hours[: len(hours) if cluster.tells_disks else 0]
         used = cluster.used_bytes[broker, known].astype("int64")
         frames.append(pd.DataFrame({
             "hour": _hours()[known], "cluster": cluster.name, "broker_id": broker, "log_dir": LOG_DIR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import NamedTuple, cast
@@ -161,6 +161,11 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
             else:
                 result.false_alarms.append((ticket, truth.decoys.get(resource, "healthy")))
     return result
+
+
+def at_once(detector: Detector) -> Detector:
+    """The same, with a ticket for its first alarm: where one hour of each resource is judged, it stands for many."""
+    return replace(detector, open_after_hours=1)
 
 
 def tickets(detector: Detector, said: Sequence[Verdict]) -> Iterator[Verdict]:

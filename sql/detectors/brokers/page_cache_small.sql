@@ -6,6 +6,7 @@ maturity: experimental
 reads: [metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.jvm_app_hourly, inventory.instance_hourly]
 params:
   cold_ratio: {default: 0.1, unit: ratio, why: "of what is sent: readers at the end of the log read memory, so that more is memory that lacks"}
+  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of all the cluster's disks: less is what machines read anyway"}
   days: {default: 7, unit: d, why: "a week"}
   times: {default: 3, unit: d, why: "of these; once is a repair"}
   least_hours: {default: 6, unit: h, why: "of a day without replays, restores and restarts; fewer don't stand for it"}
@@ -26,8 +27,8 @@ says:
 open_after_hours: 24
 clear_after_hours: 24
 rule: |
-  Bytes read from the brokers' volumes are more than cold_ratio of the bytes sent to consumers and followers, on at least
-  `times` of `days`. Hours don't count in which a group read what the page cache no longer holds, a Streams application
+  Bytes read from the brokers' volumes are more than cold_ratio of the bytes sent to consumers and followers, and more than
+  floor_bytes_per_second, on at least `times` of `days`. Hours don't count in which a group read what the page cache no longer holds, a Streams application
   restored or started, or a broker started, was silent or had replicas that caught up. A warning where disks are busy.
 runbook: |
   1. What else uses the machines' memory? A broker should have its machine for itself, and a heap of 6 GiB at most.
@@ -55,6 +56,7 @@ day as (
   select
     r.cluster,
     sum(r.read_bytes) / nullif(sum(r.sent_bytes), 0) as read_ratio,
+    avg(r.read_bytes) / 3600 as read_bytes_per_second,
     count(*) >= :least_hours as is_known
   from public.broker_reads_hourly(cast(:hour as timestamptz), cast(:days as integer)) as r
   left join upset as u using (cluster, hour)
@@ -66,7 +68,8 @@ known as (
   select
     cluster,
     count(*) as days,
-    count(*) filter (where read_ratio > :cold_ratio) as cold_days,
+    count(*) filter (where read_ratio > :cold_ratio and read_bytes_per_second >= :floor_bytes_per_second)
+      as cold_days,
     max(read_ratio) as read_ratio
   from day
   where is_known

@@ -32,18 +32,19 @@ open_after_hours: 3
 clear_after_hours: 24
 rule: |
   Of its present life, warm_up_hours left out: memory (resident; else what its machine has in use, where no other JVM runs)
-  or what collections leave of the heap reaches end_percent within warning_hours. It grows by the least of its Theil-Sen
-  slopes over `days` and over the last day, and of the median of what each hour of the last day has more than the same
-  hour of the day before: so neither a step nor a daily rhythm is growth. Of memory only what lies beyond the heap's
-  maximum and RocksDB (where its configuration bounds it) is judged: caches fill, and heaps are touched, for days.
+  or what collections left of the heap reaches end_percent within warning_hours. Asked is what an hour has more than the
+  same hour of the day before, in the middle of the last six hours, of the last day and of the day before it: it grows by
+  the least of the three, so that neither a step, nor what has ended, nor a daily rhythm is growth. Of a life of two days
+  its Theil-Sen slope stands for the day before. Of memory only what lies beyond the heap's
+  maximum and RocksDB (where its configuration bounds it) is judged, and only once two days' growth lies there: caches
+  fill, and heaps are touched, for days.
 runbook: |
   1. Which part grows? The plot has them stacked; what remains above them is native memory that JMX doesn't show.
   2. Heap: two histograms. Native: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
   3. Until it is mended: restart in time, in turn, so that standbys take over.
 blind_spots: |
   Lives shorter than two days. Several JVMs on a machine without exporters that tell resident memory: which of them grows
-  isn't known. A leak is seen once it is larger than what the
-  heap leaves untouched. A process that grows with its load for weeks looks the same until the load stays.
+  isn't known. A leak is seen once two days of it are larger than what the heap leaves untouched. A process that grows with its load for weeks looks the same until the load stays.
 */
 with process as materialized (
   select
@@ -59,7 +60,8 @@ seen as materialized (
     a.hour,
     p.cluster,
     p.endpoint,
-    a.heap_used_after_gc_bytes as heap_bytes,
+    p.heap_max_bytes,
+    a.heap_survived_bytes as heap_bytes,
     memory.bytes as memory_bytes,
     coalesce(
       memory.bytes - case when p.rocksdb_expected_bytes is not null then a.rocksdb_measured_bytes end, memory.bytes
@@ -113,12 +115,13 @@ known as materialized (
     least(count(heap_bytes), count(native_bytes)) as hours,
     sum(heap_bytes) filter (where hour = cast(:hour as timestamptz)) as heap_bytes,
     sum(native_bytes) filter (where hour = cast(:hour as timestamptz)) as native_bytes,
+    sum(unbounded_bytes - heap_max_bytes) filter (where hour = cast(:hour as timestamptz)) as beyond_heap_bytes,
     sum(memory_bytes) filter (where hour = cast(:hour as timestamptz)) as memory_bytes
   from seen
   group by cluster, endpoint
 ),
 
--- The slope of a week takes some time: it is asked only where a day's growth would reach the limit.
+-- More is asked only where a day's growth would reach the limit.
 may_end as materialized (
   select
     cluster,
@@ -137,39 +140,47 @@ may_end as materialized (
   ) as room (name, hours, bytes, limit_bytes, room_bytes)
   inner join part using (cluster, endpoint, name)
   where room.hours >= :least_hours and part.bytes_per_day * :warning_hours >= room.room_bytes * 24
-  and (room.name = 'heap' or k.native_bytes > 0)
 ),
 
 forecast as (
   select
-    cluster,
-    endpoint,
+    m.cluster,
+    m.endpoint,
     m.name,
     m.bytes,
     m.limit_bytes,
     m.room_bytes,
     least(
       m.bytes_per_day,
-      public.theil_sen(array_agg(s.hour), array_agg(one.bytes)) * 24,
-      public.theil_sen(
-        array_agg(s.hour) filter (where s.hour > cast(:hour as timestamptz) - interval '1 day'),
-        array_agg(one.bytes) filter (where s.hour > cast(:hour as timestamptz) - interval '1 day')
-      ) * 24
+      percentile_cont(0.5) within group (order by one.bytes - one.bytes_before) filter (where one.hours_ago < 6),
+      coalesce(
+        percentile_cont(0.5) within group (order by one.bytes - one.bytes_before)
+          filter (where one.hours_ago between 24 and 47),
+        public.theil_sen(array_agg(now.hour), array_agg(one.bytes)) * 24
+      )
     ) as growth_bytes
   from may_end as m
-  inner join seen as s using (cluster, endpoint)
-  cross join lateral (select case m.name when 'heap' then s.heap_bytes else s.unbounded_bytes end as bytes) as one
+  inner join seen as now using (cluster, endpoint)
+  left join seen as before
+    on m.cluster = before.cluster and m.endpoint = before.endpoint and before.hour = now.hour - interval '1 day'
+  cross join lateral (
+    select
+      case m.name when 'heap' then now.heap_bytes else now.unbounded_bytes end as bytes,
+      case m.name when 'heap' then before.heap_bytes else before.unbounded_bytes end as bytes_before,
+      extract(epoch from cast(:hour as timestamptz) - now.hour) / 3600 as hours_ago
+  ) as one
   where one.bytes is not null
-  group by cluster, endpoint, m.name, m.bytes, m.limit_bytes, m.room_bytes, m.bytes_per_day
+  group by m.cluster, m.endpoint, m.name, m.bytes, m.limit_bytes, m.room_bytes, m.bytes_per_day
 ),
 
 soonest as (
-  select distinct on (cluster, endpoint) *
+  select distinct on (cluster, endpoint) f.*
   from (
     select *, greatest(room_bytes, 0) / nullif(greatest(growth_bytes, 0), 0) * 24 as hours_to_limit from forecast
   ) as f
-  where hours_to_limit <= :warning_hours
-  order by cluster asc, endpoint asc, hours_to_limit asc, name asc
+  inner join known as k using (cluster, endpoint)
+  where hours_to_limit <= :warning_hours and (f.name = 'heap' or k.native_bytes is not null and k.beyond_heap_bytes >= 2 * f.growth_bytes)
+  order by cluster asc, endpoint asc, f.hours_to_limit asc, f.name asc
 ),
 
 grown_most as (

@@ -44,7 +44,7 @@ says:
   rising:
     status: alarm
     severity: warning
-    reason: "{{ log_dir }} is {{ used_ratio }} full, more than ever in the week before, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
+    reason: "{{ log_dir }} is {{ used_ratio }} full, more than ever in 4 weeks, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
     cure: *cure
     commands: *commands
   room: {status: ok, reason: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
@@ -56,8 +56,8 @@ rule: |
   Of a broker's directories the worst counts. Full in: free bytes by the smaller of two slopes (Theil and Sen) of what is
   used, of 7 days and of 24 hours; both must grow, so that neither a burst nor the saw-teeth of retention are growth.
   Warning within warning_hours, or above high_ratio and full within high_hours; critical within critical_hours, or above
-  critical_ratio. Above high_ratio the last 24 hours alone are growth enough where more is used than ever in the week
-  before them: who waits for a week then has none left.
+  critical_ratio. Above high_ratio it grows only where more is used than ever in the 4 weeks before the last 24 hours: what
+  comes and goes by the week is no growth; then those hours' growth alone is enough, for who waits has no room left.
 runbook: |
   1. Which topics grew most? A new producer, a retention that was raised, a consumer group's changelog without compaction.
   2. Lower the retention of what can be had again, for a while: retention.ms takes effect within minutes.
@@ -84,8 +84,7 @@ grown as (
     d.log_dir,
     count(h.usable_bytes) as known_hours,
     public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes)) as week_growth,
-    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes_of_day)) as day_growth,
-    max(was.used_bytes) filter (where h.hour <= d.hour - interval '24 hours') as most_used_bytes_before
+    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes_of_day)) as day_growth
   from directory as d
   inner join metrics.log_dir_hourly as h
     on d.cluster = h.cluster and d.broker_id = h.broker_id and d.log_dir = h.log_dir
@@ -107,9 +106,18 @@ judged as (
     case when g.known_hours >= :least_history and s.growth_per_hour > 0
       then d.usable_bytes / s.growth_per_hour
     end as hours_to_full,
-    case when g.known_hours >= :least_history and g.day_growth > 0 and d.used_bytes > g.most_used_bytes_before
+    case when g.known_hours >= :least_history and g.day_growth > 0
       then d.usable_bytes / g.day_growth
-    end as hours_to_full_by_day
+    end as hours_to_full_by_day,
+    case
+      when d.used_ratio > :high_ratio
+        then d.used_bytes > (
+          select max(h.total_bytes - h.usable_bytes)
+          from metrics.log_dir_hourly as h
+          where h.cluster = d.cluster and h.broker_id = d.broker_id and h.log_dir = d.log_dir
+          and h.hour >= d.hour - interval '28 days' and h.hour <= d.hour - interval '24 hours'
+        )
+    end as is_highest
   from directory as d
   left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
   -- Null if either isn't known: least() alone would take the other.
@@ -127,8 +135,8 @@ verdict as (
       when used_ratio > :critical_ratio then 'nearly_full'
       when hours_to_full <= :critical_hours then 'full_soon'
       when hours_to_full <= :warning_hours then 'filling'
-      when used_ratio > :high_ratio and hours_to_full <= :high_hours then 'high'
-      when used_ratio > :high_ratio and hours_to_full_by_day <= :warning_hours then 'rising'
+      when is_highest and hours_to_full <= :high_hours then 'high'
+      when is_highest and hours_to_full_by_day <= :warning_hours then 'rising'
       when known_hours < :least_history or growth_per_hour is null then 'short_history'
       else 'room'
     end as because

@@ -1,0 +1,420 @@
+"""Processes whose memory grows until it ends, and those that fill what they were given, breathe by day, or started.
+
+A process is heap (what collections leave, what they haven't collected yet), RocksDB, threads, buffers, classes, and
+native memory that nobody shows. The judged hour goes through the app jvm_apps, from the readings on; the hours before
+are the same parts, written by `_past` as that app adds them up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sqlalchemy as sa
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps import jvm_apps
+from spark_apps.apps.jvm_apps import THREAD_STACK_BYTES
+from tests.simulator.bench import Bench
+from tests.simulator.cluster_sources import copy
+from tests.simulator.clusters import GIB, MIB, READ_AFTER, drift
+from tests.simulator.frames import null_filled
+from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, at_once, score
+
+RULE = "app_memory_growing"
+DAYS = 8
+NOW = DAYS * 24
+"""The judged hour's place in each array of hours."""
+SAMPLES = 3
+END = 0.85
+SOON, LATER = (8, 55), (160, 500)
+"""Hours until memory ends: told, and not."""
+
+
+@dataclass
+class Process:
+    """Bytes by hour of what it is made of."""
+
+    name: str
+    kind: str
+    chance: np.random.Generator
+    limit: float
+    """Of its machine or container."""
+    heap_max: float
+    live: np.ndarray
+    """What collections leave of the heap."""
+    garbage: np.ndarray
+    """What the old generation holds beside it, not collected yet."""
+    touched: np.ndarray
+    """How much of the heap it ever used: that is resident."""
+    rocksdb: np.ndarray
+    cache_bytes: float
+    """To which RocksDB's block cache fills."""
+    direct: np.ndarray
+    classes: np.ndarray
+    threads: np.ndarray
+    native: np.ndarray
+    started: datetime
+    tells_resident: bool = True
+    has_node: bool = False
+    page_cache: float = 0.3
+    jvms: int = 1
+    """On its machine."""
+    answers: bool = True
+
+    @property
+    def resident(self) -> np.ndarray:
+        parts = (self.touched, self.rocksdb, self.direct, self.classes, self.threads * 0.1 * MIB, self.native)
+        return np.asarray(sum(parts))
+
+    @property
+    def after_gc(self) -> np.ndarray:
+        """As the app adds it up: all that the old generation holds, where little of it is known to be alive."""
+        old, kept = self.live + self.garbage, self.live
+        return np.asarray(np.where(kept < old / 2, old, kept))
+
+
+@dataclass
+class Fleet:
+    scenario: Scenario
+    processes: list[Process] = field(default_factory=list)
+    truth: Truth = field(default_factory=Truth)
+
+    def fault(self, process: Process) -> None:
+        self.truth.faults.append(Fault(process.name, process.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR))
+
+
+def a_process(name: str, kind: str, chance: np.random.Generator) -> Process:
+    """One that has what it needs, since weeks."""
+    hours = NOW + 1
+    limit = float(chance.choice([4, 8, 16, 32])) * GIB
+    heap_max = limit * chance.uniform(0.3, 0.5)
+    day = 1 + chance.uniform(0.0, 0.12) * np.sin(2 * np.pi * (np.arange(hours) + chance.integers(0, 24)) / 24)
+    live = heap_max * chance.uniform(0.2, 0.5) * day * (1 + drift(chance, hours, 0.03))
+    cache = limit * chance.uniform(0.05, 0.12)
+    return Process(
+        name, kind, chance, limit, heap_max, live,
+        garbage=live * chance.uniform(0.1, 0.6) * chance.uniform(0, 1, hours),
+        touched=np.full(hours, heap_max * chance.uniform(0.7, 1)),
+        rocksdb=cache * (0.97 + 0.02 * chance.random(hours)),
+        cache_bytes=cache,
+        direct=np.full(hours, chance.uniform(10, 200) * MIB),
+        classes=np.full(hours, chance.uniform(80, 200) * MIB),
+        threads=np.round(chance.uniform(40, 150) + chance.normal(0, 2, hours)),
+        native=limit * chance.uniform(0.03, 0.08) * day * (1 + drift(chance, hours, 0.03)),
+        started=JUDGED - timedelta(days=float(chance.uniform(12, 60))),
+    )  # fmt: skip
+
+
+def ramp(process: Process, hours: tuple[int, int] = SOON) -> np.ndarray:
+    """Bytes that a leak has taken of what was free: up to END in so many hours, since all the days or some."""
+    left = process.chance.uniform(*hours)
+    begun = int(process.chance.integers(0, NOW - 84))
+    process.started = min(process.started, JUDGED - (NOW - begun + 24) * HOUR)
+    free = END * process.limit - process.resident[NOW]
+    age = np.clip(np.arange(NOW + 1) - begun, 0, None)
+    return np.asarray(free / (NOW - begun + left) * age)
+
+
+# Faults
+
+
+def native_leak(fleet: Fleet, process: Process) -> None:
+    """Allocators' arenas, iterators that nobody closes."""
+    process.touched[:] = process.heap_max
+    process.native += ramp(process)
+    fleet.fault(process)
+
+
+def native_leak_on_a_machine(fleet: Fleet, process: Process) -> None:
+    """Its agent tells no resident memory, but its machine has an exporter and no other JVM."""
+    process.tells_resident, process.has_node = False, True
+    native_leak(fleet, process)
+
+
+def heap_leak(fleet: Fleet, process: Process) -> None:
+    left, begun = process.chance.uniform(*SOON), int(process.chance.integers(0, NOW - 84))
+    process.touched[:] = process.heap_max
+    process.live[:] = process.heap_max * process.chance.uniform(0.15, 0.3) * (1 + drift(process.chance, NOW + 1, 0.02))
+    slope = (END * process.heap_max - process.live[NOW]) / (NOW - begun + left)
+    process.live += slope * np.clip(np.arange(NOW + 1) - begun, 0, None)
+    process.garbage = process.live * 0.2 * process.chance.random(NOW + 1)
+    fleet.fault(process)
+
+
+def threads_leak(fleet: Fleet, process: Process) -> None:
+    """Each takes a stack, and native memory beside it."""
+    process.touched[:] = process.heap_max
+    grown = ramp(process)
+    process.threads += np.round(grown / (4 * MIB))
+    process.native += grown - np.round(grown / (4 * MIB)) * 0.1 * MIB
+    fleet.fault(process)
+
+
+def direct_leak(fleet: Fleet, process: Process) -> None:
+    process.touched[:] = process.heap_max
+    process.direct += ramp(process)
+    fleet.fault(process)
+
+
+# Decoys
+
+
+def warms_up(fleet: Fleet, process: Process) -> None:
+    """It started some hours or a day ago, and takes what it needs."""
+    starts(process, process.chance.uniform(0.5, 40))
+
+
+def warmed_up(fleet: Fleet, process: Process) -> None:
+    """The same, two or three days ago."""
+    starts(process, process.chance.uniform(52, 80))
+
+
+def starts(process: Process, hours_ago: float) -> None:
+    process.started = JUDGED + HOUR - hours_ago * HOUR
+    age = np.clip(np.arange(NOW + 1) - (NOW - hours_ago), 0, None)
+    grown = 1 - np.exp(-age / process.chance.uniform(1, 5))
+    for part in (process.touched, process.rocksdb, process.native, process.live, process.garbage):
+        part *= grown
+
+
+def caches_fill(fleet: Fleet, process: Process) -> None:
+    """RocksDB's, for days, up to a size that is known."""
+    process.cache_bytes = process.limit * process.chance.uniform(0.25, 0.35)
+    begun = int(process.chance.integers(0, 72))
+    process.started = JUDGED - (NOW - begun) * HOUR
+    full = process.chance.uniform(60, 250)
+    process.rocksdb = process.cache_bytes * (np.clip(np.arange(NOW + 1) - begun, 0, None) / full).clip(0.01, 0.99)
+
+
+def heap_is_touched(fleet: Fleet, process: Process) -> None:
+    """A large heap that collections use more of day by day; beyond its maximum it can't go."""
+    process.heap_max = process.limit * 0.58
+    rate = process.chance.uniform(0.4, 1.2)
+    process.touched = process.heap_max * (0.4 + 0.6 * rate * np.arange(NOW + 1) / NOW).clip(0, 1)
+
+
+def breathes_by_day(fleet: Fleet, process: Process) -> None:
+    swing = process.chance.uniform(0.05, 0.12) * process.limit
+    hours = np.arange(NOW + 1) + process.chance.integers(0, 24)
+    process.native += swing * (1 + np.sin(2 * np.pi * hours / 24))
+
+
+def breathes_by_week(fleet: Fleet, process: Process) -> None:
+    """More sessions on each weekday than on the one before, none at the weekend."""
+    hours = (np.arange(NOW + 1) + process.chance.integers(0, 168)) % 168
+    process.native += process.limit * process.chance.uniform(0.1, 0.2) * np.where(hours < 120, hours / 120, 0)
+
+
+def stepped_up(fleet: Fleet, process: Process) -> None:
+    """A rebalance brought it half of a dead neighbour's tasks."""
+    at = NOW - int(process.chance.integers(0, 70))
+    process.native[at:] += process.chance.uniform(0.08, 0.2) * process.limit
+
+
+def old_garbage(fleet: Fleet, process: Process) -> None:
+    """Nothing made the collector look at its old generation for days: what lies there is mostly dead."""
+    process.live[:] = process.heap_max * process.chance.uniform(0.03, 0.08)
+    begun = int(process.chance.integers(0, NOW - 84))
+    top = process.heap_max * process.chance.uniform(0.5, 0.78)
+    process.garbage = top * np.clip((np.arange(NOW + 1) - begun) / (NOW - begun), 0.02, 1)
+
+
+def page_cache_fills(fleet: Fleet, process: Process) -> None:
+    """The machine reads files: what it has free goes, what is available doesn't."""
+    process.tells_resident, process.has_node, process.page_cache = False, True, 0.6
+
+
+def leaks_slowly(fleet: Fleet, process: Process) -> None:
+    """It ends in weeks."""
+    process.touched[:] = process.heap_max
+    process.native += ramp(process, LATER)
+
+
+def nearly_settled(fleet: Fleet, process: Process) -> None:
+    """Pools that grow ever slower."""
+    tau = process.chance.uniform(25, 45)
+    process.native += 0.2 * process.limit * (1 - np.exp(-np.arange(NOW + 1) / tau))
+
+
+def shares_its_machine(fleet: Fleet, process: Process) -> None:
+    """Which of two JVMs grows nobody can say."""
+    process.tells_resident, process.has_node, process.jvms = False, True, 2
+    process.native += ramp(process)
+
+
+def is_silent(fleet: Fleet, process: Process) -> None:
+    process.answers = False
+
+
+def healthy(fleet: Fleet, process: Process) -> None:
+    """Its hours."""
+
+
+Make = Callable[[Fleet, Process], None]
+FAULTS: tuple[Make, ...] = (native_leak, native_leak_on_a_machine, heap_leak, threads_leak, direct_leak)
+DECOYS: tuple[Make, ...] = (
+    warms_up,
+    warmed_up,
+    caches_fill,
+    heap_is_touched,
+    breathes_by_day,
+    breathes_by_week,
+    stepped_up,
+    old_garbage,
+    page_cache_fills,
+    leaks_slowly,
+    nearly_settled,
+    shares_its_machine,
+    is_silent,
+    healthy,
+)
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    fleet = Fleet(scenario)
+    kinds = (*FAULTS, *DECOYS)
+    for n in range(scenario.applications * 2):
+        make = kinds[n % len(kinds)]
+        kind = make.__name__.replace("_", " ")
+        process = a_process(f"grows{n:04d}", kind, np.random.default_rng([scenario.seed, 16, n]))
+        make(fleet, process)
+        fleet.processes.append(process)
+        fleet.truth.decoys[process.name] = kind
+    return fleet
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    with TemporaryDirectory() as folder:
+        read = null_filled(bench.spark, Path(folder) / "jmx", (row for p in fleet.processes for row in _readings(p)))
+        earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+        sources = {
+            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
+            "earlier_counters": bench.spark.createDataFrame([], earlier),
+        }
+        bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, _config(fleet)))
+    remember(bench, fleet)
+    verdicts = [
+        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
+        for row in bench.judge(RULE)
+        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
+    ]
+    return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
+
+
+def _url(process: Process, number: int = 0) -> str:
+    return f"http://{process.name}-{number}:8778/jolokia"
+
+
+def _config(fleet: Fleet) -> Config:
+    endpoints = []
+    for process in fleet.processes:
+        for number in range(process.jvms):
+            endpoints.append(
+                JmxEndpoint(role="app", cluster=process.name, app="app", url=_url(process, number),
+                            instance_id=f"i-{process.name}", memory_limit_bytes=int(process.limit))
+            )  # fmt: skip
+        if process.has_node:
+            url = f"http://{process.name}:9100/metrics"
+            endpoints.append(
+                JmxEndpoint(role="node", cluster=process.name, url=url, transport="prometheus",
+                            instance_id=f"i-{process.name}")
+            )  # fmt: skip
+    return Config(kafka=[KafkaCluster(name=p.name, bootstrap_servers="127.0.0.1:1") for p in fleet.processes],
+                  jmx=endpoints)  # fmt: skip
+
+
+def _readings(process: Process) -> Iterator[dict[str, Any]]:
+    """Of the judged hour: its JVMs and its machine."""
+    for n in range(SAMPLES):
+        at = JUDGED + HOUR + READ_AFTER + timedelta(seconds=5 * n)
+        head = {"cluster": process.name, "at": at, "process_started_at": process.started}
+        for number in range(process.jvms if process.answers else 0):
+            of_jvm = head | {"endpoint": _url(process, number), "role": "app", "app": "app"}
+            for metric, labels, value in _of_jvm(process):
+                yield of_jvm | {"metric": metric, "labels": json.dumps(labels, sort_keys=True), "value": value}
+        if process.has_node:
+            of_node = head | {"endpoint": f"http://{process.name}:9100/metrics", "role": "node", "app": None}
+            used = process.jvms * process.resident[NOW]
+            memory = {"physical_memory_bytes": process.limit, "available_memory_bytes": process.limit - used,
+                      "page_cache_bytes": process.page_cache * process.limit}  # fmt: skip
+            for metric, value in memory.items():
+                yield of_node | {"metric": metric, "labels": "{}", "value": value}
+
+
+def _of_jvm(process: Process) -> Iterator[tuple[str, dict[str, str], float]]:
+    live, garbage = float(process.live[NOW]), float(process.garbage[NOW])
+    whole = {
+        "physical_memory_bytes": process.limit,
+        "processors": 4.0,
+        "heap_max_bytes": process.heap_max,
+        "heap_used_bytes": live + garbage,
+        "non_heap_used_bytes": float(process.classes[NOW]),
+        "direct_buffer_bytes": float(process.direct[NOW]),
+        "threads": float(process.threads[NOW]),
+    }
+    yield from ((name, {}, value) for name, value in whole.items())
+    if process.tells_resident:
+        yield "resident_bytes", {}, float(process.resident[NOW])
+    yield "memory_pool_used_bytes", {"pool": "G1 Old Gen"}, live + garbage
+    yield "memory_pool_used_after_gc_bytes", {"pool": "G1 Old Gen"}, live
+    yield "streams_info", {"application_id": "app"}, 1.0
+    yield "records_dropped_total", {"task": "0_0", "thread": "StreamThread-1"}, 0.0
+    store = {
+        "memtable_bytes": 0.0,
+        "memtable_unflushed_bytes": 0.0,
+        "block_cache_usage_bytes": float(process.rocksdb[NOW]),
+        "block_cache_pinned_bytes": 88.0,
+        "block_cache_capacity_bytes": process.cache_bytes,
+        "table_readers_bytes": 0.0,
+        "sst_bytes": 4 * process.cache_bytes,
+        "keys": 1e6,
+    }
+    yield from ((name, {"kind": "key_value", "store": "totals", "task": "0_0"}, value) for name, value in store.items())
+
+
+def remember(bench: Bench, fleet: Fleet) -> None:
+    """The hours before, since each process' start."""
+    with bench.warehouse.begin() as connection:
+        for day in range(-1, DAYS + 2):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+        copy(connection, "metrics.jvm_app_hourly", pd.concat([_past(p) for p in fleet.processes]))
+        nodes = [_node_past(p) for p in fleet.processes if p.has_node]
+        copy(connection, "metrics.node_hourly", pd.concat(nodes))
+
+
+def _past(process: Process) -> pd.DataFrame:
+    """The columns of metrics.jvm_app_hourly that the rule reads, of each hour."""
+    hours = pd.date_range(JUDGED - NOW * HOUR, JUDGED, freq="h")
+    rows = pd.DataFrame({
+        "hour": hours, "cluster": process.name, "app": "app", "instance_id": f"i-{process.name}",
+        "process_started_at": process.started.replace(microsecond=0), "memory_limit_bytes": process.limit,
+        "heap_max_bytes": process.heap_max, "heap_used_after_gc_bytes": process.after_gc,
+        "heap_survived_bytes": process.live, "non_heap_used_bytes": process.classes, "direct_bytes": process.direct,
+        "resident_bytes": process.resident if process.tells_resident else np.nan, "threads": process.threads,
+        "thread_stack_bytes": process.threads * THREAD_STACK_BYTES, "rocksdb_measured_bytes": process.rocksdb,
+    })  # fmt: skip
+    lived = rows[(rows.hour < JUDGED) & (rows.hour + HOUR > process.started)]
+    return pd.concat([lived.assign(endpoint=_url(process, n)) for n in range(process.jvms)])
+
+
+def _node_past(process: Process) -> pd.DataFrame:
+    hours = pd.date_range(JUDGED - NOW * HOUR, JUDGED - HOUR, freq="h")
+    used = 100 * process.jvms * process.resident[:NOW] / process.limit
+    return pd.DataFrame({
+        "hour": hours, "cluster": process.name, "endpoint": f"http://{process.name}:9100/metrics",
+        "instance_id": f"i-{process.name}", "memory_bytes": process.limit, "memory_used_mean_percent": used,
+    })  # fmt: skip
