@@ -28,8 +28,9 @@ open_after_hours: 24
 clear_after_hours: 24
 rule: |
   Bytes read from the brokers' volumes are more than cold_ratio of the bytes sent to consumers and followers, and more than
-  floor_bytes_per_second, on at least `times` of `days`. Hours don't count in which a group read what the page cache no longer holds, a Streams application
-  restored or started, or a broker started, was silent or had replicas that caught up. A warning where disks are busy.
+  floor_bytes_per_second, on at least `times` of `days`. Hours don't count in which a group read what the page cache no
+  longer holds or a Streams application restored or started, nor the hours after those, in which they may have caught up;
+  and none in which a broker started, was silent or had replicas that caught up. A warning where disks are busy.
 runbook: |
   1. What else uses the machines' memory? A broker should have its machine for itself, and a heap of 6 GiB at most.
   2. Which topics need most (topics)? A reader that is always minutes behind needs all that came in meanwhile, in memory.
@@ -38,7 +39,7 @@ blind_spots: |
   Read-ahead, compaction and backups read too. Groups that commit nothing may replay unseen. Local NVMe disks aren't
   EBS volumes: not judged.
 */
-with upset as (
+with cold as (
   select
     cluster,
     hour
@@ -50,6 +51,15 @@ with upset as (
   from metrics.jvm_app_hourly
   where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
   and (records_to_restore > 0 or process_started_at > hour)
+),
+
+-- How far a group or a restore is behind is told of an hour's end: in the next hour it may still have caught up.
+upset as (
+  select
+    c.cluster,
+    c.hour + later.hours as hour
+  from cold as c
+  cross join (values (interval '0 hours'), (interval '1 hour')) as later (hours)
 ),
 
 day as (
