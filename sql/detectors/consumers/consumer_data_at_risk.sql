@@ -2,7 +2,7 @@
 title: Retention takes records before the group has read them
 about: group
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
 params:
   warn_hours: {default: 12, unit: h, why: "a night"}

@@ -2,7 +2,7 @@
 title: New consumer group doesn't keep up
 about: group
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly]
 params:
   trial_hours: {default: 24, unit: h, why: "a day of normal traffic has its peak in it"}

@@ -2,7 +2,7 @@
 title: Consumer group reads without committing
 about: group
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
 params:
   hours: {default: 3, unit: h, why: "jobs that commit once an hour have committed twice by then"}

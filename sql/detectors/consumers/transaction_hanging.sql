@@ -2,7 +2,7 @@
 title: A transaction hangs and holds readers up
 about: topic
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.partition_hourly, metrics.consumer_partition_hourly]
 params:
   hours: {default: 2, unit: h, why: "brokers end a transaction after transaction.max.timeout.ms at the latest, 15 min by default; jobs that set it to an hour are left out too"}

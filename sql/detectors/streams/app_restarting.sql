@@ -2,7 +2,7 @@
 title: A process is started again and again
 about: process
 owner: application
-maturity: experimental
+maturity: stable
 reads: [metrics.jvm_app_hourly]
 params:
   lives: {default: 3, unit: lives, why: "two are a deploy that was taken back"}

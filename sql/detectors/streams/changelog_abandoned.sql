@@ -2,7 +2,7 @@
 title: Internal topics of an application that is gone
 about: application
 owner: application
-maturity: experimental
+maturity: stable
 reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.jvm_app_hourly, metrics.replica_sample]
 params:
   quiet_days: {default: 7, unit: d, why: "no application that runs is silent for a week, but for batches"}

@@ -2,7 +2,7 @@
 title: A group reads internal topics of another application
 about: group
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly, metrics.jvm_app_hourly]
 params:
   commit_hours: {default: 24, unit: h, why: "who committed within a day reads, members or not"}

@@ -2,7 +2,7 @@
 title: A state store grows without an end
 about: store
 owner: application
-maturity: experimental
+maturity: stable
 reads: [metrics.state_store_memory_hourly, metrics.jvm_app_hourly]
 params:
   days: {default: 8, unit: d, why: "a week's rhythm and the day that it is compared with"}

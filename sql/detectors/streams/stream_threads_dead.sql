@@ -2,7 +2,7 @@
 title: Stream threads have died
 about: process
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample, metrics.consumer_group_hourly]
 params:
   usual_days: {default: 7, unit: d, why: "the most that lived within a week is what the process was meant to have"}

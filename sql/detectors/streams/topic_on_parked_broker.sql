@@ -2,7 +2,7 @@
 title: A topic in use lies on a parked broker
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.replica_sample, inventory.topic_hourly]
 params:
   parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; empty: there are none"}

@@ -2,7 +2,7 @@
 title: Topics that nobody writes or reads
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.consumer_partition_hourly, inventory.consumer_member_hourly, metrics.replica_sample]
 params:
   quiet_days: {default: 7, unit: d, why: "no topic in use is silent for a week, but for batches"}

@@ -2,7 +2,7 @@
 title: Messages of a topic have become larger
 about: topic
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.schema_hourly]
 params:
   jump_ratio: {default: 1.5, unit: ratio, why: "half as much again on disks, network and in readers' memory; less is a new field"}

@@ -2,7 +2,7 @@
 title: Topics have more partitions than their traffic needs
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.topic_hourly, inventory.topic_hourly, metrics.consumer_partition_hourly]
 params:
   partitions_at_least: {default: 12, unit: partitions, why: "fewer cost a broker little"}

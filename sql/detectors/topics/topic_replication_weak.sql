@@ -2,7 +2,7 @@
 title: Topics are replicated too weakly
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.replica_sample]
 params:
   replicas: {default: 3, unit: replicas, why: "one may be down for maintenance and one fail"}

@@ -2,7 +2,7 @@
 title: Topics keep their records much longer than anybody reads them
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [inventory.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.replica_sample, metrics.topic_hourly]
 params:
   min_bytes: {default: 53687091200, unit: bytes, why: "50 GiB of one topic, all replicas: less isn't worth an owner's hour"}
