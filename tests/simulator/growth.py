@@ -330,7 +330,7 @@ def _config(fleet: Fleet) -> Config:
         if process.has_node:
             url = f"http://{process.name}:9100/metrics"
             endpoints.append(
-                JmxEndpoint(role="node", cluster=process.name, url=url, transport="prometheus",
+                JmxEndpoint(role="node", cluster=process.name, url=url, protocol="prometheus",
                             instance_id=f"i-{process.name}")
             )  # fmt: skip
     return Config(kafka=[KafkaCluster(name=p.name, bootstrap_servers="127.0.0.1:1") for p in fleet.processes],

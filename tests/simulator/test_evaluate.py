@@ -64,3 +64,9 @@ def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_ap
                 continue
             says, said = (frame[column].to_numpy(float, na_value=np.nan) for frame in (told, of_app))
             assert np.allclose(says, said, rtol=0.01, equal_nan=True), f"{cluster.kind}: {column}"
+
+
+def test_processes_whose_memory_grows_are_told_from_those_that_only_fill(bench: Bench) -> None:
+    [result] = scores_of("growth", bench, SMALL)
+    assert result.missed == [] and result.false_alarms == []
+    assert result.faults >= 10
