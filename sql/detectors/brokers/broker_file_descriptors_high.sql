@@ -2,7 +2,7 @@
 title: Broker runs out of file descriptors
 about: broker
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
   high_ratio: {default: 0.75, unit: ratio, why: "a broker that takes over a dead peer's leaders opens more at once"}

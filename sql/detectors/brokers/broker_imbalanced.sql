@@ -2,7 +2,7 @@
 title: Brokers of a cluster do unequal work
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.log_dir_hourly, inventory.instance_hourly, inventory.topic_hourly]
 params:
   uneven_ratio: {default: 0.25, unit: ratio, why: "Cruise Control moves data at 9 %; people do so for less often"}

@@ -2,7 +2,7 @@
 title: Brokers hold too many partitions
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly]
 params:
   many: {default: 4000, unit: partitions, why: "what Kafka's authors advise as the most for a broker (Apache Kafka blog, KIP-500 era)"}

@@ -2,7 +2,7 @@
 title: Broker is slower than it was, or than its peers
 about: broker
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_sample, metrics.node_hourly]
 params:
   change_ratio: {default: 1.8, unit: ratio, why: "flushes of 20 ms instead of 10 ms are felt downstream already"}

@@ -2,7 +2,7 @@
 title: Brokers read from disks what memory should hold
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.jvm_app_hourly, inventory.instance_hourly]
 params:
   cold_ratio: {default: 0.1, unit: ratio, why: "of what is sent: readers at the end of the log read memory, so that more is memory that lacks"}

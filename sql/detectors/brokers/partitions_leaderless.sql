@@ -2,7 +2,7 @@
 title: Partitions have no leader
 about: cluster
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.partition_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly]
 params:
   look_back: {default: 6, unit: h, why: "a topic not seen for so long is taken for a new one, whose leaders are yet to be elected; some runs may have failed"}

@@ -2,7 +2,7 @@
 title: Memory of a process grows and grows
 about: process
 owner: application
-maturity: experimental
+maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.node_hourly]
 params:
   end_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; of a heap, collections free too little"}

@@ -2,7 +2,7 @@
 title: Broker's disk fills up
 about: broker
 owner: platform
-maturity: experimental
+maturity: stable
 reads: [metrics.log_dir_hourly, metrics.replica_sample]
 params:
   warning_hours: {default: 72, unit: h, why: "a weekend"}
