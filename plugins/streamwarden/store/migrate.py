@@ -68,8 +68,9 @@ _VIEWS_ON_TABLES = sa.text("""
 _VALIDATOR = sa.text("""
     select format('%s(%s)', cast(l.lanvalidator as regproc), p.oid)
     from pg_proc as p inner join pg_language as l on p.prolang = l.oid where p.oid = to_regprocedure(:identity)""")
-# A definition that can't be replaced as it stands, a thing that others depend on, one that is there already.
-_IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723"}
+# A definition that can't be replaced as it stands, a thing that others depend on, one that is there already; a name
+# that means both the new signature and the older one (a file's `comment on function`).
+_IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723", "42725"}
 
 
 def migrate(engine: sa.Engine) -> list[str]:

@@ -181,6 +181,15 @@ def test_a_function_of_another_signature_takes_the_place_of_the_older(release: R
     assert release.migrated() == []
 
 
+def test_a_function_of_another_signature_may_be_commented_by_its_name(release: Release) -> None:
+    comment = "comment on function public.far_behind is 'Whether it is far behind';"
+    release.has("functions/far_behind.sql", f"{FUNCTION}\n{comment}").migrated()
+    wider = FUNCTION.replace("(lag double precision)", "(lag double precision, lowest double precision default 5)")
+    assert release.has("functions/far_behind.sql", f"{wider}\n{comment}").migrated() == ["functions/far_behind.sql"]
+    assert release.ask("select count(*) from pg_proc where proname = 'far_behind'") == 1
+    assert release.columns("public.lagging_groups") == ["group_id", "is_far_behind"]
+
+
 def test_a_function_whose_body_fails_is_found_at_once(release: Release) -> None:
     with pytest.raises(
         StreamwardenError, match=r'sql/functions/far_behind\.sql: relation "public.gone" does not exist'
