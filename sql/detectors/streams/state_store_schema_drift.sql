@@ -100,7 +100,7 @@ with steady_constant as (
       bool_or(
         case c.change when 'constant_added' then c.new_first_at - a.new_first_at else c.old_last_at - a.old_last_at end
         > (c.hour - a.hour) * :moves_ratio
-      ) filter (where b.hour <= c.hour - make_interval(hours => :known_hours) / 4) as moves
+      ) as moves
     from metrics.state_store_hourly as b
     left join metrics.state_store_change_hourly as a
       on
@@ -108,7 +108,8 @@ with steady_constant as (
         and c.old_type is not distinct from a.old_type and c.new_type is not distinct from a.new_type
     where
       b.cluster = c.cluster and b.topic = c.topic and b.values_profiled > 0
-      and b.hour >= c.hour - make_interval(hours => :known_hours) * 1.25 and b.hour < c.hour
+      and b.hour >= c.hour - make_interval(hours => :known_hours) * 1.25
+      and b.hour <= c.hour - make_interval(hours => :known_hours) / 4
   ) as was
   where c.hour = cast(:hour as timestamptz) and c.change in ('constant_added', 'constant_removed')
 ),
