@@ -34,6 +34,11 @@ class ConstantChange(NamedTuple):
     new_first: int
 
 
+def are_constants(seen: Counter[str]) -> bool:
+    """Whether the strings at a path are few and short, and repeat."""
+    return 0 < len(seen) <= MOST and seen.total() >= REPEATED * len(seen) and max(map(len, seen)) <= LONGEST
+
+
 def constant_changes(values: Mapping[int, Any], paths: list[Path]) -> list[ConstantChange]:
     """The changes at these paths in a sample: parsed values by position."""
     positions = sorted(values)
@@ -51,7 +56,7 @@ def _of_path(path: Path, positions: list[int], values: Mapping[int, Any]) -> lis
             distinct.update(found)
             if len(distinct) > MOST:
                 return []
-    if sum(distinct.values()) < REPEATED * len(distinct) or any(len(constant) > LONGEST for constant in distinct):
+    if not are_constants(distinct):
         return []
     at = np.array(there)
     bucket = np.arange(len(at)) * BUCKETS // max(len(at), 1)

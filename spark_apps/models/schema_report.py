@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spark_apps.models.enumerations import LONGEST, MOST, REPEATED, ConstantChange, constant_changes
+from spark_apps.models.enumerations import ConstantChange, are_constants, constant_changes
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path, leaves_at, render, type_of
 from spark_apps.models.schema_versions import ABSENT, BUCKETS, NUMBERS, Profile
 
@@ -207,8 +207,7 @@ class Report:
                 seen.update(leaf for leaf in leaves_at(self._value(position), path) if isinstance(leaf, str))
         if not all(map(str.isprintable, seen)):
             return None
-        small = 0 < len(seen) <= MOST and seen.total() >= REPEATED * len(seen)
-        return sorted(seen) if small and max(map(len, seen)) <= LONGEST else None
+        return sorted(seen) if are_constants(seen) else None
 
 
 def shown(value: Any) -> str:
