@@ -65,12 +65,20 @@ blind_spots: |
   the samples of the run; without JMX a rolling restart at that moment is seen as an alarm, and so is the first broker of
   one. What came and went between two runs isn't seen at all.
 */
-with before as (
+with incomplete as materialized (
+  select distinct cluster, topic
+  from metrics.partition_hourly
+  where hour = cast(:hour as timestamptz) and missing_brokers is not null
+),
+
+-- Only of these: a week of all topics is long.
+before as (
   select
     cluster,
     topic,
     min(replication_factor) as replication_factor
-  from inventory.topic_hourly
+  from incomplete
+  inner join inventory.topic_hourly using (cluster, topic)
   where hour > cast(:hour as timestamptz) - make_interval(days => cast(:reassignment_days as integer))
   and hour <= cast(:hour as timestamptz)
   group by cluster, topic
@@ -150,7 +158,7 @@ broker as (
 rolled as (
   select
     m.cluster,
-    count(distinct m.broker_id) as missing_brokers,
+    count(*) as missing_brokers,
     (
       select count(*)
       from broker as b
