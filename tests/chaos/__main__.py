@@ -10,6 +10,7 @@ exit code is 1 when anything was lost, doubled or not told.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import secrets
@@ -28,7 +29,7 @@ from tests.chaos.rounds import Outcome, Reference, Runner, draw, one_round
 from tests.chaos.world import World
 
 TRACKERS = "tests/plugins/tickets/sinks/test_chaos.py"
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=160)
 
 
 def main() -> int:
@@ -43,13 +44,32 @@ def main() -> int:
     given = parser.parse_args()
     code = 0
     if given.part in ("all", "trackers"):
-        command = [sys.executable, "-m", "pytest", "-q", "--timeout", "0", TRACKERS, *(["-k", given.k] * bool(given.k))]
-        code = subprocess.run(command, env=os.environ | {"CHAOS_EXAMPLES": str(given.n)}, check=False).returncode
+        code = _trackers(given.n, given.k)
     if given.part in ("all", "hour"):
         numbers = range(given.n) if given.round is None else [given.round]
         only = [fault for fault in FAULTS if fault.name in given.only.split(",")]
         code = max(code, _hour(numbers, given.seed, only))
     return code
+
+
+def _trackers(most: int, only: str) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "--timeout", "0", TRACKERS, *(["-k", only] * bool(only))]
+    with tempfile.TemporaryDirectory(prefix="chaos") as folder:
+        tally = Path(folder) / "tally.json"
+        asked = {"CHAOS_EXAMPLES": str(most), "CHAOS_TALLY": str(tally)}
+        code = subprocess.run(command, env=os.environ | asked, check=False).returncode
+        if tally.exists():
+            for subject, counted in json.loads(tally.read_text(encoding="utf-8")).items():
+                console.print(_counts(subject, counted))
+    return code
+
+
+def _counts(subject: str, counted: dict[str, dict[str, int]]) -> Table:
+    """By tracker: requests by the fault that they met, or changes by what came of them."""
+    table = Table(subject, *counted, box=None)
+    for what in dict.fromkeys(what for found in counted.values() for what in found):
+        table.add_row(what, *(f"{found.get(what, 0):,}" for found in counted.values()))
+    return table
 
 
 def _hour(numbers: Sequence[int], seed: int, only: list[Fault]) -> int:

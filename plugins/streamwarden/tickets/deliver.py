@@ -133,7 +133,7 @@ class _Run:
     def _tell(self, change: sa.RowMapping) -> None:
         self.is_sent = False
         with self.engine.begin() as connection:
-            values = {"id": change["ticket_id"], "tracker": self.sink.name}
+            values = {"id": change["ticket_id"], "tracker": self.sink.name, "now": self.clock()}
             ticket = connection.execute(_ATTEMPT, values).mappings().one()
         issue, letter = None, self._letter(change, ticket)
         if ticket["external_key"] is not None:
@@ -145,7 +145,8 @@ class _Run:
             key = {"external_key": issue.key, "external_url": issue.url} if issue else {}
             self._note(
                 connection, ticket["ticket_id"],
-                told_change_id=change["change_id"], attempts=0, error=None, unsure_at=None, **key,
+                told_change_id=change["change_id"], attempts=0, attempted_at=self.clock(), error=None, unsure_at=None,
+                **key,
             )  # fmt: skip
 
     def _file(self, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Issue:
@@ -261,7 +262,7 @@ _TO_DO = sa.text("""
     where i.tracker = :tracker and c.change_id > i.told_change_id and coalesce(c.tracker, i.tracker) = i.tracker
     order by c.change_id""")
 _ATTEMPT = sa.text("""
-    update tickets.issue as i set attempts = i.attempts + 1, attempted_at = now()
+    update tickets.issue as i set attempts = i.attempts + 1, attempted_at = :now
     from tickets.ticket as t
     where i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
     returning

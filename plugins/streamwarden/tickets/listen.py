@@ -1,4 +1,8 @@
-"""Hears what people did in the trackers: acknowledged, snoozed, closed, won't fix, deleted. The others are told."""
+"""Hears what people did in the trackers: acknowledged, snoozed, closed, won't fix, deleted. The others are told.
+
+An issue that was just told something isn't listened to before its tracker had time to settle: what a list shows of it
+may be from before. What people do there in the meantime is heard by the next run.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,9 @@ log = logging.getLogger(__name__)
 def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
     """Takes over what people did in a tracker. Returns how many tickets changed."""
     now = now or datetime.now(UTC)
+    values = {"tracker": sink.name, "now": now, "settled": now - sink.settles}
     with engine.connect() as connection:
-        tickets = connection.execute(_HEARD, {"tracker": sink.name}).mappings().all()
+        tickets = connection.execute(_HEARD, values).mappings().all()
     changed = 0
     for ticket in tickets:
         try:
@@ -92,6 +97,7 @@ _HEARD = sa.text("""
     where
       i.tracker = :tracker and i.external_key is not null and t.summary_ticket_id is null
       and (t.state = 'open' or t.muted = 'wont_fix')
+      and (i.attempted_at > :settled and i.attempted_at <= :now) is not true
       and not exists (
         select from tickets.ticket as n where n.fingerprint = t.fingerprint and n.ticket_id > t.ticket_id
       )

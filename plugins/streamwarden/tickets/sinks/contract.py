@@ -117,7 +117,7 @@ class Sink(Protocol):
     """Whether it can be asked what it has; else it must take the same thing twice as once."""
     takes_files: bool
     settles: timedelta
-    """How long after a request without an answer nothing is sent to that ticket that it doesn't have."""
+    """How long after a request a ticket isn't listened to, and after one without an answer is sent nothing anew."""
 
     def check(self) -> str:
         """Asks who we are there and whether tickets may be filed; says what works, or raises what the user lacks."""

@@ -128,7 +128,7 @@ class Tracker(IssueTracker[_Incident]):
         elif update.action == "reopen":
             if incident.state in (CLOSED, CANCELED):
                 raise IssueGone(f"{self._api.url}: {update.key} is closed for good.")
-            values["state"] = WORKED_ON if incident.state == RESOLVED else NEW
+            values["state"] = NEW  # whether somebody works on it again is for them to say
         asked = {"sysparm_fields": FIELDS}
         self._api.ask("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -142,13 +143,17 @@ class Faulty(httpx.BaseTransport):
     faults: Iterator[str]
     clock: Clock
     late: list[tuple[datetime, httpx.Request]] = field(default_factory=list)
+    met: Counter[str] = field(default_factory=Counter)
+    """Faults that requests met, by kind."""
     _turn: int = 0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.land()
         request.read()
         self._turn += 1
-        return self._ways()[next(self.faults, "fine")](request)
+        fault = next(self.faults, "fine")
+        self.met[fault] += 1
+        return self._ways()[fault](request)
 
     def land(self, *, all_of_it: bool = False) -> None:
         """What was given up and is late is done now, when its time has come."""

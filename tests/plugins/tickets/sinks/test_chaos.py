@@ -1,15 +1,19 @@
 """Random faults against every tracker: its issues are our tickets, their comments our changes, in order.
 
 A run is killed before or after a request, requests never arrive or arrive late, answers are lost, cut off, of another
-shape, or twice; searches lag. `make chaos PART=trackers N=1000` tries more.
+shape, or twice; searches lag. `make chaos PART=trackers N=1000` tries more and prints a table of what was tried.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
+from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +33,17 @@ EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "8"))
 TICKETS = 3
 ALL = KINDS | {"mail": MAIL}
 CHANGE = st.tuples(st.integers(0, TICKETS - 1), st.integers(0, 5))
+Tally = dict[str, dict[str, Counter[str]]]
 _SAID = re.compile(r"change \d+ of ticket \d+")
+
+
+@pytest.fixture(scope="module")
+def tally() -> Iterator[Tally]:
+    """Requests by tracker and the fault they met, changes by tracker and what came of them; kept for who asks."""
+    counted: Tally = {"requests": {}, "changes": {}}
+    yield counted
+    if "CHAOS_TALLY" in os.environ:
+        Path(os.environ["CHAOS_TALLY"]).write_text(json.dumps(counted), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +97,26 @@ def print_of(number: int) -> str:
 
 
 def found(endpoint: Endpoint) -> dict[str, tuple[bool, list[str]]]:
-    tickets = endpoint.tickets()
-    assert len({ticket.fingerprint for ticket in tickets}) == len(tickets), "a ticket was filed twice"
-    return {
-        ticket.fingerprint: (
-            ticket.is_open,
-            [said for text in ticket.said[: None if endpoint.tells_all else 1] for said in _SAID.findall(text)],
-        )
-        for ticket in tickets
-    }
+    """What the tracker has of each ticket; of one that was filed twice, all."""
+    tickets: dict[str, tuple[bool, list[str]]] = {}
+    for ticket in endpoint.tickets():
+        texts = ticket.said[: None if endpoint.tells_all else 1]
+        was_open, before = tickets.get(ticket.fingerprint, (False, []))
+        said = [said for text in texts for said in _SAID.findall(text)]
+        tickets[ticket.fingerprint] = was_open or ticket.is_open, before + said
+    return tickets
+
+
+def came_of_it(endpoint: Endpoint, fleet: Fleet) -> Counter[str]:
+    """How many changes were lost, told twice or told out of order, and how many tickets are in another state."""
+    came, tickets = Counter[str](), found(endpoint)
+    for fingerprint, (is_open, must) in fleet.must_be().items():
+        is_there, said = tickets.get(fingerprint, (is_open, []))
+        lost, doubled = Counter(must) - Counter(said), Counter(said) - Counter(must)
+        came.update({"told": len(must), "lost": lost.total(), "doubled": doubled.total()})
+        came["out of order"] += not lost and not doubled and said != must
+        came["another state"] += is_there != is_open
+    return came
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -117,9 +142,12 @@ def found(endpoint: Endpoint) -> dict[str, tuple[bool, list[str]]]:
     waits=[0, 0, 1, 4],
     lag_minutes=4,
 )  # fmt: skip
+@example(  # a list that didn't show yet that we opened it again was taken for a person's closing
+    turns=[[(0, 0)], [(0, 3)], [(0, 3)], []], faults=["fine"], waits=[11, 11, 0, 0], lag_minutes=MOST_LAG_MINUTES
+)  # fmt: skip
 def test_nothing_is_told_twice_and_nothing_is_lost(
-    shared_story: Story, kind: str, turns: list[list[tuple[int, int]]], faults: list[str], waits: list[int],
-    lag_minutes: int,
+    shared_story: Story, tally: Tally, kind: str, turns: list[list[tuple[int, int]]], faults: list[str],
+    waits: list[int], lag_minutes: int,
 ) -> None:  # fmt: skip
     shared_story.clear()
     clock = Clock()
@@ -135,7 +163,7 @@ def test_nothing_is_told_twice_and_nothing_is_lost(
         sink = opened(tracker, way, clock)  # each run is a new process
         try:
             if sink.remembers:
-                listen(shared_story.engine, sink, hour(9))
+                listen(shared_story.engine, sink, clock.now)
             failed = deliver(shared_story.engine, sink, config, lambda: clock.now).failed
         except StreamwardenError as error:  # the tracker is down: nothing is told in this run
             failed = [str(error)]
@@ -158,10 +186,10 @@ def test_nothing_is_told_twice_and_nothing_is_lost(
             break
     assert failed == []
     way.land(all_of_it=True)
+    tally["requests"].setdefault(kind, Counter()).update(way.met)
+    tally["changes"].setdefault(kind, Counter(stories=0)).update({**came_of_it(endpoint, fleet), "stories": 1})
     assert found(endpoint) == fleet.must_be()
-    heard = "select verb from tickets.answer where verb = 'acknowledge'"
-    if kind != "servicenow":  # to reopen there is to work on it: who does can't be told
-        assert shared_story.rows(heard) == [], "what we told isn't taken for what people said"
+    assert shared_story.rows("select * from tickets.answer") == [], "what we told isn't taken for what people said"
     assert run() == []
     assert found(endpoint) == fleet.must_be()
 
