@@ -24,14 +24,23 @@ create or replace function metrics.process_memory(
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
-  with settled as (
+  with settled as materialized (
     select *
     from metrics.settled_stores(of_hour, measured_days, still_ratio)
   ),
 
+  -- Of one that is settled counts what was measured, whatever its caches have room for.
   unfilled as (
     select *
-    from metrics.unfilled_caches(of_hour, data_days, paced_days, ahead_days, unpacked_ratio)
+    from metrics.unfilled_caches(
+      of_hour, data_days, paced_days, ahead_days, unpacked_ratio,
+      array(
+        select a.endpoint
+        from metrics.jvm_app_hourly as a
+        left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
+        where a.hour = of_hour and s.endpoint is null
+      )
+    )
   ),
 
   -- Of an application whose stores JMX doesn't show the changelogs tell how many there are.

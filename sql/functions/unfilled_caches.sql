@@ -3,10 +3,17 @@
 -- of less than paced_days. Tasks move between processes, so the pace is that of a mean task of the application.
 create or replace function metrics.unfilled_caches(
   of_hour timestamptz, data_days double precision, paced_days double precision, ahead_days double precision,
-  unpacked_ratio double precision              -- of blocks in the cache to their files
+  unpacked_ratio double precision,             -- of blocks in the cache to their files
+  of_endpoints text[]                          -- of these only: the pace takes long
 ) returns table (cluster text, endpoint text, unfilled_bytes double precision)
 language sql stable rows 1000 set enable_nestloop = off as $$
-  with quarter as (
+  with asked as materialized (
+    select cluster, app, endpoint, rocksdb_shared_cache, rocksdb_shared_bytes
+    from metrics.jvm_app_hourly
+    where hour = of_hour and endpoint = any(of_endpoints)
+  ),
+
+  quarter as (
     select
       h.cluster,
       h.app,
@@ -22,6 +29,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         sum(m.sst_bytes) / nullif(sum(m.tasks), 0) as bytes
       from metrics.state_store_memory_hourly as m
       where m.hour > of_hour - make_interval(secs => data_days * 86400) and m.hour <= of_hour
+      and (m.cluster, m.app) in (select a.cluster, a.app from asked as a)
       group by m.hour, m.cluster, m.app, m.store
       having count(m.sst_bytes) = count(*)
     ) as h
@@ -62,9 +70,8 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       when min(h.expected_bytes) > 0 and count(h.data_bytes) = count(*)
         then greatest(a.rocksdb_shared_bytes - sum(h.data_bytes), 0)
     end
-  from metrics.jvm_app_hourly as a
+  from asked as a
   inner join held as h on a.cluster = h.cluster and a.app = h.app and a.endpoint = h.endpoint
-  where a.hour = of_hour
   group by a.cluster, a.app, a.endpoint, a.rocksdb_shared_cache, a.rocksdb_shared_bytes
 $$;
 comment on function metrics.unfilled_caches is
