@@ -23,11 +23,7 @@ create or replace function public.things(as_of timestamptz) returns table (
   ),
 
   instance as materialized (
-    select distinct on (account, region, instance_id)
-      account, region, instance_id, name, application, owner, hour
-    from inventory.instance_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
-    order by account, region, instance_id, hour desc
+    select * from public.instances_seen(as_of)
   ),
 
   instance_owner as (
@@ -39,14 +35,8 @@ create or replace function public.things(as_of timestamptz) returns table (
     group by instance_id
   ),
 
-  process as (
-    select distinct on (cluster, endpoint)
-      cluster, endpoint, app, instance_id, hour,
-      -- One that is silent is what others of its name are.
-      coalesce(application_id, max(application_id) over (partition by cluster, app)) as application_id
-    from metrics.jvm_app_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
-    order by cluster, endpoint, hour desc
+  process as materialized (
+    select * from public.processes_seen(as_of)
   ),
 
   -- What isn't a Streams application goes by the name that the config gives it.
@@ -65,15 +55,7 @@ create or replace function public.things(as_of timestamptz) returns table (
 
   select 'volume', k.key, case when v.name is null then v.volume_id else v.volume_id || ' (' || v.name || ')' end, null,
     coalesce(v.application, i.application), coalesce(v.owner, detect.owner_of(k.key), i.owner), v.hour
-  from (
-    select distinct on (account, region, volume_id) *
-    from (
-      select account, region, volume_id, name, application, owner, instance_id, hour
-      from inventory.volume_hourly
-      where hour > as_of - interval '24 hours' and hour <= as_of
-    ) as seen
-    order by account, region, volume_id, hour desc
-  ) as v
+  from public.volumes_seen(as_of) as v
   cross join lateral (select public.thing_key('volume', v.account, v.region, v.volume_id) as key) as k
   left join instance_owner as i using (instance_id)
 
@@ -115,12 +97,7 @@ create or replace function public.things(as_of timestamptz) returns table (
   union all
   select 'topic', k.key, t.cluster || '/' || t.topic, t.cluster, t.application_id,
     coalesce(detect.owner_of(k.key), a.owner), t.hour
-  from (
-    select distinct on (cluster, topic) cluster, topic, application_id, hour
-    from inventory.topic_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
-    order by cluster, topic, hour desc
-  ) as t
+  from public.topics_seen(as_of) as t
   cross join lateral (select public.thing_key('topic', t.cluster, t.topic) as key) as k
   left join application as a using (cluster, application_id)
 
@@ -152,12 +129,7 @@ create or replace function public.things(as_of timestamptz) returns table (
   union all
   select 'store', k.key, s.cluster || '/' || s.topic, s.cluster, s.application_id,
     coalesce(detect.owner_of(k.key), a.owner), s.hour
-  from (
-    select distinct on (cluster, topic) cluster, topic, application_id, hour
-    from metrics.state_store_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
-    order by cluster, topic, hour desc
-  ) as s
+  from public.stores_seen(as_of) as s
   cross join lateral (select public.thing_key('store', s.cluster, s.topic) as key) as k
   left join application as a using (cluster, application_id)
 $$;
