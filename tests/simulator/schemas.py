@@ -34,6 +34,7 @@ CLUSTER, PARTITIONS = "shop", 4
 ENOUGH, GONE = 150, 5
 """Values of the new kind from which on it must be told; values of the old kind below which nothing is left to tell."""
 CONTROL_HOURS = 3
+PACE, SLOW_PACE = (0.05, 0.25), (0.02, 0.1)
 LARGE, RARE = 20_000, 30
 """Values of a large log, and how many of them are of a version that is hardly there any more."""
 ABSENT: Any = object()
@@ -59,8 +60,9 @@ VERDICTS = {
     "constant added": ("warning: rollback",),
     "constant removed": ("warning: restore",),
 }
-KNOWN = 24 * HOUR
-"""For so long a constant must have been unknown, or unseen."""
+KNOWN, CONSTANT, KNOWN_BY = 24 * HOUR, "refunded", 25
+"""For so long a constant must have been unknown, or unseen; the one that comes and goes here; and how many values of it
+the log must hold for it to be told, whatever else a release wrote: fewer may be a slip."""
 _LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
 
 
@@ -146,6 +148,11 @@ class Store:
             value = self.rest(value, float(self.times[write]), chance)
         return value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
 
+    def values_with(self, constant: str, moment: datetime) -> int:
+        """How many values of the log hold a constant that stands at one path only."""
+        there = self.survivors((moment - START) / timedelta(minutes=1))
+        return sum(json.dumps(constant).encode() in self.value(write) for write in there.tolist())
+
 
 @dataclass
 class Fleet:
@@ -225,11 +232,11 @@ class _Builder:
         span = timedelta(days=self.fleet.scenario.days) - 48 * HOUR
         return START + 24 * HOUR + timedelta(minutes=int(self.chance.random() * span / timedelta(minutes=1)))
 
-    def store(self, releases: list[tuple[datetime, timedelta, Node]]) -> Store:
-        """Writes of a store with these releases."""
+    def store(self, releases: list[tuple[datetime, timedelta, Node]], pace: tuple[float, float] = PACE) -> Store:
+        """Writes of a store with these releases; `pace`: how many of its keys' number an hour, from and to."""
         topic = f"app{len(self.fleet.stores) // 2}-store-{len(self.fleet.stores)}-changelog"
         keys = self.chance.choice([400, 800, 1200])
-        rate = keys * self.chance.uniform(0.05, 0.25)  # writes an hour
+        rate = keys * self.chance.uniform(*pace)  # writes an hour
         minutes = self.fleet.scenario.days * 1440
         random_ = np.random.default_rng([self.fleet.scenario.seed, len(self.fleet.stores)])
         count = int(rate * minutes / 60)
@@ -251,13 +258,13 @@ class _Builder:
     def lasting(self) -> timedelta:
         return timedelta(minutes=self.chance.choice([0, 0, 3, 20, 60]))
 
-    def fault(self, kind: str, old: Node, *new: Node) -> None:
+    def fault(self, kind: str, old: Node, *new: Node, pace: tuple[float, float] = PACE) -> None:
         """Releases that break; with two, the second takes the first one back."""
         start = self.at()
         releases = [(START, timedelta(0), old), (start, self.lasting(), new[0])]
         if len(new) > 1:
             releases.append((start + timedelta(hours=5), timedelta(0), new[1]))
-        store = self.store(releases)
+        store = self.store(releases, pace)
         due, ends = self._course(store, start, rolled_back=len(new) > 1)
         self.fleet.truth.decoys[store.topic] = kind
         if due is None:
@@ -395,27 +402,38 @@ class _Builder:
         old, path = self.leaf(self.schema(), "integer")
         self.reverted("fractions came and went", old, self.edit(old, path, lambda node: replace(node, kind="number")))
 
-    def constants(self, root: Node) -> tuple[Node, Place]:
-        old, path = self.leaf(root, "enum")
-        return self.edit(old, path, lambda node: replace(node, options=("new", "paid", "sent", "lost"))), path
+    def constants(self) -> tuple[Node, Node]:
+        """A schema with few constants at a path, and the same with one more."""
+        root, path = self.leaf(self.schema(), "enum")
+        few = ("new", "paid", "sent", "lost")
+        fewer, more = (
+            self.edit(root, path, lambda node, options=options: replace(node, options=options))
+            for options in (few, (*few, CONSTANT))
+        )
+        return fewer, more
 
     def constant_added(self) -> None:
-        old, path = self.constants(self.schema())
-        grown = self.edit(old, path, lambda node: replace(node, options=(*node.options, "refunded")))
-        self.fault("constant added", old, grown)
-        self.days_before()
+        self._constant_fault("constant added", *self.constants())
 
     def constant_removed(self) -> None:
-        """Known for sure once a day has gone without it."""
-        old, path = self.constants(self.schema())
-        fewer = self.edit(old, path, lambda node: replace(node, options=node.options[:-1]))
+        """Known for sure once a day has gone without it, if that left enough values of it in the log: keys are seldom
+        written."""
+        fewer, more = self.constants()
+        self._constant_fault("constant removed", more, fewer, KNOWN + 2 * HOUR, SLOW_PACE)
+
+    def _constant_fault(
+        self, kind: str, old: Node, new: Node, after: timedelta = timedelta(0), pace: tuple[float, float] = PACE
+    ) -> None:
+        """It is due in the first hour from `after` on that has enough values of the constant."""
         faults = len(self.fleet.truth.faults)
-        self.fault("constant removed", old, fewer)
+        self.fault(kind, old, new, pace=pace)
         if len(self.fleet.truth.faults) > faults:
             told = self.fleet.truth.faults.pop()
-            due = max(told.due, start_of_hour(told.begins + KNOWN) + 2 * HOUR)
-            self.near(told.resource, due, 3)
+            store, due = self.fleet.stores[told.resource], max(told.due, start_of_hour(told.begins + after))
+            while due + HOUR < told.ends and store.values_with(CONSTANT, due + HOUR) < KNOWN_BY:
+                due += HOUR
             if due + HOUR < told.ends:
+                self.near(told.resource, due, 3)
                 self.fleet.truth.faults.append(replace(told, due=due))
             else:
                 self.fleet.truth.unclear.append((told.resource, told.begins, told.ends))
