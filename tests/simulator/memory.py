@@ -38,8 +38,10 @@ HEAP_GROWS, CACHES_FILL = 18 * HOUR, 8 * HOUR
 """Time constants: after one of them 63 % is reached."""
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
 KEPT_HOURS, CONTROL_HOURS, SAMPLES = 6, 4, 2
-READ_AFTER = timedelta(minutes=1)
-"""When a run reads JMX, after the end of its hour."""
+READ_AFTER, READ_EVERY = timedelta(minutes=1), timedelta(seconds=5)
+"""When a run reads JMX, after the end of its hour, and how long it waits between two readings."""
+SEEN_BEFORE = READ_AFTER + (SAMPLES - 1) * READ_EVERY
+"""What begins by its last reading the run of the hour before sees already, and may say."""
 WORST_FIRST = ("alarm", "skip", "ok")
 
 
@@ -232,16 +234,12 @@ class _Builder:
         self.fleet.hours[host] |= {first + n * HOUR for n in range(hours + 2)}
 
     def fault(self, process: Process, kind: str, begins: datetime, due: datetime | None = None) -> None:
-        """From `begins` on the machine can't hold it. The run reads JMX as it is then: the hour of it must say so.
-
-        What begins on the hour the run of the hour before sees already, and may say.
-        """
+        """From `begins` on the machine can't hold it. The run reads JMX as it is then: the hour of it must say so."""
         due = due or start_of_hour(begins)
-        seen = begins - READ_AFTER
         outage = self._outage(process.host, begins)
         for each in self.fleet.on(process.host):
             self.fleet.truth.decoys[each.unit] = "beside a fault"
-            self.add_fault(Fault(each.unit, kind, seen, due, self.fleet.scenario.end, outage, hurts_from=due))
+            self.add_fault(Fault(each.unit, kind, begins, due, self.fleet.scenario.end, outage, hurts_from=due))
         self.near(process.host, begins)
         if due > start_of_hour(begins):
             self.near(process.host, due)
@@ -249,7 +247,7 @@ class _Builder:
     def add_fault(self, fault: Fault) -> None:
         """Of an application's instances the first to be told is the fault."""
         if not any((f.resource, f.kind) == (fault.resource, fault.kind) for f in self.fleet.truth.faults):
-            self.fleet.truth.faults.append(fault)
+            self.fleet.truth.faults.append(replace(fault, begins=fault.begins - SEEN_BEFORE))
 
     def _outage(self, host: str, begins: datetime) -> datetime | None:
         minutes = int((self.fleet.scenario.end - begins) / timedelta(minutes=1))
@@ -444,7 +442,7 @@ class _Builder:
         moment = start_of_hour(begins)
         while self._mean(host, moment) < 85 and moment < self.fleet.scenario.end - 3 * HOUR:
             moment += HOUR
-        self.fleet.truth.unclear.append((process.unit, begins, moment))
+        self.fleet.truth.unclear.append((process.unit, begins - SEEN_BEFORE, moment))
         self.near(host, begins)
         self.fault(process, "hides its stores", moment, moment + HOUR)
 
@@ -761,7 +759,7 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
         process = fleet.processes[case.resource]
         head = (_cluster(case.hour), "app", process.unit, _url(process.name))
         for n in range(SAMPLES):
-            at = case.hour + HOUR + READ_AFTER + timedelta(seconds=5 * n)
+            at = case.hour + HOUR + READ_AFTER + n * READ_EVERY
             if process.silent and process.silent[0] <= at < process.silent[1]:
                 continue
             since, _ = process.at(at)
