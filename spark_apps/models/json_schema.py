@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from referencing import Registry, Resource
@@ -37,8 +38,10 @@ _KEYWORDS_OF = {
 _TYPE_WITH = {keyword: kind for kind, keywords in _KEYWORDS_OF.items() for keyword in keywords}
 _LOWER = ("minLength", "minimum", "exclusiveMinimum", "minItems", "minProperties")
 _UPPER = ("maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties")
-_EDGES = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+_EDGES = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 """Compared together: what the one excludes the other may."""
+_SIZES = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"),
+          "object": ("minProperties", "maxProperties")}  # fmt: skip
 _SHOWN = (*_LOWER, *_UPPER, "multipleOf", "pattern", "uniqueItems")
 _OF_SCHEMAS = ("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
                "additionalItems", "contains")  # fmt: skip
@@ -50,6 +53,14 @@ class _Node(NamedTuple):
 
     schema: Any
     resolver: Any
+
+
+class _Contains(NamedTuple):
+    """How many elements of an array are such."""
+
+    node: _Node
+    least: int
+    most: float
 
 
 Pairs = frozenset[tuple[Any, Any]]
@@ -72,8 +83,7 @@ class _Alternative:
     """Of properties that aren't declared; none: anything."""
     elements: list[_Node] = field(default_factory=list)
     more_elements: _Node | None = None
-    contained: list[_Node] = field(default_factory=list)
-    """Of each an array has an element."""
+    contained: list[_Contains] = field(default_factory=list)
     excluded: list[_Node] = field(default_factory=list)
 
     def property(self, name: str) -> _Node | None:
@@ -226,6 +236,9 @@ def _of_type(kind: str, schema: Mapping[str, Any], resolver: Any) -> _Alternativ
     made = _Alternative(kind, excluded=[node(schema["not"])] if "not" in schema else [])
     applying = _KEYWORDS_OF.get("number" if kind == "integer" else kind, ())
     made.words = {word: schema[word] for word in applying if word in schema and word not in _OF_SCHEMAS}
+    for exclusive, plain in _EDGES.items():
+        if isinstance(made.words.get(exclusive), bool) and made.words.pop(exclusive) and plain in made.words:
+            made.words[exclusive] = made.words.pop(plain)  # draft 4 says with it whether the other one excludes itself
     if kind == "object":
         made.required = frozenset(schema.get("required", ()))
         made.properties = {name: node(each) for name, each in schema.get("properties", {}).items()}
@@ -237,7 +250,9 @@ def _of_type(kind: str, schema: Mapping[str, Any], resolver: Any) -> _Alternativ
             items, prefix = schema.get("additionalItems", True), items
         made.elements = [node(each) for each in prefix]
         made.more_elements = _declared(node(items))
-        made.contained = [node(schema["contains"])] if "contains" in schema else []
+        if "contains" in schema:
+            least, most = schema.get("minContains", 1), schema.get("maxContains", math.inf)
+            made.contained = [_Contains(node(schema["contains"]), least, most)]
     return made
 
 
@@ -320,26 +335,49 @@ def _alternative_clashes(
         if reader.more_elements is not None:
             more = writer.more_elements or _ANYTHING
             yield from _clashes(reader.more_elements, more, (*path, ELEMENT), seen)
-        if not all(_is_contained(wanted, writer, path, seen) for wanted in reader.contained):
-            yield path, False
+        for wanted in reader.contained:
+            bounded = [given for given in writer.contained if given.most <= wanted.most]
+            are_few = any(_accepts(given.node, wanted.node, path, seen) for given in bounded)
+            if not are_few and _may_contain(wanted.node, writer) > wanted.most:
+                yield path, False
+            elif _must_contain(wanted.node, writer, path, seen) < wanted.least:
+                yield path, _must_contain(wanted.node, writer, path, seen, strictly=False) >= wanted.least
 
 
-def _is_contained(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs) -> bool:
-    """Whether each array of the writer's has an element that is wanted."""
-    there = list(writer.contained)
-    if writer.words.get("minItems", 0) > 0:
-        there.append(writer.element(0) or _ANYTHING)
-    return any(not list(_clashes(wanted, given, path, seen)) for given in there)
+def _accepts(reader: _Node, writer: _Node, path: Path, seen: Pairs, *, strictly: bool = True) -> bool:
+    return not any(strictly or not is_strict for _, is_strict in _clashes(reader, writer, path, seen))
+
+
+def _must_contain(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs, *, strictly: bool = True) -> int:
+    """Of how many elements of each array of the writer's it is sure that they are wanted: because of their places, or
+    because it says itself what its arrays contain."""
+
+    def are_wanted(*given: _Node | None) -> bool:
+        return _accepts(wanted, _both(*given) or _ANYTHING, path, seen, strictly=strictly)
+
+    least, declared = writer.words.get("minItems", 0), len(writer.elements)
+    by_place = sum(map(are_wanted, writer.elements[:least]))
+    if least > declared and are_wanted(writer.more_elements):
+        by_place += least - declared
+    others = None if declared else writer.more_elements  # what is true of each element wherever it stands
+    return max([by_place, *(given.least for given in writer.contained if are_wanted(given.node, others))])
+
+
+def _may_contain(wanted: _Node, writer: _Alternative) -> float:
+    """How many elements of an array of the writer's may be wanted, by their types."""
+
+    def may_be(given: _Node | None) -> bool:
+        return bool(_all_of(_alternatives(each) for each in (wanted, given or _ANYTHING)))
+
+    most, declared = writer.words.get("maxItems", math.inf), len(writer.elements)
+    by_place = sum(may_be(given) for place, given in enumerate(writer.elements) if place < most)
+    return by_place + (max(most - declared, 0) if may_be(writer.more_elements) else 0)
 
 
 def _lowest(of: _Alternative, sign: int = 1) -> tuple[float, bool] | None:
     """The least number that is allowed, and whether it is itself excluded; with sign -1 that of the negated numbers."""
     plain, exclusive = ("minimum", "exclusiveMinimum") if sign > 0 else ("maximum", "exclusiveMaximum")
-    edge, beyond = of.words.get(plain), of.words.get(exclusive)
-    if isinstance(beyond, bool):  # as in draft 4
-        edges = [] if edge is None else [(sign * edge, beyond)]
-    else:
-        edges = [(sign * each, excludes) for each, excludes in ((edge, False), (beyond, True)) if each is not None]
+    edges = [(sign * of.words[word], word == exclusive) for word in (plain, exclusive) if word in of.words]
     if of.type == "integer":
         edges = [(math.floor(each) + 1 if excludes else math.ceil(each), False) for each, excludes in edges]
     return max(edges, default=None)
@@ -352,19 +390,46 @@ def _has_tighter_edge(reader: _Alternative, writer: _Alternative, sign: int) -> 
 
 def _is_tighter(reader: _Alternative, writer: _Alternative) -> bool:
     """Whether the reader refuses some of the writer's values of this type for what they are themselves."""
+    if writer.constants is not None:
+        return any(not _holds(constant, reader) for constant in writer.constants if _holds(constant, writer))
     mine, theirs = reader.words, writer.words
     wanted, given = mine.get("multipleOf"), theirs.get("multipleOf")
     rules = mine.get("dependentRequired", mine.get("dependencies", {}))
     kept = theirs.get("dependentRequired", theirs.get("dependencies", {}))
     return (
-        any(word in mine and mine[word] > theirs.get(word, 0) for word in _LOWER if word not in _EDGES)
-        or any(word in mine and mine[word] < theirs.get(word, math.inf) for word in _UPPER if word not in _EDGES)
+        any(
+            mine.get(least, 0) > theirs.get(least, 0) or mine.get(most, math.inf) < theirs.get(most, math.inf)
+            for least, most in _SIZES.values()
+        )
         or any(_has_tighter_edge(reader, writer, sign) for sign in (1, -1))
         or mine.get("pattern") not in (None, theirs.get("pattern"))
         or bool(mine.get("uniqueItems")) > bool(theirs.get("uniqueItems"))
-        or (wanted is not None and (given is None or given % wanted != 0))
+        or (wanted is not None and (given is None or not _is_multiple(given, wanted)))
         or any(not _implied(rule, kept.get(name)) for name, rule in rules.items())
-        or (reader.constants is not None and (writer.constants is None or not writer.constants <= reader.constants))
+        or reader.constants is not None
+    )
+
+
+def _is_multiple(number: float, of: float) -> bool:
+    return Fraction(str(number)) % Fraction(str(of)) == 0  # 0.3 is one of 0.1, which floats don't know
+
+
+def _holds(constant: str, of: _Alternative) -> bool:
+    """Whether a constant is what the words of its type, and the constants, allow."""
+    if of.constants is not None and constant not in of.constants:
+        return False
+    value, words = json.loads(constant), of.words
+    if type_of(value) in ("integer", "number"):
+        edges = ((sign, _lowest(of, sign)) for sign in (1, -1))
+        is_within = all(edge is None or (sign * value, False) >= edge for sign, edge in edges)
+        return is_within and ("multipleOf" not in words or _is_multiple(value, words["multipleOf"]))
+    if type_of(value) not in _SIZES:
+        return True
+    least, most = _SIZES[type_of(value)]
+    return (
+        words.get(least, 0) <= len(value) <= words.get(most, math.inf)
+        and ("pattern" not in words or re.search(words["pattern"], value) is not None)
+        and not (words.get("uniqueItems") and len({json.dumps(e, sort_keys=True) for e in value}) < len(value))
     )
 
 

@@ -4,10 +4,14 @@ directions: a reader of the new schema on old values (BACKWARD), a reader of the
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from spark_apps.models.avro_schema import AvroSchema
 from spark_apps.models.json_schema import JsonSchema
@@ -343,6 +347,48 @@ JSON = {
         {"type": "array", "items": NUMBER, "minItems": 1},
         {"type": "array", "items": NUMBER, "minItems": 1, "contains": NUMBER}, COMPATIBLE
     ),
+    "minimum of the same edge, excluded before": (
+        {"type": "number", "exclusiveMinimum": 5}, {"type": "number", "minimum": 5}, BACKWARD
+    ),
+    "maximum of the same edge, excluded before": (
+        {"type": "number", "exclusiveMaximum": 5}, {"type": "number", "maximum": 5}, BACKWARD
+    ),
+    "a bound beyond the other's exclusive one": (
+        {"type": "number", "exclusiveMaximum": 9}, {"type": "number", "maximum": 8}, FORWARD
+    ),
+    "both kinds of bounds, of which one binds": (
+        {"type": "number", "minimum": 5, "exclusiveMinimum": 3}, {"type": "number", "minimum": 5}, COMPATIBLE
+    ),
+    "bounds of several that all hold, as in draft 4": (
+        {"allOf": [{"type": "number", "minimum": 1, "exclusiveMinimum": True}, {"type": "number", "minimum": 5}]},
+        {"type": "number", "minimum": 5}, COMPATIBLE
+    ),
+    "constants within bounds": ({"enum": [1, 2]}, {"type": "integer", "exclusiveMinimum": 0}, BACKWARD),
+    "a constant that is excluded": ({"enum": [1, 5]}, {"type": "integer", "exclusiveMinimum": 1}, NEITHER),
+    "contains that may be none": (
+        {"type": "array"}, {"type": "array", "contains": NUMBER, "minContains": 0}, COMPATIBLE
+    ),
+    "contains one more": (
+        {"type": "array", "contains": NUMBER, "minContains": 2}, {"type": "array", "contains": NUMBER}, BACKWARD
+    ),
+    "contains at most": (
+        {"type": "array", "contains": NUMBER}, {"type": "array", "contains": NUMBER, "maxContains": 2}, FORWARD
+    ),
+    "contains at most what there can be": (
+        {"type": "array", "items": STRING}, {"type": "array", "items": STRING, "contains": NUMBER, "minContains": 0,
+                                             "maxContains": 1}, COMPATIBLE
+    ),
+    "contains what stands at the second place": (
+        {"type": "array", "prefixItems": [STRING, NUMBER], "minItems": 2},
+        {"type": "array", "prefixItems": [STRING, NUMBER], "minItems": 2, "contains": INTEGER | {"type": "number"}},
+        COMPATIBLE
+    ),
+    "contains, of elements with bounds": (
+        {"type": "array", "items": {"type": "number", "minimum": 5}, "contains": INTEGER},
+        {"type": "array", "items": {"type": "number", "minimum": 5}, "contains": {"type": "integer", "minimum": 5}},
+        COMPATIBLE
+    ),
+    "multipleOf of fractions": ({"type": "number", "multipleOf": 0.3}, {"type": "number", "multipleOf": 0.1}, BACKWARD),
     "multipleOf reduced": ({"type": "number", "multipleOf": 10}, {"type": "number", "multipleOf": 2}, BACKWARD),
     "multipleOf changed": ({"type": "number", "multipleOf": 10}, {"type": "number", "multipleOf": 11}, NEITHER),
     "less excluded": ({"not": NUMBER}, {"not": INTEGER}, BACKWARD),
@@ -413,6 +459,48 @@ def test_json_schema(row: tuple[Any, Any, tuple[bool, bool]]) -> None:
     old, new, broken = row
     assert verdict(changes(json_schema(old), json_schema(new))) == broken
     assert verdict(changes(json_schema(new), json_schema(old))) == broken[::-1]
+
+
+NUMBERS = [n / 2 for n in range(-2, 13)] + list(range(-1, 7))
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+ARRAYS = [list(each) for length in range(4) for each in itertools.product((1, 4, "a"), repeat=length)]
+ELEMENTS = (STRING, NUMBER, {"type": "integer", "minimum": 3}, {"type": ["string", "number"]})
+
+
+def some_bounds(chance: random.Random) -> dict[str, Any]:
+    bounds = {word: chance.randint(0, 4) for word in chance.sample(BOUNDS, chance.randint(1, 3))}
+    return {"type": chance.choice(["integer", "number"])} | bounds
+
+
+def some_array(chance: random.Random) -> dict[str, Any]:
+    words: dict[str, Any] = {
+        "items": chance.choice(ELEMENTS),
+        "minItems": chance.randint(0, 2),
+        "maxItems": 3,
+        "contains": chance.choice(ELEMENTS),
+        "minContains": chance.randint(0, 2),
+        "maxContains": chance.randint(1, 3),
+    }
+    return {"type": "array"} | {word: words[word] for word in chance.sample(list(words), chance.randint(2, 5))}
+
+
+@pytest.mark.parametrize("some", [some_bounds, some_array])
+def test_json_schema_is_compared_as_a_validator_would(some: Callable[[random.Random], dict[str, Any]]) -> None:
+    """What is called readable is: each value that the writer's schema allows the reader's allows as well. And of bounds
+    what is called unreadable isn't, as among these numbers there is one for each edge."""
+    chance = random.Random(3)  # noqa: S311 a simulation
+    values = NUMBERS if some is some_bounds else ARRAYS
+    told = 0
+    for _ in range(400):
+        writer, reader = some(chance), some(chance)
+        written = [value for value in values if Draft202012Validator(writer).is_valid(value)]
+        reads_all = all(map(Draft202012Validator(reader).is_valid, written))
+        is_told = not json_schema(reader).clashes(json_schema(writer))
+        assert reads_all or not is_told, (writer, reader)
+        if some is some_bounds and written and (reader["type"], writer["type"]) != ("integer", "number"):
+            assert is_told == reads_all, (writer, reader)
+        told += is_told
+    assert told > 40
 
 
 @pytest.mark.parametrize("row", OPEN.values(), ids=OPEN)
