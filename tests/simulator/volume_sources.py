@@ -88,9 +88,9 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     metrics = hour.frame(spark, folder / "hour.parquet")
     look_back = day.frame(spark, folder / "day.parquet") if day.columns else metrics.limit(0)
     ec2 = app.volumes_of(volumes, end).withColumns(until)
-    wanted = app.held_back(ec2, metrics).select("account", "region", f.col("volume_id").alias("resource_id"))
+    of_hour = app.samples(metrics, "volume_id", [metric.column for metric in app.VOLUME_METRICS]).cache()
+    wanted = app.held_back(ec2, of_hour).select("account", "region", f.col("volume_id").alias("resource_id"))
     look_back = look_back.join(wanted, ["account", "region", "resource_id"], "left_semi")
-    of_volume = [metric.column for metric in app.VOLUME_METRICS]
     of_instance = [*(metric.column for metric in app.INSTANCE_METRICS), *app.AGENT_METRICS.values()]
     return {
         "instances": app.instances_of(instances, end).withColumns(until),
@@ -101,7 +101,7 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
         "sampled_since": spark.createDataFrame(
             [], "account string, region string, volume_id string, sampled_since timestamp"
         ),
-        "volume_samples": app.samples(metrics, "volume_id", of_volume).cache(),
+        "volume_samples": of_hour,
         "last_day_samples": app.samples(look_back, "volume_id", [m.column for m in app.LOOK_BACK_METRICS]).cache(),
         "instance_samples": app.samples(metrics, "instance_id", of_instance).cache(),
     }

@@ -38,13 +38,12 @@ from spark_apps.apps.ebs_volumes.series import (
     agent_series,
     broker_volumes,
     cost,
-    held_back,
     sampled_since,
     samples,
     series_of,
     with_last_day,
 )
-from spark_apps.apps.ebs_volumes.volumes import volume_hours
+from spark_apps.apps.ebs_volumes.volumes import held_back, volume_hours
 from spark_apps.sources.aws_client import places_of, read_places
 from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
@@ -76,7 +75,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     series = series.unionByName(agent_series(sources["cloudwatch_metrics"], instances))
     metrics = read_metrics(series, Span.of(hour - OVERLAP, end, now))
     history = series_of(broker_volumes(volumes, config), "volume_id", "AWS/EBS", "VolumeId", VOLUME_METRICS[2:3])
-    held = series_of(held_back(asked, metrics), "volume_id", "AWS/EBS", "VolumeId", LOOK_BACK_METRICS)
+    volume_samples = samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS])
+    held = series_of(held_back(asked, volume_samples), "volume_id", "AWS/EBS", "VolumeId", LOOK_BACK_METRICS)
     look_back = read_metrics(held, Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS))
     return sources | {
         "cloudwatch": metrics,
@@ -84,7 +84,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         "cloudwatch_look_back": look_back,
         "sampled_since": sampled_since(spark, end - LOOK_BACK, hour - OVERLAP),
         # Derived, and here because what is used more than once is kept.
-        "volume_samples": samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS]),
+        "volume_samples": volume_samples,
         "last_day_samples": samples(look_back, "volume_id", [metric.column for metric in LOOK_BACK_METRICS]),
         "instance_samples": samples(
             metrics, "instance_id", [*(metric.column for metric in INSTANCE_METRICS), *AGENT_METRICS.values()]

@@ -23,8 +23,6 @@ OVERLAP = timedelta(minutes=15)
 READ_BASELINE = timedelta(days=28)
 LOOK_BACK = timedelta(hours=24)
 LOOK_BACK_PERIOD_SECONDS = 300
-LOW_PERCENT = 20.0
-"""A bucket this low, or a limit that bound, makes a volume's last day worth asking for."""
 
 
 class Metric(NamedTuple):
@@ -58,10 +56,15 @@ VOLUME_METRICS = (
     Metric("stalled", "VolumeStalledIOCheck", "Average", _CHECKED),
 )
 _LOOKED_BACK = {
-    *("read_ops", "write_ops", "read_bytes", "write_bytes"),
+    *("read_ops", "write_ops", "read_bytes", "write_bytes", "idle_seconds"),
     *("queue_length", "burst_balance_percent", "iops_exceeded", "throughput_exceeded", "stalled"),
 }
-LOOK_BACK_METRICS = tuple(metric for metric in VOLUME_METRICS if metric.column in _LOOKED_BACK)
+# Idle time tells micro-bursts where no check does.
+LOOK_BACK_METRICS = tuple(
+    metric._replace(exists=f"not ({_CHECKED})") if metric.column == "idle_seconds" else metric
+    for metric in VOLUME_METRICS
+    if metric.column in _LOOKED_BACK
+)
 INSTANCE_METRICS = (
     Metric("cpu_percent", "CPUUtilization", "Average"),
     Metric("ebs_io_balance_percent", "EBSIOBalance%", "Minimum", "coalesce(nitro, true)"),
@@ -127,15 +130,6 @@ def agent_series(listed: DataFrame, instances: DataFrame) -> DataFrame:
 def broker_volumes(volumes: DataFrame, config: Config) -> DataFrame:
     brokers = [e.instance_id for e in jvms_of(config).endpoints if e.role == "broker" and e.instance_id]
     return volumes.filter(f.col("instance_id").isin(brokers))
-
-
-def held_back(volumes: DataFrame, metrics: DataFrame) -> DataFrame:
-    """Volumes whose last day explains the hour; few, so that asking for it costs little."""
-    held = metrics.filter(
-        (f.col("metric").isin("iops_exceeded", "throughput_exceeded", "stalled") & (f.col("value") > 0))
-        | ((f.col("metric") == "burst_balance_percent") & (f.col("value") <= LOW_PERCENT))
-    ).select("account", "region", f.col("resource_id").alias("volume_id"))
-    return volumes.join(held, VOLUME, "left_semi")
 
 
 def samples(metrics: DataFrame, id_column: str, columns: Sequence[str]) -> DataFrame:

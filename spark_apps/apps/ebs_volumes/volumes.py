@@ -22,6 +22,8 @@ from spark_apps.apps.ebs_volumes.instances import instance_limits
 from spark_apps.apps.ebs_volumes.inventory import INSTANCE, VOLUME
 from spark_apps.models import ebs
 
+LOW_PERCENT = 20.0
+"""A bucket this low, or a limit that bound, makes a volume's last day worth asking for."""
 PRESENT = timedelta(minutes=15)
 LATEST = timedelta(minutes=5)
 """A load that these minutes no longer show has ended: it empties nothing any more."""
@@ -35,13 +37,20 @@ BUSY_SECONDS, TELLING_OPS = 1.0, 60
 POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"
 
 
+def held_back(volumes: DataFrame, samples: DataFrame) -> DataFrame:
+    """Volumes whose last day explains the hour, by checks or by rates; few, so that asking for it costs little."""
+    known = [*VOLUME, "volume_type", "earned_per_second", *ebs.LIMITS]
+    held = _loads(samples, _with_limits(volumes).select(*known)).filter(
+        (f.greatest("at_iops_limit", "at_throughput_limit", "stalled") > 0)
+        | (f.col("burst_balance_percent") <= LOW_PERCENT)
+    )
+    return volumes.join(held, VOLUME, "left_semi")
+
+
 def volume_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     type_limits = ["ebs_maximum_iops", "ebs_maximum_bytes_per_second"]
-    volumes = (
-        sources["volumes"]
-        .join(sources["instances"].select(*INSTANCE, *type_limits), INSTANCE, "left")
-        .withColumns(ebs.limits())
-        .withColumn("earned_per_second", ebs.earned_per_second())
+    volumes = _with_limits(sources["volumes"]).join(
+        sources["instances"].select(*INSTANCE, *type_limits), INSTANCE, "left"
     )
     known = [*VOLUME, "instance_id", "volume_type", "known_until", "earned_per_second", *ebs.LIMITS, *type_limits]
     limits = instance_limits(sources["instance_samples"])
@@ -54,6 +63,10 @@ def volume_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .join(_read_baseline(sources["cloudwatch_read_baseline"], hour), VOLUME, "left")
     )
     return _volume_columns(facts)
+
+
+def _with_limits(volumes: DataFrame) -> DataFrame:
+    return volumes.withColumns(ebs.limits()).withColumn("earned_per_second", ebs.earned_per_second())
 
 
 def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
@@ -73,10 +86,7 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     iops_starve, bytes_starve = starves & ~ebs.is_hdd(), starves & ebs.is_hdd()
     # AWS's own check where there is one, else a rate at the limit: of the minute, or of the seconds in which it had
     # anything to do (micro-bursts).
-    idle_seconds = (
-        f.col("idle_seconds") if "idle_seconds" in samples.columns else f.lit(None)
-    )  # of a day it isn't asked
-    busy_seconds = f.col("period_seconds") - f.coalesce(idle_seconds, f.lit(0.0))
+    busy_seconds = f.col("period_seconds") - f.coalesce("idle_seconds", f.lit(0.0))
     times = f.when(busy_seconds >= BUSY_SECONDS, f.col("period_seconds") / busy_seconds).otherwise(1.0)
     pieces = f.when(ebs.is_hdd(), iops).otherwise(spent)
     iops_bound = f.coalesce("iops_exceeded", (pieces * times >= NEAR_LIMIT * f.col("burst_iops")).cast("double"))

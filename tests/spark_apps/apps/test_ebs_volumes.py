@@ -250,6 +250,7 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     }  # fmt: skip
     assert by_id["vol-0c2"]["minutes_at_throughput_limit"] == 60 and by_id["vol-0c3"]["minutes_at_iops_limit"] == 60
     assert by_id["vol-0c1"]["minutes_at_instance_limit"] >= 25
+    assert by_id["vol-0c3"]["throttled_since"] == LAST_HOUR - HOUR  # its last day is asked though no check says so
     draining = by_id["vol-0c4"]
     # 490 IOPS on a baseline of 300: credits go at 190 a second.
     left = draining["burst_balance_last_percent"] / 100 * 5_400_000 / (draining["iops_now"] - 300) / 3600
