@@ -5,13 +5,17 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
 ) language sql stable rows 100 as $$
   with topics as materialized (
     select
-      p.cluster,
-      p.group_id,
-      array_agg(distinct p.topic order by p.topic) as names,
-      max(p.committed_at) as committed_at
-    from metrics.consumer_partition_hourly as p
-    where p.hour = as_of
-    group by p.cluster, p.group_id
+      t.cluster,
+      t.group_id,
+      array_agg(t.topic order by t.topic) as names,
+      max(t.committed_at) as committed_at
+    from (
+      select p.cluster, p.group_id, p.topic, max(p.committed_at) as committed_at
+      from metrics.consumer_partition_hourly as p
+      where p.hour = as_of
+      group by p.cluster, p.group_id, p.topic
+    ) as t
+    group by t.cluster, t.group_id
   ),
 
   lived as materialized (

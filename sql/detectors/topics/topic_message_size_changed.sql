@@ -52,8 +52,8 @@ blind_spots: |
 with topic as materialized (
   select
     *,
-    message_bytes >= least(:jump_ratio, :trend_ratio) * least_message_bytes as is_larger
-  from public.message_sizes(cast(:hour as timestamptz), :min_messages, :min_bytes)
+    past_hours is not null as is_larger
+  from public.message_sizes(cast(:hour as timestamptz), :min_messages, :min_bytes, least(:jump_ratio, :trend_ratio))
 ),
 
 -- Only of topics whose messages are larger than in some hour before.
