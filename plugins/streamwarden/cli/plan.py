@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from typing import Annotated
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +15,13 @@ from streamwarden.cli import shared
 from streamwarden.store.queries import Row, ask
 from streamwarden.words.readable import counted, readable
 
+if TYPE_CHECKING:
+    from streamwarden.rebalance import Move
+
 app = typer.Typer(help="Print plans, as commands to paste. None is ever run.", no_args_is_help=True)
 _ABANDONED = ("abandoned", "large")
+_LEAST_THROTTLE = 1024 * 1024  # bytes/s: what is slower never ends
+_BARRED = {"silent": "didn't answer over JMX", "parked": "is parked", "filling": "has a disk that fills up"}
 
 
 @app.command()
@@ -61,3 +68,119 @@ def removal_plan(application: str, cluster: str, topics: list[Row], config: Conf
     lines += [f"kafka-topics.sh --bootstrap-server {servers} --delete --topic {shlex.quote(name)}" for name in names]
     group = shlex.quote(application)
     return [*lines, f"kafka-consumer-groups.sh --bootstrap-server {servers} --delete --group {group}"]
+
+
+@app.command()
+def rebalance(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Kafka cluster.")],
+    moves: Annotated[int, typer.Option(min=1, help="At most so many replicas to copy.")] = 20,
+    throttle_mb: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what the disks have left."),
+    ] = None,
+) -> None:
+    """Print which partitions to move, one at a time, so that the brokers of a cluster do equal work."""
+    from streamwarden.rebalance import Balance, plan
+
+    config = shared.config_if_any()
+    with shared.warehouse().connect() as connection:
+        brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
+        if not brokers:
+            raise StreamwardenError(f"{cluster}: no broker of it was gathered in the newest hour.")
+        partitions = ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
+    if not partitions:
+        raise StreamwardenError(
+            f"{cluster}: no partition of it was gathered in the hour of {brokers[0]['hour']:%F %H:%M} UTC."
+        )
+    planned = plan(brokers, partitions, most=moves)
+    before = Balance.of(brokers, partitions).spreads()
+    throttle = None if throttle_mb is None else throttle_mb * 1e6
+    print("\n".join(rebalance_plan(cluster, brokers, before, planned, config.bootstrap_servers(cluster), throttle)))
+
+
+def rebalance_plan(
+    cluster: str, brokers: list[Row], before: dict[str, float], moves: list[Move], servers: str, throttle: float | None
+) -> list[str]:
+    """The lines: comments, and commands for a shell. `throttle`: bytes a second; None: what both disks have left."""
+    by_id = {one["broker_id"]: one for one in brokers}
+    lines = [
+        f"# {cluster}, {counted(len(brokers), 'broker')}: standard deviation / mean of {_spreads(before)}.",
+        *(
+            f"# Broker {one['broker_id']} {_BARRED[one['barred_because']]}: it gets nothing."
+            for one in brokers if one["barred_because"]
+        ),
+    ]  # fmt: skip
+    if not moves:
+        return [*lines, "# No move makes it more even by enough to be worth it."]
+    copied = readable("copied_bytes", sum(move.copied_bytes for move in moves))[1]
+    lines += [
+        f"# After {counted(len(moves), 'move')} ({copied}): {_spreads(moves[-1].spreads)}.",
+        "# First let the preferred leaders lead, and print this plan again an hour later: it may be all that it needs.",
+        f"{_election(servers)} --all-topic-partitions",
+    ]
+    # What has nothing to be copied is done at once, up to the next that has.
+    steps = [list(step) for _, step in groupby(moves, key=lambda move: move if move.copied_bytes else None)]
+    for number, step in enumerate(steps, 1):
+        file = f"move-{number:02}.json"
+        lines += _copy(file, step[0], by_id, servers, throttle) if step[0].copied_bytes else _lead(file, step, servers)
+    return lines
+
+
+def _lead(file: str, moves: list[Move], servers: str) -> list[str]:
+    """Other leaders: their order in a file, and the elections."""
+    names = [f"{move.topic}-{move.partition}" for move in moves]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    elected = json.dumps({"partitions": [{"topic": one.topic, "partition": one.partition} for one in moves]})
+    return [
+        f"# Other leaders for {shown}: nothing to copy.",
+        *_written(file, moves),
+        f"{_tool(servers, file)} --execute",
+        f"cat > elect-{file} <<'JSON'", elected, "JSON",
+        f"{_election(servers)} --path-to-json-file elect-{file}",
+    ]  # fmt: skip
+
+
+def _copy(file: str, move: Move, brokers: dict[int, Row], servers: str, throttle: float | None) -> list[str]:
+    """A replica: how large and how long, its file, to begin it, to see its end, and when to go on."""
+    both = brokers[move.source], brokers[move.target]
+    spare = [one["spare_bytes_per_second"] for one in both]
+    pace = throttle or (min(spare) if None not in spare else None)
+    size = readable("copied_bytes", move.copied_bytes)[1]
+    head = f"# {move.topic}-{move.partition}: broker {move.source} -> {move.target}, {size}"
+    if pace is None:
+        return [f"{head}. What their disks have left isn't known: say how fast, --throttle-mb."]
+    if pace < _LEAST_THROTTLE:
+        return [f"{head}. Not now: their disks have less than 30 % left."]
+    minutes = max(1, round(move.copied_bytes / pace / 60))
+    usual = "; ".join(
+        f"broker {one['broker_id']} {_rate(one, 'bytes_in_per_second')} in, {_rate(one, 'bytes_out_per_second')} out"
+        for one in both
+    )
+    return [
+        f"{head}, about {minutes} min at {readable('bytes_per_second', pace)[1]}.",
+        *_written(file, [move]),
+        f"{_tool(servers, file)} --throttle {int(pace)} --execute",
+        f"{_tool(servers, file)} --verify  # until it is complete: only this takes the throttle away",
+        f"# Go on when what they get and send is within 10 % of before: {usual}.",
+    ]
+
+
+def _written(file: str, moves: list[Move]) -> list[str]:
+    places = [{"topic": one.topic, "partition": one.partition, "replicas": list(one.replicas)} for one in moves]
+    return [f"cat > {file} <<'JSON'", json.dumps({"version": 1, "partitions": places}), "JSON"]
+
+
+def _tool(servers: str, file: str) -> str:
+    return f"kafka-reassign-partitions.sh --bootstrap-server {servers} --reassignment-json-file {file}"
+
+
+def _election(servers: str) -> str:
+    return f"kafka-leader-election.sh --bootstrap-server {servers} --election-type preferred"
+
+
+def _rate(broker: Row, column: str) -> str:
+    return readable("bytes_per_second", broker[column])[1]
+
+
+def _spreads(spreads: dict[str, float]) -> str:
+    return ", ".join(f"{load} {spread:.0%}".replace("%", " %") for load, spread in spreads.items())

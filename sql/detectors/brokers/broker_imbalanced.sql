@@ -17,10 +17,10 @@ says:
     status: alarm
     severity: warning
     reason: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ 'disk' if resource == 'log bytes' else 'CPU' }} is taken."
-    cure: &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, the largest first, with a throttle.{% endif %}"
+    cure: &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
     commands: &commands
       - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
-      - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe"
+      - "streamwarden plan rebalance {{ cluster }}"
   changed:
     status: alarm
     severity: warning
@@ -48,7 +48,8 @@ rule: |
 runbook: |
   1. Leaders: kafka-leader-election.sh --election-type preferred brings them back after restarts.
   2. A topic with fewer partitions than brokers can't be spread.
-  3. Else move partitions, the largest first, with a throttle that leaves the brokers room for their work.
+  3. Else move partitions, with a throttle that leaves the brokers room: `streamwarden plan rebalance CLUSTER` prints
+     which, one at a time, what gains most per byte first.
 blind_spots: |
   Imbalance of minutes. The network's limits of machines aren't gathered. Machines differ in more than virtual CPUs.
 */

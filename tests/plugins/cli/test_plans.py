@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,108 @@ def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine)
         ("advice", "Kept too long", 1, 0, 2.5), ("logs", "c", 1, 0, pytest.approx(4.0)),
         ("volumes", "c", 1, 0, pytest.approx(8.0)), ("volumes", "search", 2, 1, pytest.approx(8.0)),
     ]  # fmt: skip
+
+
+def _uneven(warehouse: sa.Engine) -> None:
+    """Three brokers of one volume each, of which the third holds nothing; one broker of another cluster."""
+    for number in (1, 2, 3):
+        of = {"broker_id": number, "cluster": "c", "endpoint": f"e{number}", "instance_id": f"i-{number}", "samples": 3}
+        _insert(
+            warehouse,
+            "metrics.broker_hourly",
+            of | {"bytes_in_per_second": 1e6, "bytes_out_per_second": 2e6, "partitions": 9},
+        )
+        _insert(warehouse, "metrics.log_dir_hourly", {
+            "cluster": "c", "broker_id": number, "log_dir": "/d", "total_bytes": 10**12, "usable_bytes": 9 * 10**11,
+        })  # fmt: skip
+        _insert(warehouse, "inventory.instance_hourly", {
+            "account": "1", "region": "r", "instance_id": f"i-{number}", "ebs_baseline_bytes_per_second": 100 * 2**20,
+        })  # fmt: skip
+        volume = {"account": "1", "region": "r", "volume_id": f"vol-{number}"}
+        _insert(warehouse, "inventory.volume_hourly", volume | {"instance_id": f"i-{number}"})
+        _insert(warehouse, "metrics.volume_hourly", volume | {
+            "baseline_bytes_per_second": 200 * 2**20, "bytes_per_second_p95": 60 * 2**20,
+        })  # fmt: skip
+    _insert(warehouse, "metrics.broker_hourly", {"cluster": "d", "endpoint": "x", "broker_id": 9, "samples": 3})
+    _insert(warehouse, "metrics.topic_hourly", {
+        "cluster": "c", "topic": "t", "brokers": 2, "covered_seconds": 3600, "bytes_in": 3.6e9, "bytes_out": 3.6e9,
+    })  # fmt: skip
+    for partition in range(12):
+        _insert(warehouse, "metrics.partition_hourly", {
+            "cluster": "c", "topic": "t", "partition": partition, "leader": 1 + partition % 2, "replicas": 2, "isr": 2,
+            "log_end_offset_first": 0, "log_end_offset_last": 100,
+        })  # fmt: skip
+    held = {str(partition): 2**30 for partition in range(12)}
+    for number in (1, 2):
+        _insert(warehouse, "metrics.replica_sample", {
+            "cluster": "c", "topic": "t", "broker_id": number, "log_dir": "/d", "is_future": False, "replicas": 12,
+            "size_bytes": 12 * 2**30, "partition_bytes": json.dumps(held),
+        })  # fmt: skip
+
+
+def test_the_plan_of_a_rebalance_is_files_and_commands_one_move_at_a_time(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    done = in_this_process("plan", "rebalance", "c", **environment)
+    assert (done.returncode, done.stderr) == (
+        1, "streamwarden: c: no broker of it was gathered in the newest hour.\n",
+    )  # fmt: skip
+    _uneven(warehouse)
+    done = in_this_process("plan", "rebalance", "c", "--moves", "4", **environment)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(
+        "# c, 3 brokers: standard deviation / mean of bytes in 71 %, bytes out 71 %, leaders 71 %"
+    )
+    assert lines[1].startswith("# After 4 moves (4.0 GiB): bytes in ")
+    # 70 % of the instance's 100 MiB/s, of which 60 are in use: 10 MiB/s.
+    first = lines.index("cat > move-01.json <<'JSON'")
+    assert lines[first - 1] == "# t-0: broker 1 -> 3, 1.0 GiB, about 2 min at 10.0 MiB/s."
+    assert json.loads(lines[first + 1]) == {
+        "version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}],
+    }  # fmt: skip
+    reassign = "kafka-reassign-partitions.sh --bootstrap-server kafka-1:9092 --reassignment-json-file move-01.json"
+    assert lines[first + 3] == f"{reassign} --throttle 10485760 --execute"
+    assert lines[first + 4].startswith(f"{reassign} --verify")
+    assert lines[first + 5].endswith("broker 1 976.6 KiB/s in, 1.9 MiB/s out; broker 3 976.6 KiB/s in, 1.9 MiB/s out.")
+
+
+def test_without_the_disks_limits_the_pace_has_to_be_named(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _uneven(warehouse)
+    with warehouse.begin() as connection:
+        connection.execute(
+            sa.text("update metrics.volume_hourly set baseline_bytes_per_second = null where volume_id = 'vol-3'")
+        )
+    done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
+    assert "say how fast, --throttle-mb" in done.stdout and "--execute" not in done.stdout
+    done = in_this_process("plan", "rebalance", "c", "--moves", "1", "--throttle-mb", "50", **environment)
+    assert "--throttle 50000000 --execute" in done.stdout and "about 1 min" not in done.stdout.splitlines()[0]
+    full = "update metrics.volume_hourly set baseline_bytes_per_second = 9e7, bytes_per_second_p95 = 8e7"
+    with warehouse.begin() as connection:
+        connection.execute(sa.text(full))
+    done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
+    assert "Not now: their disks have less than 30 % left." in done.stdout
+
+
+def test_a_broker_that_fills_up_is_parked_or_silent_gets_nothing(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _uneven(warehouse)
+    _insert(warehouse, "detect.evaluation", {
+        "detector": "disk_filling", "fingerprint": "f", "status": "alarm", "because": "filling",
+        "identity": {"cluster": "c", "broker_id": "3"},
+    })  # fmt: skip
+    done = in_this_process("plan", "rebalance", "c", **environment)
+    assert done.stdout.splitlines()[1:] == [
+        "# Broker 3 has a disk that fills up: it gets nothing.",
+        "# No move makes it more even by enough to be worth it.",
+    ]  # fmt: skip
+    _insert(warehouse, "detect.judgement", {
+        "detector": "topic_on_parked_broker", "status": "judged", "params": json.dumps({"parked_brokers": "^c/3$"}),
+    })  # fmt: skip
+    done = in_this_process("plan", "rebalance", "c", **environment)
+    assert "# Broker 3 is parked: it gets nothing." in done.stdout
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("update metrics.broker_hourly set samples = null where broker_id = 3"))
+    done = in_this_process("plan", "rebalance", "c", **environment)
+    assert "# Broker 3 didn't answer over JMX: it gets nothing." in done.stdout

@@ -1,0 +1,65 @@
+-- The brokers of a cluster for a plan of moves: their weight, what is free on them, who may get nothing, and what their
+-- disks have left for moves at the 95th percentile of the newest hour.
+with newest as (
+  select max(hour) as hour from metrics.broker_hourly
+  where cluster = :cluster and hour > (select max(hour) from metrics.broker_hourly) - interval '24 hours'
+),
+
+parked as (
+  select params ->> 'parked_brokers' as pattern from detect.judgement
+  where detector = 'topic_on_parked_broker' and status = 'judged'
+  order by hour desc
+  limit 1
+),
+
+disk as (
+  select
+    broker_id,
+    sum(total_bytes) as total_bytes,
+    sum(usable_bytes) as usable_bytes
+  from newest
+  inner join metrics.log_dir_hourly using (hour)
+  where cluster = :cluster
+  group by broker_id
+)
+
+select
+  b.hour,
+  b.broker_id,
+  case when bool_and(i.vcpus is not null) over () then i.vcpus else 1 end as weight,
+  cast(d.total_bytes as double precision) as total_bytes,
+  cast(d.usable_bytes as double precision) as usable_bytes,
+  case
+    when b.samples is null then 'silent'
+    when p.pattern <> '' and b.cluster || '/' || b.broker_id ~ p.pattern then 'parked'
+    when exists (
+      select from detect.evaluation as e
+      where e.hour = b.hour and e.detector = 'disk_filling' and e.status = 'alarm'
+        and e.identity ->> 'cluster' = b.cluster and e.identity ->> 'broker_id' = cast(b.broker_id as text)
+    ) then 'filling'
+  end as barred_because,
+  case when v.limit_bytes_per_second is not null
+    then least(i.ebs_baseline_bytes_per_second, v.limit_bytes_per_second) * 0.7 - v.used_bytes_per_second end
+    as spare_bytes_per_second,
+  b.bytes_in_per_second,
+  b.bytes_out_per_second
+from newest as n
+inner join metrics.broker_hourly as b on n.hour = b.hour
+left join inventory.instance_hourly as i on b.hour = i.hour and b.instance_id = i.instance_id
+left join disk as d on b.broker_id = d.broker_id
+left join parked as p on true
+-- The volume that does most: there lie the logs.
+left join lateral (
+  select
+    m.baseline_bytes_per_second as limit_bytes_per_second,
+    m.bytes_per_second_p95 as used_bytes_per_second
+  from inventory.volume_hourly as a
+  inner join metrics.volume_hourly as m using (hour, account, region, volume_id)
+  where a.hour = b.hour and a.instance_id = b.instance_id
+  order by m.bytes_per_second_p95 desc nulls first, a.volume_id asc
+  limit 1
+) as v on true
+where b.cluster = :cluster and b.broker_id is not null
+-- Controllers hold no data.
+and (b.active_controllers is null or b.partitions is not null)
+order by b.broker_id asc
