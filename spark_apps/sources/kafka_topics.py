@@ -1,4 +1,7 @@
-"""Topics, partitions, leaders, replicas and configurations of Kafka clusters: one row per topic.
+"""Topics, partitions, leaders, replicas and configurations of Kafka clusters: one row per topic, and one per broker.
+
+A broker is one that the cluster lists or that has replicas. One that has replicas and isn't listed is looked for once
+more, some seconds later: it may just have been restarted.
 
 Reads: metadata and DescribeConfigs, some requests per cluster. Needs: Describe on topics, and DescribeConfigs on them
 for `configs` (without it `configs` is null and a gap row says so). Can't see: topics that it may not describe.
@@ -6,13 +9,14 @@ for `configs` (without it `configs` is null and a gap row says so). Can't see: t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import ConfigResource, ConfigSource
+from confluent_kafka.admin import ClusterMetadata, ConfigResource, ConfigSource
 
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
@@ -24,6 +28,8 @@ from spark_apps.sources.kafka_client import (
 
 TOPICS_PER_REQUEST = 1000
 """A broker writes some thirty settings of each: all of a large cluster's in one answer would outlast the time-out."""
+LOOK_AGAIN_SECONDS = 20
+"""So long after the first look brokers that weren't listed are looked for again."""
 
 
 class TopicsReader(ClusterReader):
@@ -31,8 +37,9 @@ class TopicsReader(ClusterReader):
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
-        now = datetime.now(UTC)
-        topics = {str(t.topic): t for t in connection.metadata().topics.values() if t.error is None}
+        now, started = datetime.now(UTC), time.monotonic()
+        metadata = connection.metadata()
+        topics = {str(t.topic): t for t in metadata.topics.values() if t.error is None}
         configs, refusal = configs_of(connection, list(topics))
         rows: list[dict[str, Any]] = [
             {
@@ -53,15 +60,18 @@ class TopicsReader(ClusterReader):
             }
             for topic_name, topic in topics.items()
         ]
+        hosts = _brokers(connection, metadata, started + LOOK_AGAIN_SECONDS)
+        rows += [
+            {"cluster": name, "broker": broker, "host": host, "observed_at": now, "resource": name}
+            for broker, host in hosts.items()
+        ]
         if refusal:
             rows.append(self.gap_row(name, f"{name} configs", refusal))
-        if not rows:
-            rows.append({"cluster": name, "observed_at": now, "resource": name})
         yield from self.batches(rows)
 
 
 class KafkaTopics(ClusterSource):
-    """Spark data source `kafka_topics`. A cluster without topics is one row without a topic."""
+    """Spark data source `kafka_topics`. Rows have a topic or a broker; `host` is null where it isn't listed."""
 
     reader_type = TopicsReader
 
@@ -73,9 +83,27 @@ class KafkaTopics(ClusterSource):
         return (
             "cluster string, topic string,"
             " partitions array<struct<partition: int, leader: int, replicas: array<int>, isr: array<int>>>,"
-            " configs map<string, struct<value: string, source: string>>,"
+            " configs map<string, struct<value: string, source: string>>, broker int, host string,"
             " observed_at timestamp, resource string, gap string"
         )
+
+
+def _brokers(connection: Connection, metadata: ClusterMetadata, look_again_at: float) -> dict[int, str | None]:
+    """Host by broker; null: it has replicas and isn't listed, nor is it when looked for again."""
+    hosts: dict[int, str | None] = {
+        replica: None
+        for topic in metadata.topics.values()
+        for partition in topic.partitions.values()
+        for replica in partition.replicas
+    }
+    hosts |= {broker.id: broker.host for broker in metadata.brokers.values()}
+    if None in hosts.values():
+        time.sleep(max(0.0, look_again_at - time.monotonic()))
+        # Of one topic: all brokers, and not all topics again.
+        hosts |= {
+            broker.id: broker.host for broker in connection.metadata(next(iter(metadata.topics))).brokers.values()
+        }
+    return hosts
 
 
 def configs_of(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[str, dict[str, Any]]], str | None]:

@@ -392,15 +392,27 @@ pair as materialized (
         and a.partition = o.partition
     where e.parts = 'partition'
   ) as both_hit on true
+  left join lateral (
+    select count(*) as hit
+    from jsonb_array_elements(e.affected) as theirs (part)
+    inner join jsonb_array_elements(c.affected) as its (part) on theirs.part = its.part
+    where e.parts = 'led'
+  ) as left_behind on true
   cross join lateral (
     values (
       case e.parts
         when 'replica' then coalesce(k.explained, 0)
         when 'follower' then f.explained
         when 'partition' then both_hit.hit
+        when 'led' then left_behind.hit
         else s.explained
       end,
-      case e.parts when 'replica' then l.affected_parts when 'follower' then fw.affected_parts else w.hit end,
+      case e.parts
+        when 'replica' then l.affected_parts
+        when 'follower' then fw.affected_parts
+        when 'led' then jsonb_array_length(e.affected)
+        else w.hit
+      end,
       case e.parts
         when 'follower' then case when fw.parts is not null then f.parts_there end
         when 'partition' then both_hit.parts
@@ -418,6 +430,7 @@ pair as materialized (
         and (k.explained > 0 or e.cluster <> all(array(select r.cluster from replicas_read as r)))
       when 'follower' then e.thing <> p.place and f.explained > 0
       when 'partition' then both_hit.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
+      when 'led' then left_behind.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
       else s.explained > 0
     end
 ),
@@ -639,7 +652,7 @@ weighed as (
         and (coincidence < 0.02 or (coincidence < 0.1 and sick_there >= 3 and sick_there > 5 * well_there))
         then 0.6 + explained_share / 6
       when explained_share < least_share then 0.7 * explained_share
-      when parts in ('replica', 'partition') then explained_share
+      when parts in ('replica', 'partition', 'led') then explained_share
       -- Whoever leads all that it follows leads what it lacks, whose fault that is.
       when parts = 'follower' and chance = 1 then 0.55
       -- All of its parts are there: the share says nothing, and the siblings must.
@@ -650,7 +663,7 @@ weighed as (
       else explained_share
     end as share_factor,
     case
-      when parts in ('replica', 'follower', 'partition') or contributes or alone or amount is not null then 1.0
+      when parts in ('replica', 'follower', 'partition', 'led') or contributes or alone or amount is not null then 1.0
       when parts in ('leader', 'member') then
         1 / (1 + coalesce(well_there, 0) / 3.0 / greatest(sick_there, 1))
         -- What can't be chance in itself isn't doubted for what else is late.

@@ -189,6 +189,11 @@ _ROWS = {
         :topics * 30 / :brokers, 400000000000, h
       from generate_series(:h - interval '191 hours', :h, interval '1 hour') as h
       cross join generate_series(0, :brokers - 1) as b""",
+    "inventory.broker_hourly": """hour, cluster, broker_id, host, is_listed, replicas, observed_at <-
+      select h, 'orders-prod', b, case when b < :brokers or h < :h then 'broker-' || b end, b < :brokers or h < :h,
+        :topics * 30 / :brokers, h + interval '1 hour'
+      from generate_series(:h - interval '23 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :brokers) as b  -- the last one is gone""",
     "inventory.topic_hourly": f"""hour, cluster, topic, partitions, replication_factor, kind, application_id,
       cleanup_policy, retention_ms, segment_bytes, configs, observed_at <-
       select h, 'orders-prod', {_TOPIC}, 10, 3, case when n % 10 = 0 then 'changelog' else 'plain' end,

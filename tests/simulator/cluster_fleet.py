@@ -20,8 +20,9 @@ RULES = (
     "partitions_leaderless",
     "disk_filling",
     "page_cache_small",
+    "broker_down",
 )
-FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD = RULES
+FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN = RULES
 
 
 @dataclass

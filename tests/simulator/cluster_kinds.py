@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.cluster_fleet import COLD, DISK, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
+from tests.simulator.cluster_fleet import COLD, DISK, DOWN, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
 from tests.simulator.clusters import NOW, PAST, Cluster, Topic, drift
 from tests.simulator.scenario import JUDGED
 
@@ -15,6 +15,7 @@ from tests.simulator.scenario import JUDGED
 def goes_down(cluster: Cluster, broker: int) -> None:
     """Nobody hears of it; its peers lead what it led."""
     cluster.answers[broker, NOW] = False
+    cluster.unlisted.add(broker)
     cluster.drop_from_isr(broker)
     cluster.tell_isr()
 
@@ -22,6 +23,7 @@ def goes_down(cluster: Cluster, broker: int) -> None:
 def broker_down(fleet: Fleet, cluster: Cluster) -> None:
     broker = a_broker(cluster)
     goes_down(cluster, broker)
+    fleet.fault(DOWN, cluster, broker, "critical")
     fleet.fault(LACKING, cluster, broker, "warning")
 
 
@@ -31,6 +33,7 @@ def two_down(fleet: Fleet, cluster: Cluster) -> None:
     other = (broker + 1) % cluster.brokers
     for each in (broker, other):
         goes_down(cluster, each)
+        fleet.fault(DOWN, cluster, each, "critical")
         fleet.fault(LACKING, cluster, each, "critical")
 
 
@@ -57,6 +60,7 @@ def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
     reassigned(cluster, 1.0)
     broker = a_broker(cluster)
     goes_down(cluster, broker)
+    fleet.fault(DOWN, cluster, broker, "critical")
     fleet.fault(LACKING, cluster, broker, "warning")
     for other in range(cluster.brokers):
         fleet.unclear(LACKING, cluster, other)
@@ -108,6 +112,42 @@ def back_between_samples(fleet: Fleet, cluster: Cluster) -> None:
         cluster.own_samples[other, "under_replicated_partitions"] = (0.0, lacking, lacking)
 
 
+# Brokers
+
+
+def taken_out(fleet: Fleet, cluster: Cluster) -> None:
+    """A broker whose replicas were moved away, and which was stopped in this hour."""
+    broker = cluster.brokers - 1
+    for topic in cluster.topics:
+        topic.replicas = [[r for r in replicas if r != broker] or [0] for replicas in topic.replicas]
+        topic.configs["min.insync.replicas"] = "1"
+        topic.settle()
+    cluster.tell_partitions()
+    cluster.answers[broker, NOW] = False
+    cluster.unlisted.add(broker)
+    fleet.unclear(UNEVEN, cluster)
+
+
+def comes_up(fleet: Fleet, cluster: Cluster) -> None:
+    """It isn't listed yet, but its JVM answers: it reads its logs."""
+    broker = a_broker(cluster)
+    cluster.restart(broker, cluster.chance.uniform(0.02, 0.2))
+    cluster.drop_from_isr(broker)
+    cluster.unlisted.add(broker)
+    cluster.tell_isr()
+
+
+def out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
+    """Our own network: no JVM of the cluster answers, and nobody tells the metadata."""
+    cluster.answers[:, NOW] = False
+    cluster.tells_metadata = False
+
+
+def most_out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
+    """Most JVMs don't answer us; the cluster lists all."""
+    cluster.answers[1:, NOW] = False
+
+
 # Leaders
 
 
@@ -122,6 +162,7 @@ def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
     for n, leader in enumerate(topic.leaders):
         if leader is None:
             topic.isr[n] = list(topic.replicas[n])
+    fleet.fault(DOWN, cluster, broker, "critical")
     fleet.fault(LEADERLESS, cluster, None, "critical")
     fleet.fault(LACKING, cluster, broker, "warning")
 
@@ -135,7 +176,9 @@ def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
     for other in cluster.topics[1:]:
         cluster.drop_from_isr(broker, [other])
     cluster.answers[broker, NOW] = False
+    cluster.unlisted.add(broker)
     cluster.tell_isr()
+    fleet.fault(DOWN, cluster, broker, "critical")
     fleet.fault(LEADERLESS, cluster, None, "critical")
     for other_broker in range(cluster.brokers):
         fleet.unclear(LACKING, cluster, other_broker)

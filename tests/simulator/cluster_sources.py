@@ -204,7 +204,9 @@ def _of_controllers(cluster: Cluster) -> Iterator[dict[str, Any]]:
 def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
     topics, dirs = [], []
     for cluster in clusters:
-        topics += [_topic(cluster, topic) for topic in cluster.topics if cluster.tells_metadata]
+        if cluster.tells_metadata:
+            topics += [_topic(cluster, topic) for topic in cluster.topics]
+            topics += _brokers(cluster)
         for broker in range(cluster.brokers):
             if cluster.answers[broker, NOW] or cluster.gauges["leaders"][broker, NOW] != 0:
                 dirs += _log_dir(cluster, broker)
@@ -242,6 +244,16 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
     }
 
 
+def _brokers(cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Brokers that are listed or have replicas."""
+    for broker in range(cluster.brokers):
+        has_replicas = any(broker in replicas for topic in cluster.topics for replicas in topic.replicas)
+        if has_replicas or broker not in cluster.unlisted:
+            host = None if broker in cluster.unlisted else f"{cluster.name}-{broker}"
+            yield {"cluster": cluster.name, "broker": broker, "host": host, "resource": cluster.name,
+                   "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
+
+
 def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     used = float(cluster.used_bytes[broker, NOW])
     head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource": cluster.name,
@@ -267,6 +279,7 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "metrics.log_dir_hourly": [_disks_before(c) for c in clusters],
             "metrics.partition_hourly": [_partitions_before(c) for c in clusters],
             "inventory.topic_hourly": [_topics_before(c) for c in clusters],
+            "inventory.broker_hourly": [_brokers_before(c) for c in clusters],
             "inventory.instance_hourly": [_instances(c) for c in clusters],
             "metrics.node_hourly": [_nodes(c) for c in clusters],
             "inventory.volume_hourly": [_volumes(c) for c in clusters],
@@ -389,6 +402,17 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
         for hour, share in shares.items()
         for topic in cluster.topics
         if topic.begun <= hour + HOUR
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _brokers_before(cluster: Cluster) -> pd.DataFrame:
+    """All were listed, an hour ago and before."""
+    rows = [
+        {"hour": hour, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
+         "is_listed": True, "replicas": 10, "observed_at": hour + HOUR}
+        for hour in (JUDGED - n * HOUR for n in range(1, HELD_HOURS + 1))
+        for broker in range(cluster.brokers)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 

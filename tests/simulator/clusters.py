@@ -84,6 +84,8 @@ class Cluster:
     disk_bytes: float = 0.0
     tells_disks: bool = True
     tells_metadata: bool = True
+    unlisted: set[int] = field(default_factory=set)
+    """Brokers that the cluster doesn't list in the judged hour."""
     disk_since: int = 0
     """The first hour in which the disks were there."""
     vcpus: list[int] = field(default_factory=list)

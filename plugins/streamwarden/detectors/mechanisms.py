@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from streamwarden.detectors.load import Detector
 
 FILE = SQL / "mechanisms.yaml"
-_ABOUT = {"leader": "group", "member": "group", "partition": "group", "replica": "broker", "follower": "broker"}
+_ABOUT = {
+    "leader": "group",
+    "member": "group",
+    "partition": "group",
+    "replica": "broker",
+    "follower": "broker",
+    "led": "cluster",
+}
 """Parts → what an effect of which they are is about; of the others it is the end of the path."""
 
 
@@ -28,7 +35,7 @@ class Mechanism:
     """One way in which a finding may cause another; the keys are explained in the file."""
 
     path: tuple[str, ...]
-    parts: Literal["thing", "leader", "replica", "follower", "member", "partition"]
+    parts: Literal["thing", "leader", "replica", "follower", "member", "partition", "led"]
     says: str
     least_share: float = 0.8
     within_hours: float = 2

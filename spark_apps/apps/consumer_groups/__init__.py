@@ -15,6 +15,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.inventory import (
+    brokers,
     groups_of,
     known_commits,
     known_ends,
@@ -80,6 +81,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
     return {
         "inventory.topic_hourly": topics(sources),
+        "inventory.broker_hourly": brokers(sources),
         "inventory.consumer_group_hourly": groups_of(sources),
         "inventory.consumer_member_hourly": members(sources),
         **schemas(sources),

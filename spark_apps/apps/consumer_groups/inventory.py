@@ -46,6 +46,26 @@ def topics(sources: dict[str, DataFrame]) -> DataFrame:
     )
 
 
+def brokers(sources: dict[str, DataFrame]) -> DataFrame:
+    """Brokers that are listed or have replicas."""
+    held = (
+        sources["kafka_topics"]
+        .select("cluster", f.explode("partitions").alias("p"))
+        .select("cluster", f.explode("p.replicas").alias("broker"))
+        .groupBy("cluster", "broker")
+        .agg(f.count("*").cast("int").alias("replicas"))
+    )
+    told = sources["kafka_topics"].filter("broker is not null").select("cluster", "broker", "host", "observed_at")
+    return told.join(held, ["cluster", "broker"], "left").select(
+        "cluster",
+        f.col("broker").alias("broker_id"),
+        "host",
+        f.col("host").isNotNull().alias("is_listed"),
+        f.coalesce("replicas", f.lit(0)).alias("replicas"),
+        "observed_at",
+    )
+
+
 def _application_ids(sources: dict[str, DataFrame]) -> DataFrame:
     """Application id by changelog and repartition topic."""
     internal = sources["kafka_topics"].filter(topic_kind().isin("changelog", "repartition"))

@@ -38,6 +38,8 @@ says:
   starting: {status: skip, reason: "It was started at {{ process_started_at }}: its open files have not settled."}
   silent: {status: skip, reason: "The broker did not answer over JMX."}
   untold: {status: skip, reason: "The broker did not tell its open files, or their limit."}
+causes:
+  limits_end_broker: [nearly_full, filling, high]
 open_after_hours: 1
 clear_after_hours: 2
 rule: |

@@ -20,6 +20,8 @@ says:
   short_history: {status: skip, reason: "{{ leaderless_partitions | counted('partition') }} without a leader, but whether their topics are just being made isn't known: nothing is known of the {{ look_back }} h before."}
 causes:
   leaderless_stops_readers: [leaderless]
+effect_of:
+  broker_leaves_partitions: [leaderless]
 open_after_hours: 1
 clear_after_hours: 1
 rule: |

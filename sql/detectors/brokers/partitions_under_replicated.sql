@@ -43,6 +43,7 @@ says:
   silent: {status: skip, reason: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
   untold: {status: skip, reason: "The broker did not tell its under-replicated partitions."}
 effect_of:
+  broker_takes_replicas: [missing, read_only]
   disk_slows_broker: [missing, read_only]
   broker_slows_flushes: [missing, read_only]
   leader_loses_followers: [missing, read_only]

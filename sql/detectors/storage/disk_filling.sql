@@ -50,6 +50,8 @@ says:
   room: {status: ok, reason: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
   short_history: {status: skip, reason: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
   untold: {status: skip, reason: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
+causes:
+  limits_end_broker: [nearly_full, full_soon, filling, high, rising]
 open_after_hours: 1
 clear_after_hours: 3
 rule: |

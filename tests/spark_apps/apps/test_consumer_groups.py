@@ -19,7 +19,7 @@ from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_con
 from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
 
-from spark_apps.apps.consumer_groups.inventory import log_partitions
+from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import KafkaOffsets
@@ -111,6 +111,30 @@ def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
     }
     found = {row.partition: (row.replicas, row.isr, row.missing_brokers) for row in log_partitions(sources).collect()}
     assert found == {0: (3, 1, "[2,3]"), 1: (2, 2, None)}
+
+
+def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
+    at = present_hour()
+    partitions = [
+        {"partition": 0, "leader": 1, "replicas": [1, 3], "isr": [1]},
+        {"partition": 1, "leader": None, "replicas": [3], "isr": [3]},
+    ]
+    listed = [
+        {"cluster": "c", "topic": "orders", "partitions": partitions},
+        {"cluster": "c", "topic": "audit", "partitions": partitions},
+        *(
+            {"cluster": "c", "broker": n, "host": host, "observed_at": at}
+            for n, host in ((1, "k1"), (2, "k2"), (3, None))
+        ),
+        {"cluster": "d", "broker": 3, "host": "k3", "observed_at": at},
+    ]
+    found = brokers({"kafka_topics": rows_frame(spark, listed, KafkaTopics({}).schema())}).collect()
+    assert {(row.cluster, row.broker_id): (row.host, row.is_listed, row.replicas) for row in found} == {
+        ("c", 1): ("k1", True, 2),
+        ("c", 2): ("k2", True, 0),
+        ("c", 3): (None, False, 4),
+        ("d", 3): ("k3", True, 0),
+    }
 
 
 def test_a_commit_older_than_the_history_at_hand_is_as_old_as_the_hour_before_told(spark: Any) -> None:

@@ -10,20 +10,27 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker, Cluster
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
-from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV, Config
+from streamwarden.causes import weigh
+from streamwarden.detectors import Finding, findings, load_detectors
+from streamwarden.detectors.evaluate import store_findings
 
+from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions, topics
 from spark_apps.sources import kafka_commits
 from spark_apps.sources.kafka_client import ClusterSource, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator.frames import rows_frame
 from tests.spark_apps.offsets_log import (
     TOPIC,
     Commit,
@@ -34,6 +41,7 @@ from tests.spark_apps.offsets_log import (
     log_partition,
     write_commits,
 )
+from tests.sql.rows import HOUR, insert_rows
 
 pytestmark = pytest.mark.slow
 GROUP = "gr\"oup 'ü' 組"
@@ -56,6 +64,8 @@ class Fleet:
 
     cluster: Cluster
     spark: SparkSession
+    whole: list[Row]
+    """What the cluster told of its topics and brokers when all lived."""
     dead: list[Broker] = field(default_factory=list)
 
     def kill(self, victim: Broker) -> None:
@@ -88,7 +98,7 @@ def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         patch.setenv(CONFIG_ENV, str(file))
         patch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
         _fill(cluster.bootstrap_servers)
-        yield Fleet(cluster, spark)
+        yield Fleet(cluster, spark, read_clusters(spark, KafkaTopics, ["trio"]).collect())
 
 
 def _fill(servers: str) -> None:
@@ -180,7 +190,8 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     started = time.monotonic()
     offsets = fleet.read(KafkaOffsets)
     assert time.monotonic() - started < 40
-    topics = {row.topic: row for row in fleet.read(KafkaTopics)}
+    listing = fleet.read(KafkaTopics)
+    topics = {row.topic: row for row in listing if row.topic}
     lost = {p.partition for p in topics["narrow"].partitions if p.leader is None}
     assert len(lost) == 2
     assert all(p.leader is not None and len(p.isr) == 2 for p in topics["wide"].partitions)
@@ -195,6 +206,8 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     assert not [row.gap for row in commits if row.gap]
     assert sum(row.kind == "commit" for row in commits) >= COMMITS + 4
     (down,) = {b.node_id for b in fleet.cluster.brokers} - {b for p in topics["wide"].partitions for b in p.isr}
+    hosts = {row.broker: row.host for row in listing if row.broker}
+    assert hosts == {b.node_id: None if b.node_id == down else "127.0.0.1" for b in fleet.cluster.brokers}
     log_dirs = fleet.read(KafkaLogDirs)
     assert {row.resource: row.gap for row in log_dirs if row.gap} == {
         f"trio broker {down} log dirs": f"refused: broker {down} of cluster 'trio' is down."
@@ -202,6 +215,41 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     sized = {(row.broker, row.topic, row.partition) for row in log_dirs if row.topic in ("wide", "narrow")}
     replicas = {(b, t.topic, p.partition) for t in topics.values() for p in t.partitions for b in p.replicas}
     assert sized == {key for key in replicas if key[0] != down and key[1] in ("wide", "narrow")}
+
+
+def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, module_warehouse: sa.Engine) -> None:
+    if not fleet.dead:  # this test by itself
+        fleet.kill(fleet.leader("narrow", 0))
+        time.sleep(15)
+    none = {source.name(): rows_frame(fleet.spark, [], source({}).schema()) for source in (KafkaOffsets, KafkaGroups)}
+    found: dict[str, Finding] = {}
+    with module_warehouse.connect() as connection, connection.begin() as transaction:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        for hour, listed in ((HOUR - timedelta(hours=1), fleet.whole), (HOUR, fleet.read(KafkaTopics))):
+            rows = [row.asDict(recursive=True) for row in listed]
+            sources = none | {"kafka_topics": rows_frame(fleet.spark, rows, KafkaTopics({}).schema())}
+            for table, frame in (
+                ("inventory.broker_hourly", brokers(sources)),
+                ("inventory.topic_hourly", topics(sources)),
+                ("metrics.partition_hourly", log_partitions(sources)),
+            ):
+                insert_rows(connection, table, ({"hour": hour} | row.asDict() for row in frame.collect()))
+        detectors = load_detectors()
+        for name in ("broker_down", "partitions_leaderless", "partitions_under_replicated"):
+            detector = detectors[name]
+            told = findings(connection, detector, HOUR, Config(), detector.params_in_force(Config()))
+            found |= {f"{name} {finding.about.key}": finding for finding in told}
+            store_findings(connection, told, HOUR, HOUR)
+        causes = {(c.effect, c.cause) for c in weigh(connection, detectors, HOUR) if c.is_accepted}
+        transaction.rollback()
+    (dead,) = (broker.node_id for broker in fleet.dead)
+    down = found.pop(f"broker_down broker:trio/{dead}")
+    assert {f.because for name, f in found.items() if name.startswith("broker_down")} == {"listed"}
+    assert (down.because, down.figures["leaderless_partitions"], len(down.affected)) == ("down", 2, 2)
+    lost = found["partitions_leaderless cluster:trio"]
+    lacking = found[f"partitions_under_replicated broker:trio/{dead}"]
+    assert (lost.because, lacking.because) == ("leaderless", "missing")
+    assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, lacking)}
 
 
 def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet) -> None:

@@ -1,0 +1,25 @@
+/*
+title: What the broker told before it went
+unit: percent
+kind: lines
+why: "Of the last 24 h, as a share of the limit: what was nearly used up before it fell silent is the first suspect."
+*/
+select
+  b.hour as at,
+  line.series,
+  100 * line.value as value
+from metrics.broker_hourly as b
+left join lateral (
+  select max(1 - d.usable_bytes::double precision / nullif(d.total_bytes, 0)) as used
+  from metrics.log_dir_hourly as d
+  where d.hour = b.hour and d.cluster = b.cluster and d.broker_id = b.broker_id
+) as disk on true
+cross join lateral (
+  values
+  ('open files', b.open_file_descriptors / nullif(greatest(b.max_file_descriptors, 0), 0)),
+  ('heap', b.heap_used_bytes / nullif(b.heap_max_bytes, 0)),
+  ('disk', disk.used)
+) as line (series, value)
+where b.cluster = :cluster and b.broker_id::text = :broker_id and line.value is not null
+and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
+order by at, series
