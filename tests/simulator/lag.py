@@ -43,6 +43,8 @@ WRITTEN_DOWN = timedelta(minutes=1)
 """Of frequent commits only these are told to the product, and the last."""
 TOLD_AFTER = timedelta(minutes=20)
 """A group that stands still must be told in the hour in which it has stood so long."""
+HALVINGS = 5
+"""Steps of the search by time after which the source's budget is spent: what is left is some tens of minutes wide."""
 
 
 @dataclass
@@ -80,6 +82,20 @@ class Log:
     def time_of(self, offset: int) -> float:
         """Where the answers by time pass this offset."""
         return float(self.stamped[: offset + 1].max())
+
+    def time_between(self, offset: int, asked_at: datetime) -> tuple[float, float, float]:
+        """What a search by time knows of an offset that has to end early: its guess, and the two ends between which it
+        lies."""
+        start = self.start(asked_at)
+        low, high = (start, float(self.stamped[start])), (self.end(asked_at), _seconds(asked_at))
+        for _ in range(HALVINGS):
+            middle = (low[1] + high[1]) / 2
+            answer = self.offset_at(START + timedelta(seconds=middle), asked_at)
+            low, high = ((answer, float(self.stamped[answer])), high) if answer <= offset else (low, (answer, middle))
+        if low[0] == offset:
+            return low[1], low[1], low[1]
+        share = (offset - low[0]) / max(high[0] - low[0], 1)
+        return low[1] + share * (high[1] - low[1]), low[1], high[1]
 
 
 @dataclass
@@ -122,6 +138,8 @@ class Timeline:
     assigned: bool = True
     """Whether the group's members still have this topic."""
     committed_beyond: bool = False
+    is_guessed: bool = False
+    """Whether times of records had to be guessed."""
     paths: list[np.ndarray] = field(default_factory=list)
 
     def consumed(self, partition: int, moment: datetime) -> int:
@@ -146,6 +164,8 @@ class Fleet:
     scenario: Scenario
     truth: Truth = field(default_factory=Truth)
     timelines: dict[str, Timeline] = field(default_factory=dict)
+    guessed: list[Fault] = field(default_factory=list)
+    """What can't be told, and isn't fine."""
 
 
 class Builder:
@@ -213,6 +233,37 @@ class Builder:
 
     def stopped_that_commits_the_last(self) -> None:
         self.stopped("stopped, commits the last offset", commits_last=True)
+
+    def uneven(self, rate: float) -> Log:
+        """Most of its records come in a few minutes of each ten, so that times don't follow from places."""
+        log = self.log(4 * rate)
+        is_busy = log.appended % 600 < 120
+        kept = is_busy | (self.draws.random(len(is_busy)) < 0.05)
+        return Log(log.appended[kept], log.stamped[kept], log.readable[kept])
+
+    def behind(self, kind: str, late: timedelta) -> tuple[datetime, datetime]:
+        """A group that comes to be so late and stays so, while times have to be guessed; from when, and since when."""
+        at = self.moment(4, 7)
+        logs = [self.uneven(self.chance.uniform(2, 6)) for _ in range(PARTITIONS)]
+        timeline = self.add(kind, logs, Reader([(START, 1e6)]), is_guessed=True)
+        step = AUTO_COMMIT.total_seconds()
+        moments = np.arange(1, len(timeline.paths[0]) + 1) * step
+        wanted = moments - np.clip(moments - _seconds(at), 0, late.total_seconds())
+        timeline.paths = [np.searchsorted(log.appended, wanted, side="right") for log in logs]
+        return at, at + late
+
+    def hours_behind_by_a_guess(self) -> None:
+        """So late that it is so by any guess."""
+        kind = "hours behind by a guess"
+        at, _ = self.behind(kind, timedelta(minutes=self.chance.uniform(100, 150)))
+        self.fault(kind, at, at + TOLD_AFTER)
+
+    def late_by_a_guess(self) -> None:
+        """As late as the guess is wide: it can't be said, and isn't fine."""
+        at, since = self.behind("late by a guess", timedelta(minutes=self.chance.uniform(14, 25)))
+        self.unclear(at, self.until)
+        name = list(self.fleet.timelines)[-1]
+        self.fleet.guessed.append(Fault(name, "late by a guess", since, start_of_hour(since) + HOUR, self.until))
 
     def stopped_and_its_records_deleted(self) -> None:
         """Retention goes on behind a group that has stopped: what it lacks begins where the log does."""
@@ -287,6 +338,10 @@ class Builder:
             last = int(np.flatnonzero(log.readable)[-1]) + 1
             timeline.paths[n] = np.minimum(timeline.paths[n], last)
 
+    def punctual_by_a_guess(self) -> None:
+        """Some minutes behind, as ever, for all that the guess is wide."""
+        self.behind("punctual by a guess", timedelta(minutes=self.chance.uniform(2, 5)))
+
     def commits_seldom(self) -> None:
         """A sink that commits with each file."""
         every = timedelta(minutes=self.chance.randint(7, 20))
@@ -342,6 +397,7 @@ FAULTS: tuple[Callable[[Builder], object], ...] = (
     Builder.falls_behind,
     Builder.falls_behind_on_event_time,
     Builder.rewound_too_far,
+    Builder.hours_behind_by_a_guess,
 )
 DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.healthy,
@@ -354,6 +410,8 @@ DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.event_time,
     Builder.quiet,
     Builder.all_is_deleted,
+    Builder.punctual_by_a_guess,
+    Builder.late_by_a_guess,
 )
 
 
@@ -377,6 +435,11 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     verdicts = judge(bench, fleet, cases(fleet))
     result = score("lagging groups", bench.detector("consumer_group_lagging"), verdicts, fleet.truth)
     result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
+    for verdict in verdicts:
+        for fault in fleet.guessed:
+            if verdict.resource == fault.resource and fault.due <= verdict.hour < fault.ends - HOUR:
+                wrong = verdict.reason if verdict.status == "ok" else None
+                result.claim("what is guessed isn't ok", fault, verdict, wrong)
     return result
 
 
@@ -502,13 +565,17 @@ def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[
     offset = max(offset, log.start(end + READ_AFTER))
     if offset >= log.end(end + READ_AFTER):
         return history, []
-    by_time = log.time_of(offset)
+    by_time = earliest = latest = log.time_of(offset)
+    if timeline.is_guessed:
+        by_time, earliest, latest = log.time_between(offset, end + READ_AFTER)
     told: dict[str, Any] = {"offset": offset, "next_offset": None, "read_end": None}
     if timeline.committed(partition, end - STANDS)[0] == offset:
         told["next_offset"], told["read_end"], seen = log.next_from(offset, end + READ_AFTER)
-        by_time = min(by_time, seen) if told["next_offset"] in (offset, -1) else seen
-    written = START + timedelta(seconds=by_time) + case.shift
-    return history, [place | dict.fromkeys(("record_at", "earliest_at", "latest_at"), written) | told]
+        is_own = told["next_offset"] in (offset, -1)
+        by_time, earliest, latest = (min(each, seen) if is_own else seen for each in (by_time, earliest, latest))
+    times = {"record_at": by_time, "earliest_at": earliest, "latest_at": latest}
+    written = {name: START + timedelta(seconds=seconds) + case.shift for name, seconds in times.items()}
+    return history, [place | written | told]
 
 
 def _seconds(moment: datetime) -> float:
