@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -26,6 +26,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import Finding
 
 from spark_apps.apps import state_stores as app
+from spark_apps.models.streams_topics import StreamsTopics
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
@@ -63,6 +64,18 @@ VERDICTS = {
 KNOWN, CONSTANT, KNOWN_BY = 24 * HOUR, "refunded", 25
 """For so long a constant must have been unknown, or unseen; the one that comes and goes here; and how many values of it
 the log must hold for it to be told, whatever else a release wrote: fewer may be a slip."""
+Settings = Mapping[str, Mapping[str, str]]
+MADE_BY_STREAMS: Settings = {
+    "cleanup.policy": {"value": "compact", "source": "dynamic_topic_config"},
+    "message.timestamp.type": {"value": "CreateTime", "source": "dynamic_topic_config"},
+}
+MADE_BY_HAND: tuple[Settings, ...] = (
+    {"cleanup.policy": {"value": "delete", "source": "default_config"}},
+    {
+        "cleanup.policy": {"value": "compact", "source": "dynamic_topic_config"},
+        "message.timestamp.type": {"value": "CreateTime", "source": "default_config"},
+    },
+)
 _LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
 
 
@@ -133,6 +146,8 @@ class Store:
     """Which release wrote it."""
     rest: Callable[[Any, float, random.Random], Any] | None = None
     """A trait of values that no release has: a campaign, the age of a record."""
+    settings: Settings | None = None
+    """The topic's, as far as one may ask."""
 
     def survivors(self, minute: float) -> np.ndarray:
         """Writes that the log holds at a minute."""
@@ -162,6 +177,7 @@ class Fleet:
     truth: Truth = field(default_factory=Truth)
     stores: dict[str, Store] = field(default_factory=dict)
     hours: dict[str, set[datetime]] = field(default_factory=dict)
+    groups: set[str] = field(default_factory=set)
 
 
 Place = tuple[int, ...]
@@ -233,8 +249,14 @@ class _Builder:
         return START + 24 * HOUR + timedelta(minutes=int(self.chance.random() * span / timedelta(minutes=1)))
 
     def store(self, releases: list[tuple[datetime, timedelta, Node]], pace: tuple[float, float] = PACE) -> Store:
-        """Writes of a store with these releases; `pace`: how many of its keys' number an hour, from and to."""
-        topic = f"app{len(self.fleet.stores) // 2}-store-{len(self.fleet.stores)}-changelog"
+        """Writes of a store with these releases; `pace`: how many of its keys' number an hour, from and to.
+
+        Of two applications one has a group, and settings that nobody may ask for; of the other only the settings tell.
+        """
+        number = len(self.fleet.stores)
+        topic = f"app{number // 2}-store-{number}-changelog"
+        if has_group := number // 2 % 2 == 0:
+            self.fleet.groups.add(f"app{number // 2}")
         keys = self.chance.choice([400, 800, 1200])
         rate = keys * self.chance.uniform(*pace)  # writes an hour
         minutes = self.fleet.scenario.days * 1440
@@ -250,7 +272,7 @@ class _Builder:
             first, length = (start - START) / timedelta(minutes=1), max(lasts / timedelta(minutes=1), 1e-9)
             moved = np.clip((times - first) / length, 0, 1)
             release = np.where(random_.random(len(times)) < moved, i, release)
-        made = Store(topic, releases, keys, times, written, release)
+        made = Store(topic, releases, keys, times, written, release, settings=None if has_group else MADE_BY_STREAMS)
         self.fleet.stores[topic] = made
         self.fleet.hours[topic] = set()
         return made
@@ -576,6 +598,15 @@ class _Builder:
             b"\x00" + chance.randrange(2**31, 2**32).to_bytes(4, "big") + chance.randbytes(chance.randint(4, 40))
         )
 
+    def audit_log(self) -> None:
+        """A company's own topic, named as a changelog is: whatever happens to its values, nobody restores a state from
+        them. It isn't compacted, or Streams hasn't made it and no group is its application."""
+        old, path = self.leaf(self.schema(), "integer")
+        store = self.decoy("audit log", old, self.edit(old, path, lambda node: replace(node, kind="id")))
+        for known in (self.fleet.stores, self.fleet.hours, self.fleet.truth.decoys):
+            known[f"payments{store.topic}"] = known.pop(store.topic)
+        store.topic, store.settings = f"payments{store.topic}", self.chance.choice(MADE_BY_HAND)
+
     def outer_join(self) -> None:
         """A store of an outer join: a byte that says which side, then the value."""
         store = self.decoy("outer join", self.schema())
@@ -606,6 +637,7 @@ FAULTS = (
 DECOYS = (
     _Builder.begins_as_a_frame,
     _Builder.outer_join,
+    _Builder.audit_log,
     _Builder.nothing,
     _Builder.optional_added,
     _Builder.comes_and_goes,
@@ -636,9 +668,10 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """The hours of stores to judge."""
-    last = fleet.scenario.end - HOUR
-    return [Case(topic, hour) for topic, hours in fleet.hours.items() for hour in sorted(hours) if hour <= last]
+    """The hours to judge, of what the app takes for stores."""
+    last, names = fleet.scenario.end - HOUR, StreamsTopics(fleet.groups, fleet.stores)
+    stores = [topic for topic, store in fleet.stores.items() if names.has_store(topic, store.settings)]
+    return [Case(topic, hour) for topic in stores for hour in sorted(fleet.hours[topic]) if hour <= last]
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
