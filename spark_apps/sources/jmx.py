@@ -144,7 +144,7 @@ def _says_something(answer: Answer) -> bool:
     )
 
 
-def _checked(answer: Answer) -> Answer:
+def checked(answer: Answer) -> Answer:
     """The answer, if it is one: an agent may answer and know nothing, while its JVM starts or ends."""
     if not _says_something(answer):
         raise Refused(answer.denied or "not one of its readings is a number")
@@ -220,7 +220,7 @@ class _Reader(DataSourceReader):
                 if server.hangs:
                     raise TimeoutError
                 found = await ARCHIVES[endpoint.protocol](client, endpoint, self.hour)
-                answers = [answer for answer in found if _says_something(answer)] or [_checked(found[0])]
+                answers = [answer for answer in found if _says_something(answer)] or [checked(found[0])]
             except TimeoutError:
                 server.hangs = True
                 return [self._gap(endpoint, f"refused: no answer within {endpoint.timeout_seconds:g} s")]
@@ -238,7 +238,7 @@ class _Reader(DataSourceReader):
         for sample in range(self.samples):
             await asyncio.sleep(max(0.0, start_at + sample * self.sample_seconds - time.time()))
             try:
-                answers.append(_checked(await PROTOCOLS[endpoint.protocol](client, endpoint, sample, self.samples)))
+                answers.append(checked(await PROTOCOLS[endpoint.protocol](client, endpoint, sample, self.samples)))
             except TimeoutError:
                 gap = f"refused: no answer within {endpoint.timeout_seconds:g} s"
                 break

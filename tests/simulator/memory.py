@@ -12,6 +12,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -27,6 +28,8 @@ from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import jvm_apps as app
+from spark_apps.sources.jmx import checked
+from spark_apps.sources.jmx_endpoint import Answer, Refused
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
@@ -141,6 +144,10 @@ class Process:
     """Each begins with a restart."""
     container_bytes: int | None = None
     silent: tuple[datetime, datetime] | None = None
+    speechless: tuple[datetime, datetime] | None = None
+    """Its agent answers, and each of its beans says NaN, or all but one."""
+    says: tuple[str, ...] = ()
+    """What it still tells then."""
     leak_from: datetime | None = None
     leak_per_hour: float = 0.0
     application: str = ""
@@ -578,6 +585,15 @@ class _Builder:
         process.silent = (moment, moment + HOUR)
         self.decoy(process, "restarting app", moment)
 
+    def says_nan(self) -> None:
+        """An agent that answers without knowing: nothing is known of a process that fits, and nothing is fine."""
+        host = self.machine()
+        process = self.process(host, self.fitting(host, self.chance.choice([0.5, 0.7])))
+        moment = start_of_hour(self.at())
+        process.speechless = (moment, moment + 5 * HOUR)
+        process.says = self.chance.choice([(), ("threads",)])
+        self.decoy(process, "says NaN", moment)
+
     def cold_caches(self) -> None:
         """Just started, with caches of a size of its own that hold nothing yet."""
         host = self.machine()
@@ -628,6 +644,7 @@ DECOYS = (
     _Builder.large_heap,
     _Builder.shared_cache,
     _Builder.restarts,
+    _Builder.says_nan,
     _Builder.cold_caches,
     _Builder.busy_machine,
     _Builder.container_fits,
@@ -703,6 +720,13 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 def _check_claims(result: Score, fleet: Fleet, by_hour: dict[tuple[str, datetime], list[Verdict]]) -> None:
     """One cause is one finding; and what can't be known isn't fine."""
     instances = Counter(process.unit for process in fleet.processes.values())
+    for process in fleet.processes.values():
+        begins, ends = process.speechless or (START, START)
+        for hour in (begins + (n - 1) * HOUR for n in range(int((ends - begins) / HOUR))):
+            for verdict in by_hour.get((process.unit, hour), []):
+                wrong = verdict.reason if verdict.status == "ok" else None
+                unsaid = Fault(process.unit, "says NaN", begins, hour, ends)
+                result.claim("what isn't known isn't ok", unsaid, verdict, wrong)
     for fault in fleet.truth.faults:
         said = by_hour.get((fault.resource, fault.due), [])
         alarms = [verdict for verdict in said if verdict.status == "alarm"]
@@ -763,10 +787,16 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
             if process.silent and process.silent[0] <= at < process.silent[1]:
                 continue
             since, _ = process.at(at)
-            for metric, labels, value in _jvm(fleet, process, at):
-                kind = "counter" if metric.endswith("_total") else "gauge"
-                rows.append((*head, metric, json.dumps(labels, sort_keys=True), kind, at + case.shift, value,
-                             since + case.shift))  # fmt: skip
+            is_nan = process.speechless is not None and process.speechless[0] <= at < process.speechless[1]
+            readings = [
+                (metric, json.dumps(labels, sort_keys=True), None if is_nan and metric not in process.says else value)
+                for metric, labels, value in _jvm(fleet, process, at)
+            ]
+            with suppress(Refused):  # the source calls it a gap
+                answer = checked(Answer(at + case.shift, since + case.shift, readings))
+                for metric, labels, value in answer.readings:
+                    kind = "counter" if metric.endswith("_total") else "gauge"
+                    rows.append((*head, metric, labels, kind, answer.at, value, answer.process_started_at))
     return pd.DataFrame(rows, columns=list(_LAYOUT))
 
 
