@@ -64,6 +64,8 @@ USUAL_HOURS = 26
 NIGHT, NIGHTS_BEFORE = 2 * HOUR, 28
 MEMORY, PAGE_CACHE = 32 * GIB, 0.65
 GROUPS, RETIRED = ("billing", "search"), "retired"
+ROGUE, MIRROR, FORGOTTEN_AFTER = "notebook", "mirror", HOUR
+"""Clients that commit nothing: the rogue, who reads at the end; and when brokers forget one after its last request."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ class Cluster:
     """What part of a broker's reads each of its volumes does."""
     has_silent_readers: bool = False
     """Of the first topic, and of the changelog (standbys): always at the log's end, never committing."""
+    has_quotas: bool = False
+    """Its brokers count by client."""
     has_retired_group: bool = False
     """Its offsets are still there; it reads nothing."""
     nights: list[Event] = field(default_factory=list)
@@ -161,6 +165,18 @@ class Cluster:
                 if event.group and event.group not in GROUPS:
                     total += topic.bytes_per_second * max((moment - event.end).total_seconds(), 0)
         return total
+
+    def fetched(self, moment: datetime) -> dict[str, float]:
+        """What each client that the brokers know fetches a second: 0 where it has stopped, until they forget it."""
+        if not self.has_quotas:
+            return {}
+        total = sum(topic.bytes_per_second for topic in self.topics)
+        mirrored = self.topics[0].bytes_per_second + self.changelog.bytes_per_second
+        known = dict.fromkeys(GROUPS, total) | ({MIRROR: mirrored} if self.has_silent_readers else {})
+        for event in self.events:
+            if event.kind in ROGUES and event.start <= moment < event.end + FORGOTTEN_AFTER:
+                known[ROGUE] = known.get(ROGUE, 0.0) + (event.rate if moment < event.end else 0.0)
+        return known
 
     def started(self, broker: int, moment: datetime) -> datetime:
         """When a broker's process began, as it is then."""
@@ -267,6 +283,7 @@ def _cluster(number: int, scenario: Scenario, chance: random.Random) -> Cluster:
     if number % 3 == 1:
         cluster.shares = (0.4, 0.3, 0.2, 0.1)
     cluster.has_silent_readers = number % 3 == 2
+    cluster.has_quotas = number % 3 != 1
     cluster.has_retired_group = number % 3 == 0
     if number % 2 == 0:
         first = _catching_up(
@@ -376,7 +393,21 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         fleet.truth.decoys[cluster.name] = "nothing near"
     result = score("rogue consumers", bench.detector(name), verdicts, fleet.truth)
     result.false_alarms = [(v, _near(fleet.clusters[v.resource], v.hour)) for v, _ in result.false_alarms]
+    _check_clients(result, fleet, verdicts)
     return result
+
+
+def _check_clients(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
+    """Where brokers count by client, the rogue is among those that are named, also when it has stopped."""
+    for verdict in verdicts:
+        cluster, read_at = fleet.clusters[verdict.resource], verdict.hour + HOUR + JMX_AT
+        for fault in fleet.truth.faults:
+            is_of = fault.resource == verdict.resource and fault.begins < verdict.hour + HOUR <= fault.ends + HOUR
+            if is_of and verdict.status == "alarm" and ROGUE in cluster.fetched(read_at):
+                named = [each["client_id"] for each in verdict.figures["fetching_clients"] or []]
+                suspect = verdict.figures["top_client"]
+                is_right = ROGUE in named and suspect in ((ROGUE, None) if MIRROR in named else (ROGUE,))
+                result.claim("client named", fault, verdict, None if is_right else f"{suspect} of {', '.join(named)}")
 
 
 def _near(cluster: Cluster, hour: datetime) -> str:
@@ -392,6 +423,7 @@ class _Sources:
     fleet: Fleet
     chosen: list[Case]
     folder: Path
+    fetched_before: list[dict[str, Any]] = field(default_factory=list)
 
     def _frame(self, name: str, rows: Iterator[dict[str, Any]] | list[dict[str, Any]], **rest: str) -> DataFrame:
         return null_filled(self.bench.spark, self.folder / f"{name}.parquet", rows, **rest)
@@ -486,8 +518,10 @@ class _Sources:
             ),
         }
         frames = brokers.transform(sources, JUDGED, Config(kafka=clusters, jmx=endpoints))
-        for samples in ("metrics.broker_sample", "metrics.broker_topic_sample"):
-            frames[samples] = frames[samples].limit(0)
+        # Of single readings only those of clients are asked for, of the run before as well.
+        frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
+        frames["metrics.broker_topic_sample"] = frames["metrics.broker_topic_sample"].limit(0)
+        self.fetched_before = [row for row in before if row["metric"] == CLIENT_FETCHES]
         return frames
 
     def remember(self) -> None:
@@ -505,6 +539,9 @@ class _Sources:
                 ]  # fmt: skip
         with self.bench.warehouse.begin() as connection:
             connection.execute(sa.text(_TOPIC_HOUR), rows)
+            connection.execute(
+                sa.text(_CLIENT_BEFORE), [each | {"hour": JUDGED - HOUR} for each in self.fetched_before]
+            )
 
     def groups(self) -> dict[str, DataFrame]:
         """Topics, groups with their members, offsets and commits."""
@@ -544,6 +581,10 @@ class _Sources:
 _TOPIC_HOUR = """
     insert into metrics.topic_hourly (hour, cluster, topic, brokers, bytes_in, bytes_out)
     values (:hour, :cluster, :topic, 3, :bytes_in, :bytes_out)"""
+CLIENT_FETCHES = "client_fetch_bytes_per_second"
+_CLIENT_BEFORE = """
+    insert into metrics.broker_sample (hour, cluster, endpoint, metric, labels, at, kind, value)
+    values (:hour, :cluster, :endpoint, :metric, :labels, :at, 'gauge', :value)"""
 
 
 def _samples(metrics: DataFrame, id_column: str, of: tuple[Metric, ...], *more: str) -> DataFrame:
@@ -555,6 +596,8 @@ Reading = tuple[str, dict[str, str], float]
 
 def _broker(cluster: Cluster, broker: int, at: datetime) -> Iterator[Reading]:
     """One broker's counters since its process began, and its gauges."""
+    for client, rate in cluster.fetched(at).items():
+        yield CLIENT_FETCHES, {"client": client, "user": ""}, rate / BROKERS
     begun = cluster.started(broker, at)
     if begun < START:
         yield from _since_ever(cluster, at)
@@ -613,7 +656,7 @@ def _groups(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
     read_at = case.hour + HOUR + OFFSETS_AT
     for event in cluster.events:
         if event.kind == "rogue among members" and event.topic and event.start <= read_at < event.end:
-            members = [_member("notebook", {event.topic.name: list(range(PARTITIONS))})]
+            members = [_member(ROGUE, {event.topic.name: list(range(PARTITIONS))})]
             rows.append(known | {"group_id": "adhoc", "members": members})
     return rows
 
