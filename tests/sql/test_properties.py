@@ -20,11 +20,11 @@ from tests.sql.cases import CASES_OF, DETECTORS, judged
 DRAWS = 12
 """Of each detector's gaps and of its cases."""
 CANT_HOLD = {
-    # Most machines have no agent: then the JVMs that are known tell. To skip them all would judge none.
+    # Most machines have no agent: then the JVMs that are known tell. To skip them all would judge none, and a case of
+    # one hour can't show that there was an agent.
     ("app_memory_heavy", "metrics.instance_hourly.memory_used_mean_percent"),
-    # Cases without any figure of the heap's collections; where the bound that is left is too high it is skipped.
-    ("app_memory_heavy", "metrics.jvm_app_hourly.heap_survived_bytes"),
-    # Of an hour gone by, in which there were fewer; or the only figure that tells of stores at all.
+    # Of an hour gone by, in which there were fewer; or the only figure that tells of stores at all, of a process that
+    # isn't known to be a Streams application (of one that is, the changelogs tell).
     ("app_memory_heavy", "metrics.jvm_app_hourly.store_instances"),
     # Of the only hours gone by that had more threads: nothing else remembers them.
     ("stream_threads_dead", "metrics.jvm_app_hourly.stream_threads_alive"),

@@ -89,7 +89,7 @@ says:
   rest_unknown: {status: skip, reason: "Its memory outside of heap and RocksDB is not known."}
   cache_unclear: {status: skip, reason: "It may grow to {{ may_grow_to_bytes }} or to {% if at_most_bytes %}{{ at_most_bytes }}{% else %}more{% endif %} of {{ limit_bytes }}: while its caches are so empty nobody can tell whether its stores share one."}
   failure_unknown: {status: skip, reason: "It fits now; how many stores its {{ instances }} instances have, and so what a failure moves, is not known of all of them."}
-  heap_unknown: {status: skip, reason: "It fits; how full a collection leaves {{ 'its heap' if processes == 1 else 'the heap of ' ~ process }} of {{ heap_max_bytes }} is not known: {{ heap_used_after_gc_bytes }} at most."}
+  heap_unknown: {status: skip, reason: "It fits; how full a collection leaves {{ 'its heap' if processes == 1 else 'the heap of ' ~ process }} of {{ heap_max_bytes }} is not known{% if heap_left_bytes %}: {{ heap_left_bytes }} at most{% endif %}."}
   neighbour_unknown: {status: skip, reason: "The memory of another JVM on its machine is not known."}
 rule: |
   What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
@@ -189,6 +189,7 @@ process as (
     ) as heap_wanted_bytes,
     greatest(100 * taken_bytes / limit_bytes, 100 * machine_taken_bytes / machine_memory_bytes) as taken_percent,
     100 * heap_survived_bytes / heap_max_bytes as heap_after_gc_percent,
+    coalesce(heap_used_after_gc_bytes, heap_used_bytes) as heap_left_bytes,
     -- Of a whole hour: in the first minutes of a process there is nothing but warming up.
     100 * gc_seconds / greatest(covered_seconds, 3600) as paused_percent
   from (select * from metrics.jvm_app_hourly where hour = cast(:hour as timestamptz)) as a
@@ -233,8 +234,8 @@ told as (
       when heap_after_gc_percent > :pressure_percent then 'heap_full'
       when paused_percent > :gc_percent then 'collecting'
       when is_sure_to_fit and is_unknown then 'failure_unknown'
-      -- Of what its collections left only the most that it may be is known.
-      when is_sure_to_fit and heap_survived_bytes is null and 100 * heap_used_after_gc_bytes / heap_max_bytes > :pressure_percent
+      -- Of what its collections left only the most that it may be is known, or nothing.
+      when is_sure_to_fit and heap_survived_bytes is null and (100 * heap_left_bytes / heap_max_bytes <= :pressure_percent) is not true
         then 'heap_unknown'
       when is_sure_to_fit then 'fits'
       when limit_bytes is null then 'limit_unknown'
@@ -298,6 +299,7 @@ select distinct on (cluster, known_as)
   heap_max_bytes,
   heap_used_bytes,
   heap_used_after_gc_bytes,
+  heap_left_bytes,
   heap_live_bytes,
   heap_live_known_hours,
   off_heap_bytes,
