@@ -192,7 +192,8 @@ class KafkaCommits(ClusterSource):
             "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
             " committed_at timestamp, generation int, log_partition int, log_offset bigint, written_at timestamp,"
             " members array<struct<member_id: string, client_id: string, host: string, poll_interval_ms: int,"
-            " session_timeout_ms: int>>, records_read bigint, records_skipped bigint, resource string, gap string"
+            " session_timeout_ms: int, assignment: map<string, array<int>>>>, records_read bigint,"
+            " records_skipped bigint, resource string, gap string"
         )
 
 
@@ -312,6 +313,7 @@ _MEMBERS = pa.list_(
             ("host", pa.string()),
             ("poll_interval_ms", pa.int32()),
             ("session_timeout_ms", pa.int32()),
+            ("assignment", pa.map_(pa.string(), pa.list_(pa.int32()))),
         ]
     )
 )

@@ -3,7 +3,8 @@
 Layout: Kafka's GroupMetadataValue.json, versions 0 to 3 (brokers write 3; 4 only once all of them know it): version,
 protocol type, generation, protocol, leader, from 2 on the time of the state, then the members: id, from 3 on the static
 name, client id, host, from 1 on the rebalance timeout (the client's max.poll.interval.ms), session timeout,
-subscription, assignment.
+subscription, assignment. That one is the protocol type's own; of type `consumer` it begins with its version and the
+topics with their partitions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _NEWEST = 3
+_CONSUMER = "consumer"
 
 
 def group_members(value: bytes) -> list[dict[str, Any]] | None:
@@ -22,27 +24,41 @@ def group_members(value: bytes) -> list[dict[str, Any]] | None:
         version = read.number("h")
         if not 0 <= version <= _NEWEST:
             return None
-        read.text()
+        protocol_type = read.text()
         read.number("i")
         read.text()
         read.text()
         if version >= 2:
             read.number("q")
-        return [_member(read, version) for _ in range(max(read.number("i"), 0))]
+        is_consumer = protocol_type == _CONSUMER
+        return [_member(read, version, is_consumer=is_consumer) for _ in range(max(read.number("i"), 0))]
     except (struct.error, UnicodeDecodeError):
         return None
 
 
-def _member(read: _Reader, version: int) -> dict[str, Any]:
+def _member(read: _Reader, version: int, *, is_consumer: bool) -> dict[str, Any]:
     member_id = read.text()
     if version >= 3:
         read.text()
     member: dict[str, Any] = {"member_id": member_id, "client_id": read.text(), "host": read.text()}
     member["poll_interval_ms"] = read.number("i") if version >= 1 else None
     member["session_timeout_ms"] = read.number("i")
-    read.skip()
-    read.skip()
+    read.blob()
+    assignment = read.blob()
+    member["assignment"] = _assignment(assignment) if is_consumer else None
     return member
+
+
+def _assignment(value: bytes) -> dict[str, list[int]] | None:
+    """Partitions by topic; None where it can't be read: the member may have some all the same."""
+    if not value:
+        return {}
+    try:
+        read = _Reader(value)
+        read.number("h")
+        return {read.text() or "": read.numbers() for _ in range(read.number("i"))}
+    except (struct.error, UnicodeDecodeError):
+        return None
 
 
 @dataclass
@@ -59,8 +75,12 @@ class _Reader:
         length = self.number("h")
         return None if length < 0 else self._take(length).decode()
 
-    def skip(self) -> None:
-        self._take(max(self.number("i"), 0))
+    def numbers(self) -> list[int]:
+        count = self.number("i")
+        return list(struct.unpack(f">{max(count, 0)}i", self._take(4 * max(count, 0))))
+
+    def blob(self) -> bytes:
+        return self._take(max(self.number("i"), 0))
 
     def _take(self, length: int) -> bytes:
         if self.at + length > len(self.data):

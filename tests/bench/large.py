@@ -265,7 +265,8 @@ _ROWS = {
     "metrics.group_step_hourly": f"""hour, cluster, group_id, generation, began_at, members, gone, come, poll_interval_ms,
       session_timeout_ms <-
       select :h, 'orders-prod', {_GROUP.format(n="n")}, s, :h + s * interval '7 minutes', 2,
-        '[{{"client_id": "reader-1", "host": "/10.0.0.1"}}]'::jsonb, '[]'::jsonb, 300000, 45000
+        '[{{"client_id": "reader-1", "host": "/10.0.0.1", "assignment": {{"team-1.orders-000001.v1": [0]}}}}]'::jsonb,
+        '[]'::jsonb, 300000, 45000
       from generate_series(0, :groups - 1, 10) as n cross join generate_series(1, 8) as s""",
     "inventory.consumer_member_hourly": f"""hour, cluster, group_id, member_id, client_id, host, assignment <-
       select h, 'orders-prod', {_GROUP.format(n="g")}, format('reader-%s-%s-00000000', g, m), format('reader-%s-%s', g, m),

@@ -18,7 +18,7 @@ NO_KNOWN_ENDS = "cluster string, topic string, partition int, log_end_offset big
 KNOWN_COMMITS = (
     "cluster string, group_id string, topic string, partition int, known_offset bigint, known_committed_at timestamp"
 )
-MEMBERS = KafkaCommits({}).schema().split("members ")[1].split(">>")[0] + ">>"
+MEMBERS = KafkaCommits({}).schema().split("members ")[1].split(", records_read")[0]
 """The type of what a group's record says of its members; simulated commits come without such records."""
 NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 

@@ -54,9 +54,11 @@ def commit_value(version: int, offset: int, at_ms: int, metadata: str | None = "
     return head + _string(metadata or "") + struct.pack(">q", at_ms) + expiry
 
 
-def group_value(generation: int, version: int = 3, members: Sequence[Mapping[str, Any]] = ()) -> bytes:
+def group_value(
+    generation: int, version: int = 3, members: Sequence[Mapping[str, Any]] = (), protocol_type: str = "consumer"
+) -> bytes:
     """Metadata of a classic group, layouts 0 to 3; without a protocol and a leader."""
-    head = struct.pack(">h", version) + _string("consumer") + struct.pack(">i", generation) + b"\xff\xff\xff\xff"
+    head = struct.pack(">h", version) + _string(protocol_type) + struct.pack(">i", generation) + b"\xff\xff\xff\xff"
     stamp = struct.pack(">q", -1) if version >= 2 else b""
     return head + stamp + struct.pack(">i", len(members)) + b"".join(_member(version, m) for m in members)
 
@@ -66,7 +68,17 @@ def _member(version: int, member: Mapping[str, Any]) -> bytes:
     poll_interval = struct.pack(">i", member["poll_interval_ms"]) if version >= 1 else b""
     timeouts = poll_interval + struct.pack(">i", member["session_timeout_ms"])
     names = _string(member["member_id"]) + static_name + _string(member["client_id"]) + _string(member["host"])
-    return names + timeouts + struct.pack(">i", 3) + b"sub" + struct.pack(">i", 0)
+    assignment = _assignment(member["assignment"]) if member["assignment"] else b""
+    return names + timeouts + struct.pack(">i", 3) + b"sub" + struct.pack(">i", len(assignment)) + assignment
+
+
+def _assignment(assigned: Mapping[str, Sequence[int]]) -> bytes:
+    """Version, topics with their partitions, and no user data."""
+    topics = [
+        _string(topic) + struct.pack(f">{len(partitions) + 1}i", len(partitions), *partitions)
+        for topic, partitions in assigned.items()
+    ]
+    return struct.pack(">hi", 1, len(topics)) + b"".join(topics) + struct.pack(">i", -1)
 
 
 def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds: float = 30) -> None:

@@ -4,7 +4,8 @@ A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, r
 [0, 9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures
 are those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds. With
 `days` instead of `hours` it's a row a day, at the judged hour, and `until` counts days. `every: {column: began_at,
-minutes: 9, times: 6, after: 2}` stands for as many within the hour, the first two minutes after its start.
+minutes: 9, times: 6, after: 2}` stands for as many within the hour, the first two minutes after its start. A list in a
+row, `partition: [0, 1]`, stands for one row each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,12 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
 
 def _each(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
     """The rows that a row of a case stands for."""
+    lists = {column: value for column, value in row.items() if isinstance(value, list)}
+    for values in product(*lists.values()):
+        yield from _in_time(row | dict(zip(lists, values, strict=True)), hour)
+
+
+def _in_time(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
     over = row.get("over")
     if every := row.get("every"):
         plain = {column: value for column, value in row.items() if column != "every"}

@@ -27,8 +27,8 @@ def group_steps(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .withColumns(
             {
                 "is_step": is_step,
-                "gone": _others(before, f.col("members")),
-                "come": _others(f.col("members"), before),
+                "gone": _others(before, f.col("members"), "client_id", "host", "assignment"),
+                "come": _others(f.col("members"), before, "client_id", "host"),
             }
         )
         .filter(f.col("is_step") & f.col("written_at").between(f.lit(hour), f.col("as_of")))
@@ -45,8 +45,8 @@ def group_steps(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     )
 
 
-def _others(of: Column, than: Column) -> Column:
-    """Client id and host of those members whose id the other list lacks, as JSON; null where a list isn't known."""
+def _others(of: Column, than: Column, *told: str) -> Column:
+    """What is told of those members whose id the other list lacks, as JSON; null where a list isn't known."""
     known = f.transform(than, lambda m: m["member_id"])
     others = f.filter(of, lambda m: ~f.array_contains(known, m["member_id"]))
-    return f.to_json(f.transform(others, lambda m: f.struct(m["client_id"], m["host"])))
+    return f.to_json(f.transform(others, lambda m: f.struct(*(m[name].alias(name) for name in told))))

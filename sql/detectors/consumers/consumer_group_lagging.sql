@@ -73,6 +73,7 @@ effect_of:
   transaction_stops_readers: [one_stands, stands, falls_behind]
   threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
   rebalances_stop_group: [stands, falls_behind, catches_up_slowly]
+  record_stops_partition: [one_stands, stands]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -2,7 +2,7 @@
 title: Consumer group comes to no rest
 about: group
 owner: application
-maturity: experimental
+maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.group_step_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.jvm_app_hourly]
 params:
   steps: {default: 6, unit: rebalances, why: "an hour: one in ten minutes is no deploy"}
@@ -51,11 +51,13 @@ says:
   cost_unknown: {status: skip, reason: "{{ rebalances }} rebalances in the hour; whether they cost anything isn't known, as what came in or was read isn't."}
 causes:
   rebalances_stop_group: [slow_records, expires, leaves, nobody_leaves, epochs]
+effect_of:
+  record_unrests_group: [slow_records, expires, leaves]
 open_after_hours: 2
 clear_after_hours: 3
 rule: |
-  At least `steps` rebalances (those within merge_seconds of the one before don't count), in at least `slots` of the hour's
-  six slots of ten minutes, and they cost something: of what came in, lost_share or more wasn't read, or the lag grew by
+  At least `steps` rebalances (those within merge_seconds of the one before don't count; where one follows the other all
+  the time, every second minute does), in at least `slots` of the hour's six slots of ten minutes, and they cost something: of what came in, lost_share or more wasn't read, or the lag grew by
   as much. Why: by the client that left most often; its median time between two leaves is near its max.poll.interval.ms
   (slow records) or its session.timeout.ms (it is dropped); or in most steps nobody left.
 runbook: |
@@ -81,12 +83,15 @@ pace as (
   select
     cluster,
     group_id,
-    count(*) filter (where is_same_change is not true) as rebalances,
+    greatest(
+      count(*) filter (where is_same_change is not true),
+      count(distinct date_bin(make_interval(secs => :merge_seconds), began_at, cast(:hour as timestamptz))) / 2
+    ) as rebalances,
     count(distinct date_bin('10 minutes', began_at, cast(:hour as timestamptz))) as slots_hit,
     max(poll_interval_ms) as poll_interval_ms,
     max(session_timeout_ms) as session_timeout_ms,
     bool_and(members is null) as is_untold,
-    count(*) filter (where jsonb_array_length(gone) = 0) * 2 > count(*) as is_same_members
+    count(*) filter (where jsonb_array_length(gone) + jsonb_array_length(come) = 0) * 2 > count(*) as is_same_members
   from step
   group by cluster, group_id
 ),

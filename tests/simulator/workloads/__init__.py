@@ -25,7 +25,7 @@ from streamwarden.detectors.things import thing_key
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.workloads import groups, past, sources, streams, topics
+from tests.simulator.workloads import groups, past, rests, sources, streams, topics
 from tests.simulator.workloads.life import Life
 
 Kind = Callable[[Life], None]
@@ -42,13 +42,15 @@ RULES = (
     groups.UNTRACKED,
     groups.REPLAYS,
     groups.STRANGER,
+    rests.POISONOUS,
+    rests.RESTLESS,
     streams.UNUSED,
     streams.GROWS,
     streams.DEAD,
     streams.RESTARTS,
 )
-FAULTS: tuple[Kind, ...] = (*topics.FAULTS, *groups.FAULTS, *streams.FAULTS)
-DECOYS: tuple[Kind, ...] = (*topics.DECOYS, *groups.DECOYS, *streams.DECOYS)
+FAULTS: tuple[Kind, ...] = (*topics.FAULTS, *groups.FAULTS, *rests.FAULTS, *streams.FAULTS)
+DECOYS: tuple[Kind, ...] = (*topics.DECOYS, *groups.DECOYS, *rests.DECOYS, *streams.DECOYS)
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""
 NAMED = {

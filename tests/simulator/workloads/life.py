@@ -63,6 +63,8 @@ class Topic:
     """Its records are deleted as soon as this group has read them."""
     others_read: np.ndarray | float = 0.0
     """Bytes an hour that are sent to readers without a group."""
+    leaderless: int | None = None
+    """The partition that has no leader."""
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -118,6 +120,25 @@ class Topic:
         return self.configs_before[1] if self.configs_before and t < self.configs_before[0] else self.configs
 
 
+@dataclass(frozen=True)
+class Member:
+    """A member of a group in one generation."""
+
+    member_id: str
+    client: str
+    host: str
+    assignment: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of a group's members."""
+
+    began: float
+    members: tuple[Member, ...] | None
+    """None: of a protocol whose records don't tell them."""
+
+
 @dataclass
 class Group:
     """Who reads topics, and how far."""
@@ -143,6 +164,12 @@ class Group:
     """It reads committed records only."""
     kept_for: float = 7 * DAY
     """For how long it is known after it died: offsets.retention.minutes."""
+    own_paths: dict[tuple[str, int], list[tuple[float, float]]] = field(default_factory=dict)
+    """Of partitions that fare otherwise than the rest, as `path`."""
+    generations: list[Generation] = field(default_factory=list)
+    """Those that began lately, in order."""
+    poll_interval: float = 5 * MINUTE
+    session_timeout: float = 45 * SECOND
 
     def read_up_to(self, t: float | np.ndarray) -> Any:
         """The moment in the log up to which it has read."""
@@ -151,6 +178,11 @@ class Group:
             return last - BEHIND
         moments, places = zip(*self.path, strict=True)
         return np.minimum(np.interp(last, moments, places), last - BEHIND)
+
+    def read_of(self, topic: str, partition: int, t: float) -> float:
+        """The moment in the log of a partition up to which it has read."""
+        own = self.own_paths.get((topic, partition))
+        return min(float(np.interp(t, *zip(*own, strict=True))), t - BEHIND) if own else float(self.read_up_to(t))
 
     def committed_at(self, t: float, topic: str | None = None) -> float | None:
         """Its last commit before then, of a topic; none: it has none."""
@@ -171,7 +203,7 @@ class Group:
             return None
         if topic.name in self.offsets:
             return self.offsets[topic.name]
-        offset = int(topic.end(self.read_up_to(at)))
+        offset = int(topic.end(self.read_of(topic.name, partition, at)))
         return min(offset, topic.last_stable(partition, t)) if self.stops_at_open else offset
 
     def bytes_read(self, topic: Topic) -> np.ndarray:
@@ -205,6 +237,8 @@ class Process:
     threads: list[tuple[float, int, int | None]] = field(default_factory=lambda: [(-NEVER, 4, 0)])
     """From when on so many stream threads live, and so many have failed since it began (none: it doesn't tell)."""
     silent_from: float = NEVER
+    to_restore: float = 0.0
+    """Records that its tasks have yet to restore."""
     stores: list[Store] = field(default_factory=list)
 
     def started(self, t: float) -> float:

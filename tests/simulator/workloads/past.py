@@ -14,6 +14,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from streamwarden.base.hours import HOUR
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
-from tests.simulator.workloads.life import DAY, GIB, MEMORY, NEVER, NOW, SECOND, Group, Life, Topic
+from tests.simulator.workloads.life import DAY, GIB, MEMORY, NEVER, NOW, SECOND, Group, Life, Member, Topic
 from tests.simulator.workloads.sources import JMX_AT, OFFSETS_AT, broker_url, host, members_of, process_url, settings
 
+Members = tuple[Member, ...] | None
 WEEK = 7 * DAY
 LATELY = (1, 2, 3, 4, 5, 6, 23, 24, 25, 26)
 """Hours ago that rules look at by the hour."""
@@ -165,7 +167,7 @@ def _place(topic: Topic, group: Group, partition: int, end: float) -> dict[str, 
     if offset is None or at is None:
         return None
     log_end = int(topic.end(end))
-    steps = topic.end(group.read_up_to(np.linspace(end - 1, end, 13)))
+    steps = topic.end(np.array([group.read_of(topic.name, partition, t) for t in np.linspace(end - 1, end, 13)]))
     moved = np.diff(np.minimum(steps, topic.last_stable(partition, end)) if group.stops_at_open else steps)
     lag = max(log_end - max(offset, topic.start(end)), 0) if offset <= log_end else None
     commits = 0 if at < end - 1 or topic.name in group.left else max(1, round(1 / max(group.commit_every, 1 / 12)))
@@ -183,14 +185,15 @@ def _place(topic: Topic, group: Group, partition: int, end: float) -> dict[str, 
 
 
 def _places(life: Life, group: Group) -> Iterator[dict[str, Any]]:
-    """Partitions are even, but where transactions hold a reader up."""
+    """Partitions are even, but where transactions hold a reader up, or a partition fares otherwise than the rest."""
     for name in (*group.topics, *group.left):
         topic = life.topics[name]
         for end in map(float, _asked(life)):
             if end <= topic.made or not group.is_listed(end):
                 continue
             for partition in range(topic.partitions):
-                if partition == 0 or (topic.stable and group.stops_at_open):
+                of_its_own = {(name, partition - 1), (name, partition)} & {*group.own_paths}
+                if partition == 0 or of_its_own or (topic.stable and group.stops_at_open):
                     place = _place(topic, group, partition, end)
                 if place:
                     yield {"end": end, "topic": name, "partition": partition} | place
@@ -252,6 +255,34 @@ def _steady(life: Life, group: Group, ends: np.ndarray) -> dict[str, Any]:
         "commits": np.where(alive, per_hour * count, 0), "records_consumed": consumed.astype(int),
         "status": np.where(rewound, "rewind", np.where(seconds < 60, "ok", np.where(alive, "warn", "stop"))),
     }  # fmt: skip
+
+
+def _steps(life: Life) -> Iterator[pd.DataFrame]:
+    """Of the hour before the judged one."""
+    for group in life.groups.values():
+        rows = [
+            {"hour": life.at(NOW - 2), "cluster": life.cluster, "group_id": group.name, "generation": number,
+             "began_at": life.at(now.began), "members": None if now.members is None else len(now.members),
+             "gone": _told(before.members, now.members, "client", "host", "assignment"),
+             "come": _told(now.members, before.members, "client", "host"),
+             "poll_interval_ms": round(group.poll_interval / SECOND * 1000) if now.members else None,
+             "session_timeout_ms": round(group.session_timeout / SECOND * 1000) if now.members else None}
+            for number, (before, now) in enumerate(pairwise(group.generations), 2)
+            if NOW - 2 <= now.began < NOW - 1
+        ]  # fmt: skip
+        if rows:
+            yield pd.DataFrame(rows).astype(
+                dict.fromkeys(("members", "poll_interval_ms", "session_timeout_ms"), "Int64")
+            )
+
+
+def _told(of: Members, than: Members, *names: str) -> str | None:
+    """Those whose ids the others lack."""
+    if of is None or than is None:
+        return None
+    known = {member.member_id for member in than}
+    told = [{name: getattr(member, name) for name in names} for member in of if member.member_id not in known]
+    return json.dumps([{{"client": "client_id"}.get(name, name): value for name, value in one.items()} for one in told])
 
 
 def _members(life: Life) -> Iterator[pd.DataFrame]:
@@ -365,6 +396,7 @@ TABLES: dict[str, Callable[[Life], Iterator[pd.DataFrame]]] = {
     "metrics.partition_hourly": _partition_hours,
     "metrics.consumer_partition_hourly": _consumer_partition_hours,
     "metrics.consumer_group_hourly": _consumer_group_hours,
+    "metrics.group_step_hourly": _steps,
     "inventory.consumer_member_hourly": _members,
     "metrics.broker_hourly": _broker_hours,
     "metrics.volume_hourly": _volume_hours,

@@ -14,6 +14,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import brokers, consumer_groups, jvm_apps
 from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
@@ -29,6 +30,7 @@ from tests.simulator.workloads.life import (
     SECOND,
     Group,
     Life,
+    Member,
     Process,
     Topic,
 )
@@ -82,7 +84,8 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
         clock = {"cluster": life.cluster, "as_of": life.at(NOW), "read_at": life.at(NOW + OFFSETS_AT)}
         for topic in life.topics.values():
             for partition in range(topic.partitions):
-                offsets.append(clock | _log(topic, partition))
+                if partition != topic.leaderless:
+                    offsets.append(clock | _log(topic, partition))
                 ends.append(_known_end(life, topic, partition))
                 for group in life.groups.values():
                     if group.is_listed(NOW):
@@ -101,7 +104,9 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
         "kafka_log_dirs": rows_frame(spark, [row for life in lives for row in _logs(life)], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(spark, [], NO_GROUPS_UNLISTED),
         "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource="string"),
-        "kafka_commits": told.unionByName(read, allowMissingColumns=True),
+        "kafka_commits": told.unionByName(read, allowMissingColumns=True).unionByName(
+            _generations(spark, lives), allowMissingColumns=True
+        ),
         "kafka_record_times": null_filled(spark, folder / "times", times, resource="string").withColumns(exact),
         "known_ends": null_filled(spark, folder / "ends", ends),
         "known_commits": rows_frame(spark, known, KNOWN_COMMITS),
@@ -117,7 +122,12 @@ def _topics(life: Life) -> Iterator[dict[str, Any]]:
         yield head | {
             "topic": topic.name,
             "partitions": [
-                {"partition": p, "leader": where[p % len(where)], "replicas": where, "isr": where}
+                {
+                    "partition": p,
+                    "leader": None if p == topic.leaderless else where[p % len(where)],
+                    "replicas": where,
+                    "isr": where,
+                }
                 for p in range(topic.partitions)
             ],
             "configs": settings(topic, NOW),
@@ -215,11 +225,39 @@ def _commits(life: Life, topic: Topic, group: Group, partition: int) -> tuple[Ro
             "log_partition": 0, "log_offset": n * topic.partitions + partition, "written_at": life.at(at),
         }
         for n, at in enumerate(sorted(moments))
+        if n == 0 or not _stands(group, topic, partition, at)
     ]  # fmt: skip
     last = int(written[-1]["committed_offset"]) if written else now
     waits = last < topic.end(NOW + OFFSETS_AT)
     first = {"cluster": life.cluster, "topic": topic.name, "partition": partition, "offset": last}
     return found, written, [first | {"record_at": life.at(float(topic.time_of(last)))}] if waits else []
+
+
+def _stands(group: Group, topic: Topic, partition: int, t: float) -> bool:
+    """Who can't read on commits nothing."""
+    return (topic.name, partition) in group.own_paths and group.committed(topic, partition, t) == group.committed(
+        topic, partition, t - COMMIT_EVERY
+    )
+
+
+def _generations(spark: SparkSession, lives: Sequence[Life]) -> DataFrame:
+    """What groups' records say of their members, as far as they are read."""
+    rows: Rows = [
+        {
+            "cluster": life.cluster, "kind": "group", "group_id": group.name, "generation": number,
+            "written_at": life.at(each.began), "log_partition": 0, "log_offset": number,
+            "members": each.members and [_member_of(group, member) for member in each.members],
+        }
+        for life in lives for group in life.groups.values() for number, each in enumerate(group.generations, 1)
+        if NOW - 1 - LOOK_BACK < each.began < NOW
+    ]  # fmt: skip
+    return rows_frame(spark, rows, KafkaCommits({}).schema())
+
+
+def _member_of(group: Group, member: Member) -> dict[str, Any]:
+    timeouts = {"poll_interval_ms": group.poll_interval, "session_timeout_ms": group.session_timeout}
+    told = {"member_id": member.member_id, "client_id": member.client, "host": member.host}
+    return told | {name: round(t / SECOND * 1000) for name, t in timeouts.items()} | {"assignment": member.assignment}
 
 
 def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, folder: Path) -> dict[str, DataFrame]:
@@ -303,6 +341,8 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
         return
     yield "streams_info", {"application_id": process.application_id}, 1.0
     yield "stream_threads_alive", {}, float(alive)
+    if process.to_restore:
+        yield "records_to_restore", {}, process.to_restore
     if failed is not None:
         yield "stream_threads_failed", {}, float(failed)
     for store in process.stores:

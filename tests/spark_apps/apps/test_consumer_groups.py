@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
@@ -406,9 +408,61 @@ def test_who_leaves_a_group_shows_in_its_steps(
     alone, together = (1, ["comes and goes"], []), (2, [], ["comes and goes"])
     assert told[1:5] == [together, alone, together, alone]
     assert told[0][0] == 1
+    assert [sorted(n["assignment"]) for step in steps.values() for n in step["gone"] or () if n["host"]] == [[name]] * 3
     assert (steps[2]["poll_interval_ms"], steps[2]["session_timeout_ms"]) == (20_000, 10_000)
     assert all(hour <= step["began_at"] < hour + HOUR for step in steps.values())
     assert rows(warehouse, "metrics.consumer_group_hourly", "group_id")["restless"]["rebalances"] == len(steps)
+
+
+def test_a_record_that_throws_its_readers_out(
+    servers: str, spark: Any, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """Three members read four partitions; each one that gets a certain record is busy with it for too long."""
+    name = topic(servers, 4)
+    commit(servers, "bills", *(TopicPartition(name, p, 0) for p in range(4)))
+    earlier = datetime.now(UTC) - timedelta(minutes=20)
+    for partition in range(4):
+        produce(servers, name, [earlier] * 5, partition)
+    has_ended = threading.Event()
+
+    def work(number: int) -> None:
+        timeouts = {"session.timeout.ms": 6_000, "max.poll.interval.ms": 6_000, "heartbeat.interval.ms": 500}
+        own: dict[str, Any] = {"group.id": "bills", "client.id": f"worker-{number}", "auto.commit.interval.ms": 500}
+        own["enable.auto.offset.store"] = False  # what it has processed is committed, not what it was given
+        consumer = Consumer({"bootstrap.servers": servers, **own, **timeouts})
+        consumer.subscribe([name])
+        while not has_ended.is_set():
+            record = consumer.poll(0.2)
+            if record and not record.error() and (record.partition(), record.offset()) == (2, 3):
+                has_ended.wait(15)
+            if record and not record.error() and not has_ended.is_set():
+                with suppress(KafkaException):  # it was thrown out meanwhile
+                    consumer.store_offsets(record)
+        consumer.close()
+
+    workers = [threading.Thread(target=work, args=[number]) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    hour = present_hour()
+    for _ in range(30):
+        time.sleep(1)
+        produce(servers, name, [datetime.now(UTC) - timedelta(minutes=2)], 0)
+        produce(servers, name, [datetime.now(UTC) - timedelta(minutes=2)], 1)
+    config = judged(hour)
+    has_ended.set()
+    for worker in workers:
+        worker.join()
+    run_app(spark, "jvm_apps", hour, config)
+
+    places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
+    assert (places["bills", name, 2]["committed_offset"], places["bills", name, 2]["lag_records"]) == (3, 2)
+    params = {"still_minutes": 0.25, "still_gaps": 1, "few_share": 0.3}
+    quick = Config.model_validate({"detectors": {"consumer_record_poisonous": {"params": params}}})
+    evaluate(warehouse, load_detectors()["consumer_record_poisonous"], hour, quick)
+    said = rows(warehouse, "detect.evaluation", "resource")["shop/bills"]
+    assert (said["because"], said["figures"]["place"]) == ("loops", f"{name}-2"), said["reason"]
+    assert (said["figures"]["poll_interval_ms"], said["figures"]["turn_seconds"]) == (6000, pytest.approx(6, abs=1.5))
+    assert {owner.partition(" on ")[0] for owner in said["figures"]["owners"]} <= {f"worker-{n}" for n in range(3)}
 
 
 def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_registry_is_read(

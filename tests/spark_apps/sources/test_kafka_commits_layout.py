@@ -65,12 +65,24 @@ def test_members_of_a_group_of_every_version(version: int) -> None:
         "host": "/10.0.0.1",
         "poll_interval_ms": 300,
         "session_timeout_ms": 9,
+        "assignment": {"orders": [0, 3], "bills": []},
     }
-    whole = group_value(5, version, [member, member | {"member_id": "m-2"}])
-    [row, cut] = decode([group_key("g"), group_key("g")], [whole, whole[:-1]]).to_pylist()
-    known = member if version else member | {"poll_interval_ms": None}
-    assert row["members"] == [known, known | {"member_id": "m-2"}]
+    idle = member | {"member_id": "m-2", "assignment": {}}
+    whole = group_value(5, version, [member, idle])
+    [row, cut] = decode([group_key("g"), group_key("g")], [whole, whole[:-1]]).to_pylist(maps_as_pydicts="strict")
+    unknown = {} if version else {"poll_interval_ms": None}
+    assert row["members"] == [member | unknown, idle | unknown]
     assert (cut["generation"], cut["members"]) == (5, None)
+
+
+def test_an_assignment_that_cannot_be_read_is_none() -> None:
+    """Of workers of another protocol, or of an assignor of somebody's own."""
+    member = {"member_id": "m", "client_id": "c", "host": "/h", "poll_interval_ms": 3, "session_timeout_ms": 9}
+    value = group_value(5, 3, [member | {"assignment": {"orders": [0]}}])
+    others = group_value(5, 3, [member | {"assignment": {"orders": [0]}}], "connect")
+    odd = value.replace(b"orders", b"or\xff\xffrs")
+    rows = decode([group_key("g")] * 3, [value, others, odd]).to_pylist(maps_as_pydicts="strict")
+    assert [row["members"] and row["members"][0]["assignment"] for row in rows] == [{"orders": [0]}, None, None]
 
 
 @pytest.mark.parametrize(

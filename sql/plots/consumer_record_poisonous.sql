@@ -1,0 +1,34 @@
+/*
+title: Records read, of the partition that stands and of the topic's others
+unit: records
+kind: lines
+why: "Counted from the first hour shown: a line that is flat while the others rise is held by one record."
+*/
+with worst as (
+  select topic, partition
+  from metrics.consumer_partition_hourly
+  where hour = cast(:hour as timestamptz) and cluster = :cluster and group_id = :group_id and lag_records > 0
+  order by still_seconds desc nulls last, lag_seconds desc nulls last, topic asc, partition asc
+  limit 1
+),
+
+shown as (
+  select
+    c.hour,
+    c.partition,
+    c.committed_offset,
+    c.partition = w.partition as stands,
+    dense_rank() over (order by c.partition = w.partition desc, c.partition) as number
+  from metrics.consumer_partition_hourly as c
+  inner join worst as w on c.topic = w.topic
+  where c.cluster = :cluster and c.group_id = :group_id
+  and c.hour > cast(:hour as timestamptz) - interval '24 hours' and c.hour <= cast(:hour as timestamptz)
+)
+
+select
+  hour as at,
+  'partition ' || partition || case when stands then ', stands' else '' end as series,
+  (committed_offset - min(committed_offset) over (partition by partition))::double precision as value
+from shown
+where number <= 6
+order by at, series
