@@ -261,7 +261,7 @@ class Builder:
     def late_by_a_guess(self) -> None:
         """As late as the guess is wide: it can't be said, and isn't fine."""
         at, since = self.behind("late by a guess", timedelta(minutes=self.chance.uniform(14, 25)))
-        self.unclear(at, self.until)
+        self.unclear(at - HOUR, self.until)
         name = list(self.fleet.timelines)[-1]
         self.fleet.guessed.append(Fault(name, "late by a guess", since, start_of_hour(since) + HOUR, self.until))
 
@@ -357,9 +357,9 @@ class Builder:
         self.add("commits the last offset", self.logs(0.003), Reader([(START, 1e6)], commits_last=True))
 
     def rewound_and_soon_back(self) -> None:
-        """A replay that is gone in minutes."""
-        at, rate = start_of_hour(self.moment(9, 11)) + timedelta(minutes=self.chance.randint(45, 57)), 5.0
-        reader = Reader([(START, 1e6), (at, rate * 16)], [(at, timedelta(hours=self.chance.uniform(2, 5)))])
+        """A replay that is gone in minutes, and isn't yet when the hour ends."""
+        at, rate = start_of_hour(self.moment(9, 11)) + timedelta(minutes=self.chance.randint(50, 57)), 5.0
+        reader = Reader([(START, 1e6), (at, rate * 16)], [(at, timedelta(hours=self.chance.uniform(3, 5)))])
         self.add("rewound and soon back", self.logs(rate), reader)
 
     def event_time(self) -> None:
