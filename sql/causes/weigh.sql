@@ -165,7 +165,7 @@ owned as materialized (
   )
 ),
 
--- Counted first, and named then: a name for each of all partitions takes longer than all else.
+-- Counted first, and named then: a name for each of all partitions, or groups and brokers, takes longer than all else.
 counted as materialized (
   select
     cluster,
@@ -175,6 +175,19 @@ counted as materialized (
     count(*) filter (where is_hit) as explained
   from owned
   group by cluster, group_id, leader
+),
+
+leader as materialized (
+  select
+    cluster,
+    leader,
+    public.thing_key('broker', cluster, leader::text) as place
+  from (
+    select distinct
+      cluster,
+      leader
+    from counted
+  ) as one
 ),
 
 spread as materialized (
@@ -187,12 +200,13 @@ spread as materialized (
   from (
     select
       'leader' as parts,
-      cluster,
-      group_id,
-      public.thing_key('broker', cluster, leader::text) as place,
-      parts_there,
-      explained
-    from counted
+      c.cluster,
+      c.group_id,
+      l.place,
+      c.parts_there,
+      c.explained
+    from counted as c
+    inner join leader as l on c.cluster = l.cluster and c.leader = l.leader
     union all
     select
       'member',
