@@ -712,7 +712,10 @@ strength as (
 likeliest as (
   select
     *,
-    row_number() over (partition by effect order by strength desc, layer asc, cause_began asc, cause asc) as place_in_line
+    -- A place that explains by its parts just what is hit says more than one that the whole thing hangs on.
+    row_number() over (
+      partition by effect order by strength desc, parts = 'thing' asc, layer asc, cause_began asc, cause asc
+    ) as place_in_line
   from (
     select distinct on (effect, cause) *
     from strength
