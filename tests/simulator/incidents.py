@@ -120,8 +120,10 @@ class Cluster:
             spots = [s for s in self.leaders if s[0] == dice.choice(topics)] or [next(iter(self.leaders))]
             self.groups[app] = dict.fromkeys(spots, machine)
         self.silent: set[int] = set()
-        self.lacking: dict[Spot, int] = {}
-        """Partition → the broker whose replica is out of sync."""
+        self.tells_in_sync = dice.random() < 0.7
+        """Whether the cluster says whose replicas are in sync."""
+        self.lacking: dict[Spot, set[int]] = defaultdict(set)
+        """Partition → the brokers whose replicas are out of sync."""
         self.reads: dict[int, float] = defaultdict(lambda: 0.1)
         """Broker → share of reads in what its disk carries."""
         self.busy: set[str] = set()
@@ -158,9 +160,10 @@ class Cluster:
             store = {"cluster": self.name, "topic": f"{app}-s-changelog", "application_id": app, "store": "s"}
             yield "metrics.state_store_hourly", at | store
         for spot, leader in self.leaders.items():
-            in_sync = 2 if spot in self.lacking else 3
-            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": in_sync}
-            yield "metrics.partition_hourly", at | {"cluster": self.name} | one
+            lacking = self.lacking.get(spot, set())
+            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(lacking)}
+            missing = sorted(lacking) if self.tells_in_sync and lacking else None
+            yield "metrics.partition_hourly", at | {"cluster": self.name, "missing_brokers": missing} | one
         for name, spots in self.groups.items():
             for spot, machine in spots.items():
                 one = {"group_id": name, "topic": spot[0], "partition": spot[1], "host": f"/ip-{machine}"}
@@ -169,7 +172,7 @@ class Cluster:
         for (topic, partition), holders in self.replicas.items():
             for broker in holders:
                 held[topic, broker]["bytes"][str(partition)] = 1
-                if self.lacking.get((topic, partition)) == broker:
+                if broker in self.lacking.get((topic, partition), ()):
                     held[topic, broker]["lags"][str(partition)] = 500
         for (topic, broker), known in held.items():
             one = {"topic": topic, "broker_id": broker, "log_dir": "/d"}
@@ -197,13 +200,14 @@ class World:
 
     def add(
         self, detector: str, thing: str, because: str, begins: int, incident: str, affected: Iterable[Spot] = (),
-        is_root: bool = False, **figures: Any,
+        is_root: bool = False, also: Iterable[str] = (), **figures: Any,
     ) -> None:  # fmt: skip
         known = next((s for s in self.symptoms if (s.detector, s.thing) == (detector, thing)), None)
         if known is not None:
             known.also.add(incident)
         else:
             found = Symptom(detector, thing, because, begins, incident, HOURS, list(affected), figures, is_root)
+            found.also.update(also)
             self.symptoms.append(found)
 
     def calm(self, cluster: Cluster) -> int:
@@ -214,29 +218,39 @@ class World:
         )
 
     def spread(self, cluster: Cluster, broker: int, since: int, incident: str) -> None:
-        """What a slow broker does: replicas on it fall behind, and groups on what it leads."""
+        """What a slow broker does: replicas on it fall behind or followers that fetch from it, and groups on what it
+        leads."""
         dice = self.dice
-        if dice.random() < 0.4:
-            thing = f"broker:{cluster.name}/{broker}"
-            self.add("partitions_under_replicated", thing, "missing", since + dice.randint(0, 1), incident)
-        elif dice.random() < 0.4:  # the cluster doesn't say whose replicas are missing
-            behind = [s for s, held in cluster.replicas.items() if broker in held[1:] and s not in cluster.lacking]
-            for spot in behind:
-                cluster.lacking[spot] = broker
-            for leader in sorted({cluster.leaders[spot] for spot in behind}):
-                peer = f"broker:{cluster.name}/{leader}"
-                self.add("partitions_under_replicated", peer, "followers_missing", since + dice.randint(0, 1), incident)
+        follows = [(spot, broker) for spot, held in cluster.replicas.items() if broker in held[1:]]
+        leads = [(spot, peer) for spot, held in cluster.replicas.items() if broker == held[0] for peer in held[1:]]
+        if dice.random() < 0.6:
+            lost = follows if not cluster.tells_in_sync or dice.random() < 0.6 else leads
+            self.lose(cluster, [one for one in lost if dice.random() < 0.95], since, incident)
         spare = dice.uniform(0.05, 0.25)  # of the groups: what comes late is made up for at once
         for name in sorted(cluster.groups):
             led = cluster.led(name, broker)
             if not led or name in cluster.busy or dice.random() < spare:
                 continue
             late = [spot for spot in led if dice.random() < 0.95] or led
-            if len(cluster.groups[name]) > 6 and dice.random() < 0.04:  # one is slow for itself
-                late.append(dice.choice(sorted(set(cluster.groups[name]) - set(led)) or led))
-            self.late(cluster, name, since + dice.randint(0, 1), incident, sorted(set(late)))
+            own = [spot for spot in sorted(cluster.groups[name]) if spot not in led]
+            own = [dice.choice(own)] if own and len(cluster.groups[name]) > 6 and dice.random() < 0.04 else []
+            # One is slow for itself: where that is more than a fifth of all that is late, it may well be told alone.
+            also = [f"{cluster.name} itself {name}"] * (len(own) > 0.2 * len(late + own))
+            self.late(cluster, name, since + dice.randint(0, 1), incident, sorted(late + own), also=also)
             if dice.random() < 0.1:
-                self.add("consumer_data_at_risk", cluster.group(name), "at_risk", since + 1, incident)
+                self.add("consumer_data_at_risk", cluster.group(name), "at_risk", since + 1, incident, also=also)
+
+    def lose(self, cluster: Cluster, lost: list[tuple[Spot, int]], since: int, incident: str) -> None:
+        """Replicas fall out of sync: told of who has them, or of who leads them where the cluster doesn't say more."""
+        told: set[int] = set()
+        for spot, broker in lost:
+            if cluster.tells_in_sync or spot not in cluster.lacking:
+                cluster.lacking[spot].add(broker)
+                told.add(broker if cluster.tells_in_sync else cluster.leaders[spot])
+        because = "missing" if cluster.tells_in_sync else "followers_missing"
+        for broker in sorted(told):
+            thing = f"broker:{cluster.name}/{broker}"
+            self.add("partitions_under_replicated", thing, because, since + self.dice.randint(0, 1), incident)
 
     def late(self, cluster: Cluster, name: str, since: int, incident: str, spots: list[Spot], **how: Any) -> None:
         cluster.busy.add(name)
@@ -265,7 +279,7 @@ class World:
         broker = self.calm(cluster)
         share = self.dice.uniform(70, 100)
         thing = f"cluster:{cluster.name}"
-        known = {"unaccounted_of_excess_percent": share}
+        known: Row = {"unaccounted_of_excess_percent": share}
         self.add("consumer_rogue", thing, "rogue", 0, incident, is_root=True, **known)
         cluster.reads[broker] = self.dice.uniform(0.7, 0.95)
         self.disk(cluster, incident, broker=broker, is_root=False)
@@ -405,12 +419,12 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
         rows = connection.execute(_ISSUES).mappings().all()
     issue_of = {(row["detector"], row["thing"]): row["issue"] for row in rows}
     root_of = {row["issue"]: row["root"] for row in rows}
-    filed: set[int] = {row["issue"] for row in rows}
     told = [s for s in world.symptoms if (s.detector, s.thing) in issue_of]
+    filed = {issue_of[s.detector, s.thing] for s in told if not s.also}  # what follows from two may stand alone
     result.faults += len(world.symptoms)
     result.cases += HOURS
     result.resources += len(world.symptoms)
-    labels = {s.incident for s in told}
+    labels = {s.incident for s in told if not s.also}
     result.incidents += len(labels)
     result.issues += len(filed)
     for one, other in combinations(told, 2):
