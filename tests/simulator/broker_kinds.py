@@ -113,6 +113,23 @@ def flushes_slowed(fleet: Fleet, cluster: Cluster) -> None:
     fleet.fault(SLOW, cluster, broker, "warning")
 
 
+def flushes_creep(fleet: Fleet, cluster: Cluster) -> None:
+    """From 10 to 22 ms within 16 hours, none of them much worse than the one before."""
+    broker, times = a_broker(cluster), cluster.chance.uniform(2.2, 3)
+    usual = float(np.median(cluster.gauges["log_flush_p95_ms"][broker]))
+    for n in range(16):
+        slow(cluster, broker, slice(PAST - n, PAST - n + 1), 1 + (max(times, 1 + 12 / usual) - 1) * (16 - n) / 16)
+    fleet.fault(SLOW, cluster, broker, "warning")
+
+
+def flushes_breathe(fleet: Fleet, cluster: Cluster) -> None:
+    """A third more by day than by night: what it creeps up in the morning it did each day."""
+    hours = np.arange(PAST + 1)
+    for broker in range(cluster.brokers):
+        swing = 1 + 0.17 * (1 + np.sin(2 * np.pi * (hours - NOW + 6) / 24))
+        cluster.gauges["log_flush_p95_ms"][broker] *= swing
+
+
 def producers_wait(fleet: Fleet, cluster: Cluster) -> None:
     broker, hours = a_broker(cluster), since(cluster)
     slow(cluster, broker, hours, cluster.chance.uniform(2.6, 5), floor=22)
@@ -196,6 +213,25 @@ def flushes_below_the_limit(fleet: Fleet, cluster: Cluster) -> None:
     worst = cluster.gauges["log_flush_p95_ms"][:, NOW].max()
     for broker in range(cluster.brokers):
         slow(cluster, broker, slice(None), 85 / float(worst))
+
+
+def flushes_over_a_limit_of_its_own(fleet: Fleet, cluster: Cluster) -> None:
+    """The same topics as elsewhere, of which this cluster's owners bear less."""
+    limit = fleet.flush_limits[cluster.name] = 30.0
+    _flushes_to(cluster, limit * cluster.chance.uniform(1.1, 2.5))
+
+
+def flushes_below_a_limit_of_its_own(fleet: Fleet, cluster: Cluster) -> None:
+    """Mail, that may wait."""
+    limit = fleet.flush_limits[cluster.name] = 400.0
+    _flushes_to(cluster, limit * cluster.chance.uniform(0.4, 0.6))
+
+
+def _flushes_to(cluster: Cluster, ms: float) -> None:
+    """Since ever, on all: nobody is slower than usual."""
+    times = ms / float(cluster.gauges["log_flush_p95_ms"][:, NOW].min())
+    for broker in range(cluster.brokers):
+        slow(cluster, broker, slice(None), times)
 
 
 def few_flushes(fleet: Fleet, cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from streamwarden.base.config import Config
 
 from tests.simulator import broker_kinds as b
 from tests.simulator import cluster_kinds as c
@@ -27,10 +28,12 @@ FAULTS: tuple[Make, ...] = (
     b.files_nearly_full,
     b.files_leak,
     b.flushes_slowed,
+    b.flushes_creep,
     b.producers_wait,
     b.slow_tail,
     b.slow_since_ever,
     b.flushes_over_the_limit,
+    b.flushes_over_a_limit_of_its_own,
     b.leaders_left_behind,
     b.hot_topic,
     b.uneven_since_ever,
@@ -73,7 +76,9 @@ DECOYS: tuple[Make, ...] = (
     b.slow_each_week,
     b.slow_each_week_on_one,
     b.one_slow_sample,
+    b.flushes_breathe,
     b.flushes_below_the_limit,
+    b.flushes_below_a_limit_of_its_own,
     b.few_flushes,
     b.leaders_return,
     b.leaders_returned,
@@ -138,10 +143,11 @@ def _settle(fleet: Fleet, cluster: Cluster) -> None:
     """What an absolute limit says of any broker, whatever was done to it."""
     p95 = cluster.gauges["log_flush_p95_ms"][:, NOW]
     flushes = 3600 * cluster.rates["log_flushes_total"][:, NOW]
+    limit = fleet.flush_limits.get(cluster.name, 100.0)
     for broker in range(cluster.brokers):
-        if flushes[broker] > 33 and p95[broker] > 102 and cluster.answers[broker, NOW]:
+        if flushes[broker] > 33 and p95[broker] > 1.02 * limit and cluster.answers[broker, NOW]:
             fleet.fault(FLUSHES, cluster, broker, "warning")
-        elif p95[broker] > 95:
+        elif p95[broker] > 0.95 * limit:
             fleet.unclear(FLUSHES, cluster, broker)
     for truth in fleet.truth.values():
         truth.decoys[cluster.name] = cluster.kind
@@ -153,13 +159,18 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
     fleet = build(scenario)
     with TemporaryDirectory() as folder:
         cluster_sources.load(bench, fleet.clusters, Path(folder))
-    return [_score(bench, rule, truth) for rule, truth in fleet.truth.items()]
+    limits = [
+        {"where": {"cluster": name}, "params": {"slow_ms": limit}, "why": "its owners bear another one"}
+        for name, limit in fleet.flush_limits.items()
+    ]
+    config = Config.model_validate({"detectors": {FLUSHES: {"except": limits}}})
+    return [_score(bench, rule, truth, config) for rule, truth in fleet.truth.items()]
 
 
-def _score(bench: Bench, rule: str, truth: Truth) -> Score:
+def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> Score:
     """Of the fleet's own: other parts may have left something in the warehouse."""
     verdicts = []
-    for finding in bench.judge(rule):
+    for finding in bench.judge(rule, config):
         columns = finding.about.columns
         if columns["cluster"] not in truth.decoys:
             continue

@@ -33,6 +33,9 @@ class Fleet:
     clusters: list[Cluster] = field(default_factory=list)
     truth: dict[str, Truth] = field(default_factory=lambda: {rule: Truth() for rule in RULES})
 
+    flush_limits: dict[str, float] = field(default_factory=dict)
+    """By cluster, in ms, where the config has another one for it."""
+
     def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *severities: str) -> None:
         """Must be told in the judged hour, as one of these."""
         resource = cluster.name if broker is None else cluster.broker(broker)
