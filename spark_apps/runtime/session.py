@@ -36,6 +36,9 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
+        # To note where in Python each column was made takes a twentieth of an app's CPU.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        .config("spark.sql.dataFrameQueryContext.enabled", "false")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
         .config("spark.ui.showConsoleProgress", "false")
