@@ -25,7 +25,7 @@ from streamwarden.detectors.things import thing_key
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.workloads import groups, past, rests, sources, streams, topics
+from tests.simulator.workloads import counts, groups, past, rests, sources, streams, topics
 from tests.simulator.workloads.life import Life
 
 Kind = Callable[[Life], None]
@@ -44,13 +44,14 @@ RULES = (
     groups.STRANGER,
     rests.POISONOUS,
     rests.RESTLESS,
+    counts.BROKEN,
     streams.UNUSED,
     streams.GROWS,
     streams.DEAD,
     streams.RESTARTS,
 )
-FAULTS: tuple[Kind, ...] = (*topics.FAULTS, *groups.FAULTS, *rests.FAULTS, *streams.FAULTS)
-DECOYS: tuple[Kind, ...] = (*topics.DECOYS, *groups.DECOYS, *rests.DECOYS, *streams.DECOYS)
+FAULTS: tuple[Kind, ...] = (*topics.FAULTS, *groups.FAULTS, *rests.FAULTS, *counts.FAULTS, *streams.FAULTS)
+DECOYS: tuple[Kind, ...] = (*topics.DECOYS, *groups.DECOYS, *rests.DECOYS, *counts.DECOYS, *streams.DECOYS)
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""
 NAMED = {

@@ -57,6 +57,8 @@ class Topic:
     made: float = 0.0
     configs_before: tuple[float, dict[str, str]] | None = None
     """Until when it had others."""
+    partitions_before: tuple[float, int] | None = None
+    """Until when it had another number of them."""
     stable: Callable[[int, float], float] | None = None
     """Up to when transactions had ended then, by partition; none: there are no transactions."""
     purged_by: Group | None = None

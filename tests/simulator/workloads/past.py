@@ -56,13 +56,15 @@ def write(bench: Bench, lives: Sequence[Life]) -> None:
 
 
 _LIFE = """
-    create temp table life (cluster text, topic text, days int, until timestamptz, configs jsonb) on commit drop"""
+    create temp table life (cluster text, topic text, days int, until timestamptz, configs jsonb, grown_at timestamptz,
+      partitions int) on commit drop"""
 _COPY_BACK = """
     insert into inventory.topic_hourly
       (hour, cluster, topic, partitions, replication_factor, kind, application_id, cleanup_policy, retention_ms,
        segment_bytes, configs, observed_at)
     select
-      then_.hour, t.cluster, t.topic, t.partitions, t.replication_factor, t.kind, t.application_id, t.cleanup_policy,
+      then_.hour, t.cluster, t.topic, case when then_.hour < l.grown_at then l.partitions else t.partitions end,
+      t.replication_factor, t.kind, t.application_id, t.cleanup_policy,
       t.retention_ms, t.segment_bytes, case when then_.hour < l.until then l.configs else t.configs end, then_.hour
     from inventory.topic_hourly as t
     inner join life as l using (cluster, topic)
@@ -87,9 +89,12 @@ def _topics(life: Life) -> pd.DataFrame:
     rows = []
     for topic in life.topics.values():
         until, old = (life.at(topic.configs_before[0]), settings(topic, 0)) if topic.configs_before else (None, None)
+        grown_at, count = topic.partitions_before or (None, None)
+        grown = (life.at(grown_at) if grown_at is not None else None, count)
         days = int(min(life.known, NOW - max(topic.made, 0)) // DAY)
-        rows.append((life.cluster, topic.name, days, until, json.dumps(old) if old else None))
-    return pd.DataFrame(rows, columns=["cluster", "topic", "days", "until", "configs"])
+        rows.append((life.cluster, topic.name, days, until, json.dumps(old) if old else None, *grown))
+    columns = ["cluster", "topic", "days", "until", "configs", "grown_at", "partitions"]
+    return pd.DataFrame(rows, columns=columns).astype({"partitions": "Int64"})
 
 
 def _ends(life: Life, most: float = NEVER) -> np.ndarray:
