@@ -183,9 +183,9 @@ class Cluster:
 class World:
     """Clusters, and what was done to them."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, clusters: list[Cluster] | None = None) -> None:
         self.dice = dice
-        self.clusters = [Cluster(dice, f"c{n}") for n in range(CLUSTERS)]
+        self.clusters = clusters or [Cluster(dice, f"c{n}") for n in range(CLUSTERS)]
         self.symptoms: list[Symptom] = []
         for number, cluster in enumerate(self.clusters):
             kinds = [self.disk, self.disk, self.cpu, self.values, self.memory, self.rogue, self.transaction]
@@ -193,7 +193,7 @@ class World:
             faults.sort(key=lambda fault: fault not in (self.values, self.memory))  # while applications are well
             for n, fault in enumerate(faults):
                 fault(cluster, f"{cluster.name}/{n} {fault.__name__}")
-            if number == 0:
+            if number == 0 and len(self.clusters) > 1:
                 self.namesake(cluster, self.clusters[1])
             dice.choice([self.poison, self.early, self.peak, self.elsewhere])(cluster)
             self.poison(cluster)

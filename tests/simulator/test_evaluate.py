@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.simulator import brokers, cluster_sources, workloads
+from tests.simulator import brokers, cluster_sources, news, workloads
 from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import JUDGED, SMALL
@@ -45,6 +45,12 @@ def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
     figures = {goal.name.split(",")[0]: goal for goal in result.goals}
     assert all(goal.is_met for name, goal in figures.items() if name != "issues per incident"), figures
     assert figures["issues per incident"].figure < 1.12, "so few incidents that a single one is 2 %"
+
+
+def test_nobody_is_told_the_same_news_twice(bench: Bench) -> None:
+    [result] = scores_of("news", bench, SMALL)
+    assert result.wrong == [] and all(goal.is_met for goal in result.goals), result.goals
+    assert isinstance(result, news.NewsScore) and result.issues > 5 and result.told > 2 * result.issues
 
 
 def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_app_would_have_made(bench: Bench) -> None:

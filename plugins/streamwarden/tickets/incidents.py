@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -29,10 +30,11 @@ def settle(run: Run) -> None:
     evidence = gather(run, list(prints))
     tickets = read(run, set(evidence.accepted.values()))
     left: dict[int, list[Ticket]] = defaultdict(list)
+    kept: list[_Kept] = []
     new: list[Group] = []
     for group in groups(run, tickets, evidence):
         if group.issues:
-            _keep(run, group, tickets, evidence, left)
+            kept.append(_keep(run, group, tickets, left))
         elif group.place is not None:
             for ticket in group.members:
                 _write(run, ticket, summary_ticket_id=group.place)
@@ -47,18 +49,26 @@ def settle(run: Run) -> None:
             _write(run, ticket)
     place_tickets(run.connection, list(run.moved.values()))
     storms.summarize(run, storm)
-    for carrier_id, gone in left.items():
-        _tell_of_those_that_left(run, carrier_id, gone)
+    for one in kept:  # when it is known what left: an issue is told once
+        _tell(run, one, left.pop(one.group.issues[0]["ticket_id"], []), tickets, evidence)
     _close(run)
 
 
-def _keep(
-    run: Run, group: Group, tickets: Tickets, evidence: Evidence, left: dict[int, list[Ticket]]
-) -> None:  # fmt: skip
-    """An incident that has an issue: tells it what joined, what its cause is, how severe it is."""
+@dataclass(frozen=True)
+class _Kept:
+    """An incident that has an issue, and what it was before this run."""
+
+    group: Group
+    joined: list[Ticket]
+    was_root: int
+    was_severity: str
+
+
+def _keep(run: Run, group: Group, tickets: Tickets, left: dict[int, list[Ticket]]) -> _Kept:
+    """An incident that has an issue goes on in it."""
     carrier, root = group.issues[0], group.root
     was_root = carrier["root_ticket_id"] or carrier["ticket_id"]
-    was_severity = carrier["issue_severity"]
+    was_severity: str = carrier["issue_severity"] or run.was_severity.get(carrier["ticket_id"]) or carrier["severity"]
     joined = [t for t in group.members if t is not carrier and t["summary_ticket_id"] != carrier["ticket_id"]]
     for ticket in joined:
         if (before := tickets.carrier(ticket)) is not None and before not in group.members:
@@ -70,38 +80,41 @@ def _keep(
     _write(run, carrier, **_of_issue(group))
     for merged in group.issues[1:]:
         _merge(run, merged, carrier, root)
-    _tell(run, group, joined, was_root, was_severity, tickets, evidence)
+    return _Kept(group, joined, was_root, was_severity)
 
 
-def _tell(
-    run: Run, group: Group, joined: Sequence[Ticket], was_root: int, was_severity: str | None,
-    tickets: Tickets, evidence: Evidence,
-) -> None:  # fmt: skip
+def _tell(run: Run, kept: _Kept, gone: Sequence[Ticket], tickets: Tickets, evidence: Evidence) -> None:
+    """Tells an issue what joined and what left, what its cause is, how severe it is."""
+    group, was_root, was_severity = kept.group, kept.was_root, kept.was_severity
     carrier, root = group.issues[0], group.root
+    if len(group.members) == 1 and carrier["ticket_id"] in run.over:
+        return  # it is closed in this run, and that is told
     severity = carrier["issue_severity"] or carrier["severity"]
     is_back = carrier["ticket_id"] in run.reopened
     notes = ["It is back."] if is_back else []
-    others = [ticket for ticket in joined if ticket is not root]
+    others = [ticket for ticket in kept.joined if ticket is not root]
     if root["ticket_id"] != was_root:
         before = tickets.any(was_root)
         is_over = before is None or before["state"] == "closed" or not is_live(before)
         notes.append(f"{'Its cause is over, and this goes on' if is_over else 'Its cause is known now'}:")
-    elif root["ticket_id"] in run.news:
-        notes.append(run.news[root["ticket_id"]])
-    elif was_severity not in (None, severity):
-        notes.append(f"Severity changed from {was_severity} to {severity}.")
+    else:
+        if was_severity != severity and not is_back:  # of the whole: what one part adds to or takes from it
+            notes.append(f"Severity changed from {was_severity} to {severity}.")
+        if root["ticket_id"] in run.news:
+            notes.append(run.news[root["ticket_id"]])
     muted = carrier if carrier["muted"] else root if root["muted"] else None
     if muted is not None:
         others = [ticket for ticket in others if ticket["severity"] == "critical"]
         risen = [t for t in group.members if t["ticket_id"] in run.risen and t["severity"] == "critical"]
         told = list({ticket["ticket_id"]: ticket for ticket in (*others, *risen)}.values())
-        if not told:
-            return
-        notes, others = [f"{clean(muted['title'])} is snoozed, but this is critical:"], told
+        notes, others = [f"{clean(muted['title'])} is snoozed, but this is critical:"] if told else [], told
     about_root = bool(notes) and muted is None
     if others:
         lines = render.listed([line(run, ticket, tickets, evidence) for ticket in others], LINES)
         notes.append("\n".join(["This follows from it:", *(f"- {one}" for one in lines)]))
+    if gone:
+        names = render.listed([clean(ticket["title"]) for ticket in gone], LINES)
+        notes.append("\n".join(["This has a ticket of its own now:", *(f"- {name}" for name in names)]))
     if not notes:
         return
     plan_change(
@@ -153,15 +166,6 @@ def _farewell(run: Run, ticket: Ticket, tickets: Tickets) -> str:
     where = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
     is_over = cause["state"] == "closed" or not is_live(cause)
     return f"It {'outlived its cause' if is_over else 'no longer follows from'} {clean(cause['title'])}: {where}"
-
-
-def _tell_of_those_that_left(run: Run, carrier_id: int, gone: Sequence[Ticket]) -> None:
-    stays = run.connection.execute(_STAYS, {"id": carrier_id}).scalar()
-    if stays:
-        names = render.listed([clean(ticket["title"]) for ticket in gone], LINES)
-        note = "\n".join(["This has a ticket of its own now:", *(f"- {name}" for name in names)])
-        plan_change(run.connection, carrier_id, "comment", run.newest, note)
-        run.plan.commented += 1
 
 
 def _close(run: Run) -> None:
@@ -286,14 +290,6 @@ def _hour(run: Run, ticket: Ticket) -> datetime:
 
 
 _NO_ISSUE = {"root_ticket_id": None, "issue_title": None, "issue_severity": None}
-_STAYS = sa.text("""
-    select true from tickets.ticket as c
-    where
-      c.ticket_id = :id and c.state = 'open' and c.summary_ticket_id is null
-      and (
-        c.healed_hour is null
-        or exists (select from tickets.ticket as m where m.summary_ticket_id = c.ticket_id and m.state = 'open')
-      )""")
 _OVER = sa.text("""
     select
       c.*,

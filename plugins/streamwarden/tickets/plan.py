@@ -84,6 +84,8 @@ class Run:
     reopened: set[int] = field(default_factory=set)
     news: dict[int, str] = field(default_factory=dict)
     """What is to be told of a finding itself, by its ticket."""
+    was_severity: dict[int, str] = field(default_factory=dict)
+    """Of tickets whose findings got worse or better: how severe they were."""
     risen: set[int] = field(default_factory=set)
     """Tickets whose findings got worse."""
     moved: dict[int, Ticket] = field(default_factory=dict)

@@ -125,8 +125,8 @@ def _keep(run: Run, standing: Standing, ticket: sa.RowMapping, told: Mapping[int
     if risen:
         run.risen.add(ticket["ticket_id"])
     if ticket["severity"] != alarm.severity:
-        run.news[ticket["ticket_id"]] = f"Severity changed from {ticket['severity']} to {alarm.severity}."
-    elif alarm.finding.because not in told.get(ticket["ticket_id"], ()):
+        run.was_severity[ticket["ticket_id"]] = ticket["severity"]
+    if alarm.finding.because not in told.get(ticket["ticket_id"], ()):
         run.news[ticket["ticket_id"]] = "It is something else now:"
 
 
