@@ -11,6 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from streamwarden.causes.weighing import POSSIBLE
+from streamwarden.detectors import Detector
+from streamwarden.detectors.mechanisms import may_cause
+from streamwarden.store.queries import ask
 from streamwarden.tickets.plan import Run
 
 Row = Mapping[str, Any]
@@ -58,6 +61,14 @@ def gather(run: Run, fingerprints: list[str]) -> Evidence:
     bonds = run.connection.execute(sa.text("select one, other, is_joined from tickets.bond")).all()
     evidence.bonds = {(one, other): is_joined for one, other, is_joined in bonds}
     return evidence
+
+
+def silent_sources(
+    connection: sa.Connection, detectors: Mapping[str, Detector], detector: str, because: str | None, hour: datetime
+) -> list[dict[str, Any]]:  # fmt: skip
+    """What didn't answer in an hour of all that could tell of a finding's causes."""
+    apps = {app for other in may_cause(detectors, detector, because or "") for app in other.apps}
+    return ask(connection, "tickets/silent_sources", hour=hour, apps=sorted(apps)) if apps else []
 
 
 _HOURS = sa.text("""

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from streamwarden.store.queries import ask
 from streamwarden.tickets import render, storms
-from streamwarden.tickets.evidence import Evidence, gather
+from streamwarden.tickets.evidence import Evidence, gather, silent_sources
 from streamwarden.tickets.groups import Group, Tickets, groups, is_live, read
 from streamwarden.tickets.plan import Run, Ticket, layer, place_tickets, plan_change, rank, update_ticket
 from streamwarden.words.readable import clean
@@ -222,7 +222,9 @@ def _unexplained(run: Run, root: Ticket, tickets: Tickets, evidence: Evidence) -
         for (effect, fingerprint), row in evidence.weighed.items()
         if effect == root["fingerprint"] and (cause := tickets.by_print.get(fingerprint)) is not None
     ]
-    said = render.unexplained(run.detectors, root["detector"], alarm.finding.because, is_tested=bool(tested))
+    because = alarm.finding.because
+    silent = silent_sources(run.connection, run.detectors, root["detector"], because, alarm.hour)
+    said = render.unexplained(run.detectors, root["detector"], because, is_tested=bool(tested), silent=silent)
     return [said, *render.listed(tested, LINES)] if said else []
 
 

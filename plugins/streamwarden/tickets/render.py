@@ -58,14 +58,24 @@ def because(weighed: Mapping[str, Any]) -> str:
 
 
 def unexplained(
-    detectors: Mapping[str, Detector], detector: str, because: str | None, *, is_tested: bool
+    detectors: Mapping[str, Detector], detector: str, because: str | None, *, is_tested: bool,
+    silent: Sequence[Mapping[str, Any]],
 ) -> str | None:  # fmt: skip
-    """That no cause is known of a finding which has causes that we know of; `is_tested`: some were held against it."""
+    """That no cause is known of a finding which has causes that we know of; `is_tested`: some were held against it,
+    `silent`: sources that could have told of one and didn't answer."""
     titles = [other.title for other in may_cause(detectors, detector, because or "")]
     if not titles:
         return None
     found = "what of that is in alarm near it doesn't explain it" if is_tested else "none is known to be in alarm"
-    return f"It can follow from others ({'; '.join(titles)}); {found}."
+    said = f"It can follow from others ({'; '.join(titles)}); {found}."
+    if silent:
+        names = [
+            f"{clean(row['source'])} of {clean(row['resource'])}"
+            + (f" and {row['resources'] - 1} more" if row["resources"] > 1 else "")
+            for row in silent
+        ]
+        said += f" One may be there and not be seen: in that hour there was no answer from {'; '.join(names)}."
+    return said
 
 
 def refusal(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:

@@ -26,6 +26,7 @@ from streamwarden.detectors.things import owner_entry
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import answers, render
 from streamwarden.tickets.answers import Answer
+from streamwarden.tickets.evidence import silent_sources
 from streamwarden.words.readable import SEVERITIES, clean, readable, span
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
@@ -191,7 +192,9 @@ def unexplained(connection: sa.Connection, found: Row, hour: datetime | None) ->
     if not weighed or any(row["is_accepted"] for row in weighed):
         return None
     tested = [row | {"why": render.refusal(row, of_cause=True)} for row in weighed if row["cause"]]
-    said = render.unexplained(load_detectors(), found["detector"], found["because"], is_tested=bool(tested))
+    known = load_detectors(), found["detector"], found["because"]
+    silent = silent_sources(connection, *known, hour) if hour else []
+    said = render.unexplained(*known, is_tested=bool(tested), silent=silent)
     return {"said": said, "tested": tested} if said else None
 
 

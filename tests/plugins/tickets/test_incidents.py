@@ -105,6 +105,16 @@ def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was
     assert "No cause known" not in texts["v1"], "nothing is known of that leads to it"
 
 
+def test_no_cause_known_names_the_sources_that_did_not_answer(tell: Telling) -> None:
+    tell.go({"v1": "ok"}, {"g1": "ok"}, {})
+    tell.story.judge(1, {"v1": "ok"}, coverage="refused")
+    tell.story.judge(1, {"g1": "alarm"}, LAG, severity="warning")
+    reconcile(tell.story.engine, tell.config, DETECTORS)
+    deliver(tell.story.engine, tell.sink, tell.config)
+    said = "One may be there and not be seen: in that hour there was no answer from src of b."
+    assert f"none is known to be in alarm. {said}" in letter_text(tell.sink.drafts[0].letter)
+
+
 def test_an_effect_that_has_its_cause_says_nothing_of_unknown_ones(tell: Telling) -> None:
     tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.9})
     assert tell.titles == ["ebs_volume_starving: v1"]
