@@ -56,7 +56,7 @@ before as materialized (
     c.topic,
     c.partitions
   from inventory.topic_hourly as c
-  where c.hour in (select day.hour from day)
+  where c.hour = any(array(select day.hour from day)) -- read by day; a join would read all hours
 ),
 
 changed as materialized (
@@ -73,37 +73,38 @@ application as materialized (
   select
     g.cluster,
     g.group_id as application_id,
-    g.members
+    g.members,
+    g.partitions
   from metrics.consumer_group_hourly as g
   where g.hour = cast(:hour as timestamptz)
   and exists (select 1 from present as n where n.cluster = g.cluster and n.application_id = g.group_id)
 ),
 
-read_topic as materialized (
-  select
-    c.cluster,
+reader as materialized (
+  select distinct
+    h.cluster,
     c.group_id as application_id,
-    c.topic
-  from metrics.consumer_partition_hourly as c
+    h.topic as changed_topic,
+    h.partitions
+  from changed as h
+  inner join metrics.consumer_partition_hourly as c using (cluster, topic)
   where c.hour = cast(:hour as timestamptz) and c.is_assigned is distinct from false
-  and exists (select 1 from application as a where a.cluster = c.cluster and a.application_id = c.group_id)
-  group by c.cluster, c.group_id, c.topic
 ),
 
 -- What an application that reads a changed topic reads and keeps.
 related as materialized (
   select
-    r.cluster,
-    r.application_id,
-    h.topic as changed_topic,
-    h.partitions,
+    r.*,
     other.topic
-  from read_topic as r
-  inner join changed as h using (cluster, topic)
+  from reader as r
+  inner join application as a using (cluster, application_id)
   cross join lateral (
-    select o.topic from read_topic as o where o.cluster = r.cluster and o.application_id = r.application_id
+    select c.topic
+    from metrics.consumer_partition_hourly as c
+    where c.hour = cast(:hour as timestamptz) and c.is_assigned is distinct from false
+    and c.cluster = a.cluster and c.group_id = a.application_id
     union
-    select n.topic from present as n where n.cluster = r.cluster and n.application_id = r.application_id
+    select n.topic from present as n where n.cluster = a.cluster and n.application_id = a.application_id
   ) as other
 ),
 
@@ -153,9 +154,7 @@ select
   case
     when w.cluster is not null then 'broken'
     when not exists (select 1 from before as b where b.cluster = a.cluster) then 'short_history'
-    when not exists (
-      select 1 from read_topic as m where m.cluster = a.cluster and m.application_id = a.application_id
-    ) then 'unread'
+    when coalesce(a.partitions, 0) = 0 then 'unread'
     else 'equal'
   end as because,
   a.cluster,
