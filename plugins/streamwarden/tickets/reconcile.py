@@ -10,6 +10,7 @@ findings share a ticket in the tracker, and what it is told, is decided by `inci
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +20,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, Finding
 from streamwarden.detectors.episodes import Standing, standings
+from streamwarden.store.queries import ask
 from streamwarden.tickets import incidents, render, storms
 from streamwarden.tickets.plan import (
     LAYERS,
@@ -79,7 +81,9 @@ def _apply(run: Run, found: Sequence[Standing]) -> None:
         elif ticket is not None and ticket["state"] == "open" and (closing := standing.closes(ticket["opened_hour"])):
             _close(run, standing, ticket, *closing)
     fresh.sort(key=lambda s: _order(run, s))
-    run.fresh.update(insert_tickets(run.connection, [_row(run, s, tickets.get(s.fingerprint)) for s in fresh]))
+    brokers = _brokers_on(run, fresh)
+    rows = [_row(run, s, tickets.get(s.fingerprint), brokers) for s in fresh]
+    run.fresh.update(insert_tickets(run.connection, rows))
     run.plan.opened += len(fresh)
     incidents.settle(run)
     storms.settle(run)
@@ -156,7 +160,19 @@ def _close(run: Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, 
         run.plan.closed += 1
 
 
-def _row(run: Run, standing: Standing, previous: sa.RowMapping | None) -> dict[str, Any]:
+def _brokers_on(run: Run, fresh: Sequence[Standing]) -> dict[str, list[str]]:
+    """The brokers that run on new tickets' volumes and instances: people know a disk by its broker."""
+    things = {run.alarms[standing.fingerprint].finding.about.key for standing in fresh}
+    found: dict[str, list[str]] = defaultdict(list)
+    if asked := sorted(thing for thing in things if thing.startswith(("volume:", "instance:"))):
+        for row in ask(run.connection, "tickets/brokers_on", hour=run.newest, things=asked):
+            found[row["thing"]].append(row["broker"])
+    return found
+
+
+def _row(
+    run: Run, standing: Standing, previous: sa.RowMapping | None, brokers: Mapping[str, list[str]]
+) -> dict[str, Any]:  # fmt: skip
     alarm = run.alarms[standing.fingerprint]
     return {
         "fingerprint": standing.fingerprint,
@@ -164,7 +180,9 @@ def _row(run: Run, standing: Standing, previous: sa.RowMapping | None) -> dict[s
         "resource": alarm.finding.resource,
         "identity": dict(alarm.finding.about.columns),
         "severity": alarm.severity,
-        "title": render.title(run.detectors[standing.detector].title, alarm.finding.resource),
+        "title": render.title(
+            run.detectors[standing.detector].title, alarm.finding.resource, brokers.get(alarm.finding.about.key, ())
+        ),
         "opened_hour": standing.open_since,
         "last_alarm_hour": alarm.hour,
         "previous_ticket_id": previous["ticket_id"] if previous is not None else None,

@@ -24,9 +24,10 @@ STORM_LINES = 100  # findings that a summary names; the page has them all
 _TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 
-def title(detector_title: str, resource: str) -> str:
-    """Title in the tracker: what, and which."""
-    text = f"{clean(detector_title)}: {clean(resource)}"
+def title(detector_title: str, resource: str, brokers: Sequence[str] = ()) -> str:
+    """Title in the tracker: what, and which; of a machine or its disk, the brokers that run on it."""
+    names = [f"{short_name(key)} of {key.partition(':')[2].rpartition('/')[0]}" for key in brokers]
+    text = clean(", ".join([f"{detector_title}: {resource}", *names]))
     return text if len(text) <= TITLE_LENGTH else text[: TITLE_LENGTH - 1] + "…"
 
 

@@ -105,6 +105,19 @@ def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was
     assert "No cause known" not in texts["v1"], "nothing is known of that leads to it"
 
 
+def test_the_title_of_a_disk_names_the_broker_on_it(tell: Telling) -> None:
+    at = hour(0)
+    with tell.story.engine.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
+        machine = {"hour": at, "account": "1", "region": "r", "instance_id": "i-3"}
+        insert_row(connection, "inventory.volume_hourly", machine | {"volume_id": "v1"})
+        insert_row(connection, "inventory.instance_hourly", machine)
+        broker = {"cluster": "shop", "endpoint": "b3", "broker_id": 3, "instance_id": "i-3", "hour": at}
+        insert_row(connection, "metrics.broker_hourly", broker)
+    tell.go({"v1": "alarm", "v2": "alarm"}, {})
+    assert sorted(tell.titles) == ["ebs_volume_starving: v1, broker 3 of shop", "ebs_volume_starving: v2"]
+
+
 def test_no_cause_known_names_the_sources_that_did_not_answer(tell: Telling) -> None:
     tell.go({"v1": "ok"}, {"g1": "ok"}, {})
     tell.story.judge(1, {"v1": "ok"}, coverage="refused")

@@ -1,0 +1,21 @@
+-- The brokers that run on these volumes and instances, by what is known of an hour.
+with link as materialized (
+  select
+    upstream,
+    downstream
+  from public.thing_links(:hour)
+)
+
+select
+  upstream as thing,
+  downstream as broker
+from link
+where upstream = any(cast(:things as text[])) and downstream like 'broker:%'
+union
+select
+  v.upstream,
+  b.downstream
+from link as v
+inner join link as b on v.downstream = b.upstream
+where v.upstream = any(cast(:things as text[])) and v.downstream like 'instance:%' and b.downstream like 'broker:%'
+order by thing, broker
