@@ -1,6 +1,7 @@
 -- What each instance sustains of EBS in an hour, what its volumes want together, and how long its burst lasts.
 -- AWS doesn't tell the size of its two buckets: how long they last is the slope of their balances over 25 minutes, and
--- for how long they have fallen is the time since they stood highest in these.
+-- for how long they have fallen is the time since they stood highest in the last 35. They are told every five minutes, so
+-- that they may have fallen for ten minutes less.
 -- Wanted is never less than the baseline: of an instance that binds, the baseline was too little. What its volumes do
 -- while it binds is its own limit and not what they want, so it is step_ratio times that, and never less than what they
 -- wanted together in an hour of the day before: advice doesn't shrink while it is held back.
@@ -32,13 +33,14 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
       s.instance_id,
       array_agg(b.percent order by s.at desc) as percents,
       extract(epoch from max(s.at) - (array_agg(s.at order by b.percent desc, s.at desc))[1]) / 60 as falling_minutes,
-      regr_slope(b.percent, extract(epoch from s.at) / 3600) as percent_per_hour
+      regr_slope(b.percent, extract(epoch from s.at) / 3600)
+        filter (where s.at >= clock.known_until - interval '25 minutes') as percent_per_hour
     from metrics.instance_sample as s
     cross join lateral (
       values ('operations', s.ebs_io_balance_percent), ('bytes', s.ebs_byte_balance_percent)
     ) as b (of_what, percent)
     cross join (select max(known_until) as known_until from metrics.volume_hourly where hour = of_hour) as clock
-    where s.at >= clock.known_until - interval '25 minutes' and s.at < clock.known_until and b.percent is not null
+    where s.at >= clock.known_until - interval '35 minutes' and s.at < clock.known_until and b.percent is not null
     group by s.account, s.region, s.instance_id, b.of_what
   ),
 

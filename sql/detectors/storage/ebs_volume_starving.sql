@@ -16,7 +16,8 @@ params:
   usual_hours: {default: 12, unit: hours, why: "of the last 7 days; with fewer nothing is usual"}
   low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
-  bursting_minutes: {default: 18, unit: minutes, why: "an instance's burst is made for a quarter of an hour of a deploy or a flush"}
+  bursting_minutes: {default: 25, unit: minutes, why: "an instance's burst is made for a quarter of an hour of a deploy or a flush; told every 5 minutes, it looks up to 10 longer"}
+  fall_percent_per_hour: {default: 5, unit: "%", why: "of an instance's burst; slower, its load sways about what it sustains with the day"}
   part_percent: {default: 10, unit: "%", why: "a volume that does less of what its instance sustains isn't what drains it"}
   habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
   habit_percent: {default: 3, unit: "%", why: "a bucket that was this near to where it is now was as low; one that overran is lower"}
@@ -190,7 +191,7 @@ rule: |
   back for long, and stalled_minutes where its I/O makes no progress. How long is counted over all hours without a pause.
 
   Warning: nothing holds it back yet, but at the load of the last 15 minutes its bucket will be empty within warn_hours,
-  or its instance's own burst will, which has fallen for bursting_minutes. The bucket is simulated from the operations of each minute (what is spent above what
+  or its instance's own burst will, which has fallen for bursting_minutes and by fall_percent_per_hour. The bucket is simulated from the operations of each minute (what is spent above what
   is earned), starts from BurstBalance, and pays what BurstBalance says where that falls faster. The hour as a whole must
   have drained it; a load that is newer counts when it was there in draining_minutes of the last 15 and soon_hours are
   left. A batch that drained it as fast and as far on habit_days of the last week, within an hour of this time, and
@@ -287,7 +288,8 @@ measured as (
       and greatest(
         iops_now / nullif(instance_baseline_iops, 0),
         bytes_per_second_now / nullif(instance_baseline_bytes_per_second, 0)
-      ) >= :part_percent / 100.0,
+      ) >= :part_percent / 100.0
+      and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
       false
     ) as instance_drains,
     -- The hour as a whole took more than comes back; or its last minutes do, and it won't last until the next one looks.

@@ -235,6 +235,12 @@ class TestInstance:
         found = self.burst(connection, {"10:40": 70, "10:45": 70, "10:50": 68, "10:55": 66})
         assert found["instance_burst_falling_minutes"] == 10
 
+    def test_it_may_have_fallen_for_longer_than_its_slope_is_taken(self, connection: sa.Connection) -> None:
+        balances: dict[str, float | None] = {"10:24": 99, "10:25": 80, "10:45": 70, "10:50": 68, "10:55": 66}
+        found = self.burst(connection, balances)
+        assert found["instance_burst_falling_minutes"] == 30
+        assert found["hours_to_instance_burst_end"] == pytest.approx(2.75, rel=1e-6)
+
     def test_other_instances_volumes_and_hours_say_nothing(self, connection: sa.Connection) -> None:
         later, much = {"hour": HOUR + timedelta(hours=1)}, {"demand_iops_p95": 50000, "minutes_at_instance_limit": 9}
         elsewhere: tuple[Row, ...] = ({"account": "2"}, {"region": "s"})
