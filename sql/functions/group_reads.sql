@@ -18,11 +18,10 @@ create or replace function public.group_reads(
       else greatest(r.backlog_bytes - coalesce(r.bytes_in_per_second * c.seconds, 0), 0)
     end,
     -- What it read before its first commit, or between a jump back and the next one, isn't seen: about one step more of
-    -- those between commits, and after a jump as much again.
+    -- those between commits, and one for each jump; at most as much again.
     (r.fresh_bytes + r.backlog_bytes) * case
       when not l.is_cold or r.commits_per_partition is null then 1
-      when r.rewinds > 0 then 2
-      else 1 + 1 / greatest(r.commits_per_partition - 1, 1)
+      else 1 + least((1 + coalesce(r.rewinds, 0)) / greatest(r.commits_per_partition - 1, 1), 1)
     end,
     r.lag_seconds, r.lag_bytes, r.rewinds, r.seconds_between_commits, l.is_cold, r.is_silent, r.is_unknown
   from public.topic_readers_of(as_of) as r

@@ -111,8 +111,8 @@ rule: |
   without commits are always sent. A rogue's bytes are both, so the lesser counts: above rogue_share of the excess it is
   an alarm.
 
-  What a group read is told by its commits; of one that reads from disk a step more than those is taken to be its own, as
-  much again where it jumped back. A group that only lags, and reads nothing, explains nothing.
+  What a group read is told by its commits; of one that reads from disk a step more than those is taken to be its own, and
+  one more for each jump back. A group that only lags, and reads nothing, explains nothing.
 
   The page cache holds what was written last: page_cache_share of the brokers' memory, divided by what is written per
   second, is how old a record in it can be.
@@ -136,7 +136,7 @@ blind_spots: |
   nor, in a cluster's first weeks, one that reads less than groups which always lag.
   A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
   far behind that has members and hasn't committed is taken for the reader of its topics, and so is one that jumped back
-  if the disks were read for no longer than it takes to commit twice; else it may have read twice what it committed.
+  if the disks were read for no longer than it takes to commit twice; else a step between commits for each jump.
   Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
 */
 with disk as (

@@ -180,12 +180,14 @@ CALLS: list[Any] = [
                     READ | {"group_id": group, "records_consumed": 10, **own} for group, own in {
                         "aged": {"lag_seconds": 800}, "large": {"lag_records": 800}, "older": {"lag_seconds": 801},
                         "larger": {"lag_records": 801}, "back": {"lag_seconds": 801, "rewinds": 1},
+                        "often back": {"lag_seconds": 801, "rewinds": 9},
                         "once": {"lag_seconds": 801, "commits": 1}, "twice": {"lag_seconds": 801, "commits": 2},
                         "unread": {"lag_seconds": 801, "commits": None},
                     }.items()]},
         "select group_id, accounted_bytes, is_cold from group_reads('c', :hour, 1) order by 1",
-        [("aged", 1000.0, False), ("back", 2000.0, True), ("large", 1000.0, False), ("larger", 1250.0, True),
-         ("older", 1250.0, True), ("once", 2000.0, True), ("twice", 2000.0, True), ("unread", 1000.0, True)],
+        [("aged", 1000.0, False), ("back", 1500.0, True), ("large", 1000.0, False), ("larger", 1250.0, True),
+         ("often back", 2000.0, True), ("older", 1250.0, True), ("once", 2000.0, True),
+         ("twice", 2000.0, True), ("unread", 1000.0, True)],
         id="beyond 800 s or 8000 bytes all comes from disk; what lies between its commits by how many those are",
     ),
     pytest.param(
