@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Detector, Finding
 from streamwarden.tickets import render
 from streamwarden.tickets.listen import listen
@@ -222,6 +223,7 @@ class _Run:
             hour=change["hour"],
             finding=finding,
             since=finding.since or since if finding else None,
+            until=max(change["hour"], min(change["hour"] + HOUR, self.clock())),
             url=render.finding_url(self.config, ticket["fingerprint"]) if ticket["detector"] != STORM else "",
             related=related,
             follows=tuple(incident.get("follows", ())),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.config.trackers import Roundup
@@ -11,7 +13,7 @@ from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.plain import draft_text
 from streamwarden.words.readable import clean
 
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, mute
+from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, mute
 
 
 def plan(story: Story, config: Config) -> None:
@@ -148,3 +150,13 @@ def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str]
     reconcile_and_deliver(story.engine, Config(), DETECTORS)
     printed = capsys.readouterr().out
     assert "[bold]x[/bold]" in printed and "Won't be fixed, says Vera: Known." in printed
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(20, "(20 min)"), (75, "(1 h)")])
+def test_how_long_it_lasts_does_not_count_what_is_still_to_come_of_the_hour(
+    minutes: int, said: str, story: Story, sink: MemorySink, config: Config
+) -> None:
+    story.judge(0, {"v1": "alarm"})
+    plan(story, config)
+    deliver(story.engine, sink, config, lambda: hour(0) + timedelta(minutes=minutes))
+    assert f"In alarm since 2026-01-05 10:00 UTC {said}" in draft_text(sink.drafts[0])

@@ -63,6 +63,8 @@ class Letter:
     finding: Finding | None = None
     since: datetime | None = None
     """Since when the finding is in alarm."""
+    until: datetime | None = None
+    """Up to when that is known: the end of the hour, or the moment of telling where the hour isn't over."""
     url: str = ""
     """Its page: plot, history, rule, SQL."""
     related: tuple[Related, ...] = ()

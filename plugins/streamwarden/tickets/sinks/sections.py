@@ -57,7 +57,7 @@ def _note(note: str) -> Iterator[Section]:
 def _finding(letter: Letter, finding: Finding) -> Iterator[Section]:
     lasting, since = "", letter.since
     if since is not None:
-        duration = span((letter.hour - since + timedelta(hours=1)).total_seconds())
+        duration = span(((letter.until or letter.hour + timedelta(hours=1)) - since).total_seconds())
         lasting = f" In alarm since {moment(since)} ({duration})."
     owner, application = finding.about.owner, finding.about.application
     owned = f"owned by {clean(owner)}" if owner else "nobody is named as owner"
