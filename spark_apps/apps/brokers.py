@@ -25,7 +25,8 @@ _COUNTERS = """(
     cross join lateral (
       values
       ('bytes_in_total', s.bytes_in_total), ('bytes_out_total', s.bytes_out_total),
-      ('messages_in_total', s.messages_in_total)
+      ('messages_in_total', s.messages_in_total), ('failed_produces_total', s.failed_produces_total),
+      ('bytes_rejected_total', s.bytes_rejected_total)
     ) as c (metric, value)
 )"""
 
@@ -67,6 +68,7 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
         .join(known, [*BROKER], "left")
         .join(gauges, [*BROKER], "left")
         .join(rates, [*BROKER], "left")
+        .join(_produce_errors(gained), [*BROKER], "left")
     )
     per_second = [
         (f.col(name) / f.col("covered_seconds")).alias(f"{name}_per_second")
@@ -105,6 +107,19 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
         (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
         "heap_used_bytes",
         "heap_max_bytes",
+        "failed_produces",
+        "produce_errors",
+    )
+
+
+def _produce_errors(gained: DataFrame) -> DataFrame:
+    """Of a broker that tells its responses by error: those that had one, as JSON."""
+    told = gained.where((f.col("metric") == "produce_responses_total") & f.col("counted").isNotNull())
+    error = f.when((label("error") != "NONE") & (f.col("counted") > 0), label("error"))
+    return told.groupBy(*BROKER).agg(
+        f.to_json(
+            f.map_from_entries(f.collect_list(f.when(error.isNotNull(), f.struct(error, f.col("counted")))))
+        ).alias("produce_errors")
     )
 
 
@@ -168,6 +183,7 @@ def _rates() -> list[Column]:
         counted("log_flushes_total").alias("log_flushes"),
         counted("log_flush_ms_total").alias("log_flush_ms"),
         *calls,
+        counted("failed_produces_total").alias("failed_produces"),
         counted("cpu_seconds_total").alias("cpu_seconds"),
     ]
 
@@ -243,4 +259,4 @@ def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
     )
 
 
-_TOPIC_COUNTS = ("bytes_in", "bytes_out", "messages_in")
+_TOPIC_COUNTS = ("bytes_in", "bytes_out", "messages_in", "failed_produces", "bytes_rejected")

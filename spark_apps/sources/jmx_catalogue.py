@@ -43,6 +43,9 @@ METRICS: Mapping[str, Kind] = {
     "messages_in_total": "counter",
     "replication_bytes_in_total": "counter",
     "replication_bytes_out_total": "counter",
+    "failed_produces_total": "counter",  # of partitions, for no reason that is usual in an election
+    "bytes_rejected_total": "counter",  # of batches that were too large
+    "produce_responses_total": "counter",  # by error; NONE: all went well
     "log_flushes_total": "counter",
     "log_flush_ms_total": "counter",
     "log_flush_p95_ms": "percentile",
@@ -234,6 +237,8 @@ MBEANS: tuple[MBean, ...] = (
     _topic_counter("BytesInPerSec", "bytes_in_total"),
     _topic_counter("BytesOutPerSec", "bytes_out_total"),
     _topic_counter("MessagesInPerSec", "messages_in_total"),
+    _topic_counter("FailedProduceRequestsPerSec", "failed_produces_total"),  # of a topic only once it has some
+    _topic_counter("BytesRejectedPerSec", "bytes_rejected_total"),
     _topic_counter("ReplicationBytesInPerSec", "replication_bytes_in_total"),
     _topic_counter("ReplicationBytesOutPerSec", "replication_bytes_out_total"),
     MBean(
@@ -247,6 +252,12 @@ MBEANS: tuple[MBean, ...] = (
         _BROKER,
     ),
     _request("Produce"),
+    MBean(
+        "kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=Produce",
+        (Reading("Count", "produce_responses_total"),),
+        _BROKER,
+        labels={"error": "error"},
+    ),
     _request("FetchConsumer"),
     _request("FetchFollower"),
     _value("kafka.network:type=RequestChannel,name=RequestQueueSize", "request_queue"),

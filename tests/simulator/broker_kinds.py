@@ -8,6 +8,7 @@ from tests.simulator.cluster_fleet import (
     CONTROLLERS,
     FILES,
     MANY,
+    REFUSED,
     SLOW,
     UNEVEN,
     Fleet,
@@ -450,6 +451,82 @@ def a_controller_is_silent(fleet: Fleet, cluster: Cluster) -> None:
 def controllers_elsewhere(fleet: Fleet, cluster: Cluster) -> None:
     """They aren't in the config."""
     cluster.gauges["active_controllers"][:] = np.nan
+
+
+# Producers
+
+
+def refuse(cluster: Cluster, error: str, hours: slice, share: float) -> None:
+    """So much of what the brokers are asked to write is answered with the error."""
+    rate = np.zeros((cluster.brokers, PAST + 1))
+    rate[:, hours] = share * cluster.rates["produce_requests"][:, hours]
+    cluster.refused[error] = rate
+
+
+def too_large(fleet: Fleet, cluster: Cluster) -> None:
+    """A release sends batches that the topic doesn't take."""
+    refuse(cluster, "MESSAGE_TOO_LARGE", since(cluster), cluster.chance.uniform(0.0013, 0.05))
+    fleet.fault(REFUSED, cluster, None, "warning")
+
+
+def without_keys(fleet: Fleet, cluster: Cluster) -> None:
+    """For a compacted topic; while leaders move."""
+    refuse(cluster, "INVALID_RECORD", since(cluster, 1, 5), cluster.chance.uniform(0.002, 0.3))
+    refuse(cluster, "NOT_LEADER_OR_FOLLOWER", slice(NOW, None), 0.02)
+    fleet.fault(REFUSED, cluster, None, "warning")
+
+
+def replicas_lack_for_hours(fleet: Fleet, cluster: Cluster) -> None:
+    """Of a topic whose min.insync.replicas can't be met."""
+    refuse(cluster, "NOT_ENOUGH_REPLICAS", since(cluster, 2, 12), cluster.chance.uniform(0.005, 0.2))
+    fleet.fault(REFUSED, cluster, None, "warning")
+
+
+def refused_without_a_reason(fleet: Fleet, cluster: Cluster) -> None:
+    """Its exporter has no figures by error."""
+    cluster.tells_errors = False
+    refuse(cluster, "INVALID_TIMESTAMP", since(cluster), cluster.chance.uniform(0.002, 0.1))
+    fleet.fault(REFUSED, cluster, None, "warning")
+
+
+def leaders_move(fleet: Fleet, cluster: Cluster) -> None:
+    """Producers ask the old leader, and then the new one."""
+    refuse(cluster, "NOT_LEADER_OR_FOLLOWER", since(cluster, 1, 5), cluster.chance.uniform(0.01, 0.1))
+    refuse(cluster, "LEADER_NOT_AVAILABLE", slice(NOW, None), 0.01)
+
+
+def rights_are_tried(fleet: Fleet, cluster: Cluster) -> None:
+    """A client that may not write goes on trying."""
+    refuse(cluster, "TOPIC_AUTHORIZATION_FAILED", since(cluster), cluster.chance.uniform(0.005, 0.1))
+
+
+def replicas_lacked_for_minutes(fleet: Fleet, cluster: Cluster) -> None:
+    """In this hour only, or in the one before."""
+    hour = NOW - int(cluster.chance.integers(0, 2))
+    refuse(cluster, "NOT_ENOUGH_REPLICAS", slice(hour, hour + 1), cluster.chance.uniform(0.005, 0.1))
+
+
+def restarts_for_two_hours(fleet: Fleet, cluster: Cluster) -> None:
+    """Broker by broker; producers wait for replicas, each time for a minute."""
+    for broker in range(cluster.brokers):
+        cluster.restart(broker, 0.2 + 1.6 * broker / cluster.brokers)
+    refuse(cluster, "NOT_ENOUGH_REPLICAS", slice(NOW - 1, None), cluster.chance.uniform(0.005, 0.05))
+
+
+def somebody_tries(fleet: Fleet, cluster: Cluster) -> None:
+    """A developer's records, some dozen."""
+    requests = 3600 * float(cluster.rates["produce_requests"][:, NOW].sum())
+    refuse(cluster, "INVALID_RECORD", since(cluster), cluster.chance.uniform(20, 80) / requests)
+
+
+def one_of_thousands(fleet: Fleet, cluster: Cluster) -> None:
+    """A batch now and then."""
+    refuse(cluster, "MESSAGE_TOO_LARGE", slice(None), cluster.chance.uniform(0.0001, 0.0007))
+
+
+def refused_until_an_hour_ago(fleet: Fleet, cluster: Cluster) -> None:
+    """The producer was rolled back."""
+    refuse(cluster, "INVALID_RECORD", slice(NOW - 8, NOW), cluster.chance.uniform(0.01, 0.1))
 
 
 # Nothing

@@ -21,8 +21,9 @@ RULES = (
     "disk_filling",
     "page_cache_small",
     "broker_down",
+    "produce_failing",
 )
-FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN = RULES
+FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED = RULES
 
 
 @dataclass

@@ -125,6 +125,9 @@ def _sample(cluster: Cluster, broker: int, n: int) -> Iterator[tuple[str, dict[s
     for metric, value in counters(cluster, broker, NOW, n * APART).items():
         name, labels = _REQUESTS.get(metric, (metric, {}))
         yield name, labels, value
+    for error, value in _responses(cluster, broker, NOW, n * APART).items():
+        yield "produce_responses_total", {"error": error}, value
+    yield "failed_produces_total", {}, _failed(cluster, broker, NOW, n * APART)
     for metric, values in cluster.gauges.items():
         if metric == "active_controllers" and np.isnan(values[broker]).all():
             continue  # a broker that is no controller has no such bean
@@ -161,6 +164,29 @@ def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> 
             for name, rate in cluster.rates.items()} if at > started else {}  # fmt: skip
 
 
+def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
+    """Counters of produce responses by error; what never happened has none."""
+    if not cluster.tells_errors:
+        return {}
+    at, started = cluster.read_at[hour], cluster.started[broker, hour]
+    since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
+    rates = {"NONE": cluster.rates["produce_requests"]} | cluster.refused
+    told = {error: float((rate[broker, : hour + 1] * since).sum() + rate[broker, hour] * seconds)
+            for error, rate in rates.items()} if at > started else {}  # fmt: skip
+    return {error: count for error, count in told.items() if count > 0}
+
+
+FAILS = ("INVALID_RECORD", "INVALID_TIMESTAMP", "NOT_ENOUGH_REPLICAS")
+"""What FailedProduceRequestsPerSec counts, too."""
+
+
+def _failed(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> float:
+    at, started = cluster.read_at[hour], cluster.started[broker, hour]
+    since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600) * (at > started)
+    rates = [rate[broker] for error, rate in cluster.refused.items() if error in FAILS]
+    return float(sum((rate[: hour + 1] * since).sum() + rate[hour] * seconds for rate in rates))
+
+
 def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> Iterator[tuple[str, str, float]]:
     """Topics' counters, by their share of what the broker counts, and the sizes of their logs."""
     total = counters(cluster, broker, hour, seconds)
@@ -183,6 +209,9 @@ def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     for metric, value in counters(cluster, broker, hour).items():
         name, labels = _REQUESTS.get(metric, (metric, {}))
         yield head | {"metric": name, "labels": json.dumps(labels), "value": value}
+    for error, value in _responses(cluster, broker, hour).items():
+        yield head | {"metric": "produce_responses_total", "labels": json.dumps({"error": error}), "value": value}
+    yield head | {"metric": "failed_produces_total", "labels": "{}", "value": _failed(cluster, broker, hour)}
     for topic, metric, value in _of_topics(cluster, broker, hour):
         if metric.endswith("_total"):
             yield head | {"metric": metric, "labels": json.dumps({"topic": topic}), "value": value}
@@ -333,9 +362,14 @@ def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
         **{name: gauges[name] for name in _SAME},
         "request_handler_idle_min_ratio": gauges["request_handler_idle_ratio"] / SPREAD[-1] * SPREAD[0],
         "under_replicated_partitions_max": gauges["under_replicated_partitions"],
+        "produce_requests_per_second": rates["produce_requests"],
     }
     rows = pd.DataFrame({name: np.where(answers, values, np.nan) for name, values in columns.items()})
     rows["samples"] = rows["samples"].astype("Int64")
+    if cluster.tells_errors:
+        rates = {error: rate[broker] for error, rate in cluster.refused.items()}
+        counted = [{error: rate[n] * 3600 for error, rate in rates.items() if rate[n]} for n in hours]
+        rows["produce_errors"] = [json.dumps(told) if ok else None for told, ok in zip(counted, answers, strict=True)]
     begun = pd.to_datetime(np.where(answers, np.floor(started), np.nan), unit="s", utc=True)
     key = {"hour": _hours(), "cluster": cluster.name, "endpoint": url_of(cluster, broker), "broker_id": broker,
            "instance_id": instance_of(cluster, broker), "process_started_at": begun}  # fmt: skip

@@ -84,6 +84,10 @@ class Cluster:
     disk_bytes: float = 0.0
     tells_disks: bool = True
     tells_metadata: bool = True
+    refused: dict[str, np.ndarray] = field(default_factory=dict)
+    """Produce responses a second with this error, of each broker; all by the last topic."""
+    tells_errors: bool = True
+    """Its brokers tell produce responses by error."""
     unlisted: set[int] = field(default_factory=set)
     """Brokers that the cluster doesn't list in the judged hour."""
     disk_since: int = 0

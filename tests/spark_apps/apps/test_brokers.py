@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
+from streamwarden.detectors import findings, load_detectors
 
 from spark_apps.apps import brokers
 from spark_apps.submit import run_app
@@ -136,6 +138,36 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert before <= app["cpu_ratio"] * app["covered_seconds"] <= cpu_seconds(broker)  # nothing of the one before
     assert abs(app["process_started_at"] - again["process_started_at"]) < A_WHILE
     assert 0 < app["gc_seconds"] < app["covered_seconds"]
+
+
+def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
+    """Batches that are too large, records without a key, a timestamp of long ago; and what goes well meanwhile."""
+    hour, servers = present_hour(), broker.bootstrap_servers
+    made = [
+        NewTopic("small", 1, config={"max.message.bytes": "2000"}),
+        NewTopic("keyed", 1, config={"cleanup.policy": "compact"}),
+    ]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_topics(made).values():
+        future.result(20)
+    run_app(spark, "brokers", hour - HOUR, config_for(broker))
+    refused: Counter[str] = Counter()
+    producer = Producer({"bootstrap.servers": servers, "batch.num.messages": 1, "max.in.flight": 1, "linger.ms": 0})
+    for _ in range(60):
+        for topic, size in ((TOPIC, 10), ("small", 5000), ("keyed", 10)):
+            producer.produce(topic, b"x" * size, on_delivery=lambda e, m: refused.update([m.topic()] if e else []))
+    assert producer.flush(30) == 0 and refused == {"small": 60, "keyed": 60}
+    run_app(spark, "brokers", hour, config_for(broker))
+    told = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
+    assert (told["produce_errors"], told["failed_produces"]) == ({"MESSAGE_TOO_LARGE": 60, "INVALID_RECORD": 60}, 60)
+    topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in (TOPIC, "keyed", "small")}
+    assert {n: t["failed_produces"] for n, t in topics.items()} == {TOPIC: 0, "keyed": 60, "small": 0}
+    assert topics["small"]["bytes_rejected"] > 60 * 5000 and topics[TOPIC]["bytes_rejected"] == 0
+    detector = load_detectors()["produce_failing"]
+    with warehouse.connect() as connection:
+        [found] = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
+    assert (found.because, found.figures["refused_requests"]) == ("refused", 120)
+    assert set(found.affected) == {"topic:demo/keyed", "topic:demo/small"}
 
 
 def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
