@@ -109,6 +109,7 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
         "heap_max_bytes",
         "failed_produces",
         "produce_errors",
+        *_CLEANER,
     )
 
 
@@ -132,6 +133,7 @@ def _latencies(calls: str, name: str, *percentiles: str) -> list[Column]:
     ]
 
 
+_CLEANER = ("dead_cleaner_threads", "uncleanable_partitions", "uncleanable_bytes", "cleaner_last_run_seconds")
 _REQUESTS = {"produce": "Produce", "fetch_consumer": "FetchConsumer", "fetch_follower": "FetchFollower"}
 
 
@@ -163,6 +165,7 @@ def _gauges() -> list[Column]:
         f.max(reading("processors")).alias("processors"),
         f.max(reading("heap_used_bytes")).alias("heap_used_bytes"),
         f.max(reading("heap_max_bytes")).alias("heap_max_bytes"),
+        *(f.max(reading(name)).alias(name) for name in _CLEANER),
     ]
 
 

@@ -63,6 +63,10 @@ METRICS: Mapping[str, Kind] = {
     "partitions": "gauge",
     "leaders": "gauge",
     "log_bytes": "gauge",
+    "dead_cleaner_threads": "gauge",
+    "uncleanable_partitions": "gauge",
+    "uncleanable_bytes": "gauge",
+    "cleaner_last_run_seconds": "gauge",
     "client_fetch_bytes_per_second": "gauge",  # of the last seconds; only of clients that have a quota
     # Kafka Streams
     "streams_info": "gauge",  # 1, with the label application_id
@@ -272,6 +276,15 @@ MBEANS: tuple[MBean, ...] = (
     _value("kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount", "under_min_isr_partitions"),
     _value("kafka.server:type=ReplicaManager,name=PartitionCount", "partitions"),
     _value("kafka.server:type=ReplicaManager,name=LeaderCount", "leaders"),
+    _value("kafka.log:type=LogCleaner,name=DeadThreadCount", "dead_cleaner_threads"),
+    # Of each log directory one.
+    _value("kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count", "uncleanable_partitions"),
+    _value("kafka.log:type=LogCleanerManager,name=uncleanable-bytes", "uncleanable_bytes"),
+    MBean(
+        "kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
+        (Reading("Value", "cleaner_last_run_seconds", 1e-3),),
+        _BROKER,
+    ),
     # A replica on its way to another disk (is-future) isn't a second one.
     _value("kafka.log:type=Log,name=Size", "log_bytes", labels={"topic": "topic"}, without=("is-future",), when="last"),
     MBean(

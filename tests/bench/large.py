@@ -170,12 +170,14 @@ _ROWS = {
       under_replicated_partitions, under_replicated_partitions_max, under_min_isr_partitions, offline_partitions,
       partitions, leaders, log_bytes, open_file_descriptors, max_file_descriptors, cpu_ratio, heap_used_bytes,
       heap_max_bytes, produce_requests_per_second, fetch_consumer_requests_per_second,
-      fetch_follower_requests_per_second, failed_produces, produce_errors <-
+      fetch_follower_requests_per_second, failed_produces, produce_errors, dead_cleaner_threads, uncleanable_partitions,
+      cleaner_last_run_seconds <-
       select h, 'orders-prod', b, {_ENDPOINT}, 'i-' || lpad(b::text, 17, '0'), :h - interval '90 days', 4, 3600,
         2e7, 4e7, 2e4, 2e6, 2e6, 20, 4, 12, 40, 2, 1, 12 + b % 3, 100, 80, 500, 100, 80, 500, 5, 0.7,
         case when b = 0 then 1 else 0 end, 0, 0, 0, 0, :topics * 30 / :brokers, :topics * 10 / :brokers, 4e11,
         20000 + extract(epoch from h - :h) / 36000, 100000, 0.3, 3e9, 6e9, 900, 700, 900,
-        3, jsonb_build_object('MESSAGE_TOO_LARGE', 5000, 'NOT_LEADER_OR_FOLLOWER', 10)
+        3, jsonb_build_object('MESSAGE_TOO_LARGE', 5000, 'NOT_LEADER_OR_FOLLOWER', 10), 0,
+        case when b = 0 then 1 else 0 end, 9
       from {_MONTH} cross join generate_series(0, :brokers - 1) as b""",
     "metrics.broker_sample": f"""hour, cluster, endpoint, metric, labels, at, kind, value, process_started_at <-
       select h, 'orders-prod', {_ENDPOINT}, format('metric_%s_total', n), '{{}}', h + s * interval '20 seconds',

@@ -10,6 +10,7 @@ from tests.simulator.cluster_fleet import (
     MANY,
     REFUSED,
     SLOW,
+    UNCLEANED,
     UNEVEN,
     Fleet,
     a_broker,
@@ -527,6 +528,57 @@ def one_of_thousands(fleet: Fleet, cluster: Cluster) -> None:
 def refused_until_an_hour_ago(fleet: Fleet, cluster: Cluster) -> None:
     """The producer was rolled back."""
     refuse(cluster, "INVALID_RECORD", slice(NOW - 8, NOW), cluster.chance.uniform(0.01, 0.1))
+
+
+# Cleaners
+
+
+def cleaner_dies(fleet: Fleet, cluster: Cluster) -> None:
+    """The only thread of it, some hours ago; or one of several, and the others go on."""
+    broker, hours = a_broker(cluster), since(cluster)
+    cluster.gauges["dead_cleaner_threads"][broker, hours] = 1
+    if cluster.chance.random() < 0.5:
+        cluster.gauges["cleaner_last_run_seconds"][broker, NOW] = 3600.0 * (PAST + 1 - hours.start)
+    fleet.fault(UNCLEANED, cluster, broker, "critical")
+
+
+def log_given_up(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    cluster.gauges["uncleanable_partitions"][broker, since(cluster)] = float(cluster.chance.integers(1, 4))
+    fleet.fault(UNCLEANED, cluster, broker, "warning")
+
+
+def cleaner_hangs(fleet: Fleet, cluster: Cluster) -> None:
+    """Alive, as far as anybody counts."""
+    broker = a_broker(cluster)
+    cluster.gauges["cleaner_last_run_seconds"][broker, NOW] = 3600 * cluster.chance.uniform(24.6, 300)
+    fleet.fault(UNCLEANED, cluster, broker, "warning")
+
+
+def cleaner_has_much_to_do(fleet: Fleet, cluster: Cluster) -> None:
+    """One log takes it hours."""
+    hours = cluster.chance.uniform(1, 22)
+    cluster.gauges["cleaner_last_run_seconds"][a_broker(cluster), NOW] = 3600 * hours
+
+
+def nothing_is_compacted(fleet: Fleet, cluster: Cluster) -> None:
+    """The cleaner has nothing to do, for weeks."""
+    for topic in cluster.topics:
+        topic.configs["cleanup.policy"] = "delete"
+    cluster.gauges["cleaner_last_run_seconds"][:, NOW] = 3600 * cluster.chance.uniform(30, 300)
+
+
+def cleaner_came_back(fleet: Fleet, cluster: Cluster) -> None:
+    """Its thread was dead until the broker was started again, in the hour before."""
+    broker = a_broker(cluster)
+    cluster.gauges["dead_cleaner_threads"][broker, NOW - 9 : NOW] = 1
+    cluster.restart(broker, cluster.chance.uniform(1.05, 1.4))
+
+
+def cleaner_untold(fleet: Fleet, cluster: Cluster) -> None:
+    """Its beans aren't exposed."""
+    for name in ("dead_cleaner_threads", "uncleanable_partitions", "cleaner_last_run_seconds"):
+        cluster.gauges[name][:] = np.nan
 
 
 # Nothing

@@ -22,8 +22,9 @@ RULES = (
     "page_cache_small",
     "broker_down",
     "produce_failing",
+    "compaction_stalled",
 )
-FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED = RULES
+FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED = RULES
 
 
 @dataclass

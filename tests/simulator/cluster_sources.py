@@ -152,8 +152,8 @@ def samples_of(cluster: Cluster, broker: int, metric: str) -> tuple[float, ...]:
     return cluster.own_samples.get((broker, metric), (value,) * 3 if is_count else tuple(value * s for s in SPREAD))
 
 
-COUNTS = ("partitions", "leaders", "under_replicated_partitions", "under_min_isr_partitions", "active_controllers",
-          "max_file_descriptors")  # fmt: skip
+COUNTS = ("dead_cleaner_threads", "uncleanable_partitions", "partitions", "leaders", "under_replicated_partitions",
+          "under_min_isr_partitions", "active_controllers", "max_file_descriptors")  # fmt: skip
 
 
 def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:

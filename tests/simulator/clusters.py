@@ -270,7 +270,11 @@ def _processes(cluster: Cluster, relative: np.ndarray, shape: tuple[int, int]) -
         "under_replicated_partitions": np.zeros(shape),
         "under_min_isr_partitions": np.zeros(shape),
         "active_controllers": active,
+        "dead_cleaner_threads": np.zeros(shape),
+        "uncleanable_partitions": np.zeros(shape),
+        "cleaner_last_run_seconds": np.full(shape, 7.0),
     }
+    cluster.topics[0].configs["cleanup.policy"] = "compact"
     cluster.tell_partitions()
     cluster.vcpus = [8] * count
     cluster.memory_bytes = 64.0 * GIB

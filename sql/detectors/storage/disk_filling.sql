@@ -52,6 +52,8 @@ says:
   untold: {status: skip, reason: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
 causes:
   limits_end_broker: [nearly_full, full_soon, filling, high, rising]
+effect_of:
+  cleaner_fills_disk: [nearly_full, full_soon, filling, high, rising]
 open_after_hours: 1
 clear_after_hours: 3
 rule: |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from demo.broker import Broker
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
@@ -51,10 +52,10 @@ def config_for(broker: Broker) -> Config:
     )
 
 
-def produce(broker: Broker, records: int) -> None:
+def produce(broker: Broker, records: int, topic: str = TOPIC) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(records):
-        producer.produce(TOPIC, key=str(number), value=b"x" * 100)
+        producer.produce(topic, key=str(number), value=b"x" * 100)
     assert producer.flush(20) == 0
 
 
@@ -161,13 +162,51 @@ def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa
     told = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
     assert (told["produce_errors"], told["failed_produces"]) == ({"MESSAGE_TOO_LARGE": 60, "INVALID_RECORD": 60}, 60)
     topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in (TOPIC, "keyed", "small")}
-    assert {n: t["failed_produces"] for n, t in topics.items()} == {TOPIC: 0, "keyed": 60, "small": 0}
+    assert {name: round(t["failed_produces"]) for name, t in topics.items()} == {TOPIC: 0, "keyed": 60, "small": 0}
     assert topics["small"]["bytes_rejected"] > 60 * 5000 and topics[TOPIC]["bytes_rejected"] == 0
     detector = load_detectors()["produce_failing"]
     with warehouse.connect() as connection:
         [found] = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
     assert (found.because, found.figures["refused_requests"]) == ("refused", 120)
     assert set(found.affected) == {"topic:demo/keyed", "topic:demo/small"}
+
+
+def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.Engine, spark: Any) -> None:
+    """A closed segment is spoilt on the disk; before that all is well."""
+    hour = present_hour()
+    with Broker(tmp_path, settings={"log.cleaner.backoff.ms": "500"}) as broker:
+        config, admin = config_for(broker), AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        settings = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+        lag = {"min.compaction.lag.ms": "60000"}
+        admin.create_topics([NewTopic("state", 1, config=settings | lag)])["state"].result(20)
+        for _ in range(3):  # segments roll by time
+            produce(broker, 50, "state")
+            time.sleep(1.2)
+        assert judged_of(broker, spark, warehouse, hour, config)["because"] == "cleans"
+        segment = min(broker.log_folder.glob("state-0/*.log"))
+        with segment.open("r+b") as file:
+            file.seek(200)
+            file.write(b"\xff" * 3000)
+        topic = ConfigResource(ConfigResource.Type.TOPIC, "state", set_config=settings)
+        admin.alter_configs([topic])[topic].result(20)
+        bean = f"{broker.jolokia_url}/read/kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,*"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not any(
+            told["Value"] for told in httpx.get(bean).json()["value"].values()
+        ):
+            time.sleep(0.5)
+        found = judged_of(broker, spark, warehouse, hour, config)
+    assert (found["because"], found["uncleanable_partitions"], found["dead_cleaner_threads"]) == ("uncleanable", 1, 0)
+    assert found["uncleanable_bytes"] > 5_000 and found["cleaner_last_run_seconds"] < 60
+
+
+def judged_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, config: Config) -> dict[str, Any]:
+    """What compaction_stalled says of the broker now."""
+    run_app(spark, "brokers", hour, config)
+    detector = load_detectors()["compaction_stalled"]
+    with warehouse.connect() as connection:
+        told = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
+    return next({"because": f.because, **f.figures} for f in told if f.figures["endpoint"] == broker.jolokia_url)
 
 
 def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:

@@ -1,0 +1,27 @@
+/*
+title: What is compacted here
+unit: bytes
+kind: stacked
+why: "By the hour of the last days: compaction makes saw-teeth; a ramp without teeth is a log that nobody compacts."
+*/
+with largest as (
+  select
+    s.topic,
+    row_number() over (order by s.log_bytes desc, s.topic asc) as place
+  from metrics.broker_topic_sample as s
+  inner join metrics.broker_hourly as b on s.hour = b.hour and s.cluster = b.cluster and s.endpoint = b.endpoint
+  inner join inventory.topic_hourly as t on s.hour = t.hour and s.cluster = t.cluster and s.topic = t.topic
+  where s.hour = cast(:hour as timestamptz) and s.cluster = :cluster
+  and coalesce(b.broker_id::text, b.endpoint) = :broker_id and t.cleanup_policy like '%compact%'
+)
+
+select
+  s.hour as at,
+  s.topic as series,
+  s.log_bytes as value
+from metrics.broker_topic_sample as s
+inner join metrics.broker_hourly as b on s.hour = b.hour and s.cluster = b.cluster and s.endpoint = b.endpoint
+inner join largest as l on s.topic = l.topic and l.place <= 5
+where s.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id and s.log_bytes is not null
+and s.hour > cast(:hour as timestamptz) - interval '3 days' and s.hour <= cast(:hour as timestamptz)
+order by at, series
