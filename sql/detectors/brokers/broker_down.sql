@@ -14,7 +14,7 @@ says:
   machine_gone:
     status: alarm
     severity: critical
-    reason: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor did it in {{ look_back_hours }} before{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
+    reason: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor was it seen to within {{ look_back_hours }}{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
     cure: "Start the machine, or a new broker with the id {{ broker_id }} on another: it fetches all of its replicas anew. Where it isn't to come back, move its replicas to the others."
     commands: &describe
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
@@ -265,7 +265,7 @@ select
   b.endpoint,
   b.last_listed_at,
   b.replicas,
-  k.missing_partitions,
+  coalesce(k.missing_partitions, case when b.replicas is not null then 0 end) as missing_partitions,
   s.leaderless_partitions,
   s.led_partitions,
   r.groups,

@@ -10,7 +10,7 @@ params:
   ignored_errors: {default: "_AUTHORIZATION_FAILED$|^NOT_LEADER_OR_FOLLOWER$|^LEADER_NOT_AVAILABLE$|_LEADER_EPOCH$|^DUPLICATE_SEQUENCE_NUMBER$|^PRODUCER_FENCED$|^INVALID_PRODUCER_EPOCH$", unit: regex, why: "who may not write, leaders that move, records that are there already, producers that were replaced: nothing is lost"}
   passing_errors: {default: "^NOT_ENOUGH_REPLICAS|^REQUEST_TIMED_OUT$|^UNKNOWN_TOPIC|^KAFKA_STORAGE_ERROR$|^COORDINATOR_|^CONCURRENT_TRANSACTIONS$|^OUT_OF_ORDER_SEQUENCE_NUMBER$|^UNKNOWN_PRODUCER_ID$|^THROTTLING_", unit: regex, why: "producers try again for two minutes (delivery.timeout.ms): what is over by then lost nothing"}
   restart_hours: {default: 2, unit: h, why: "so long a rolling restart may take; producers try again meanwhile"}
-convinces: [refused_requests, produce_requests, failed_produces, bytes_rejected, topics]
+convinces: [refused_requests, passing_requests, produce_requests, rejected_bytes, topics]
 says:
   refused:
     status: alarm
@@ -124,10 +124,10 @@ topic as (
   select
     cluster,
     (jsonb_agg(
-      jsonb_build_object('topic', topic, 'failed_produces', failed_produces, 'bytes_rejected', bytes_rejected)
+      jsonb_build_object('topic', topic, 'failed_produces', failed_produces, 'rejected_bytes', bytes_rejected)
       order by place
     ) filter (where place <= 3)) as topics,
-    sum(bytes_rejected) as bytes_rejected,
+    sum(bytes_rejected) as rejected_bytes,
     (array_agg(public.thing_key('topic', cluster, topic) order by place))[:20] as affected
   from (
     select
@@ -165,7 +165,7 @@ select
   coalesce(j.passing_requests, case when j.tells_errors then 0 end) as passing_requests,
   j.produce_requests,
   j.failed_produces,
-  t.bytes_rejected,
+  t.rejected_bytes,
   case when j.because = 'refused' then j.refused_errors else j.passing_errors end as errors,
   t.topics,
   to_jsonb(t.affected) as affected
