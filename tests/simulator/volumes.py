@@ -99,7 +99,8 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
         if len(stalls) >= STALL_HURTS:
             enough, seen = STALL_HURTS, int(stalls[STALL_HURTS - 1])
         else:
-            enough, seen = HURTS, DRY if volume.limits.credits else HURTS
+            # What a bucket that runs dry does is seen at once; of what takes long a quarter of the hour has to.
+            enough, seen = HURTS, DRY if volume.limits.credits and not volume.slow else HURTS
         cause, due = of_cause or began, start_of_hour(start + seen * MINUTE)
         if minutes <= HARMLESS and minutes < enough:
             continue
