@@ -34,7 +34,8 @@ def finding(name: str = "vol-1", **said: Any) -> Finding:
 
 def letter(note: str = "", found: Finding | None = None) -> Letter:
     related = (Related("Possible cause", "Disk is slow: vol-0", "open", "https://t/1"),) if found else ()
-    return Letter(note, hour(0), found, hour(0) if found else None, "https://air/streamwarden/findings/ab", related)
+    since = hour(0) if found else None
+    return Letter(note, hour(0), found, since, url="https://air/streamwarden/findings/ab", related=related)
 
 
 def draft(title: str = "Disk is slow: vol-1", said: Letter | None = None, fingerprint: str = PRINT) -> Draft:
