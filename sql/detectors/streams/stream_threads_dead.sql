@@ -21,6 +21,12 @@ says:
     reason: "{{ alive_threads }} of its {{ usual_threads }} stream threads live{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the others carry their tasks{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
     cure: *cure
     commands: *commands
+  closed:
+    status: alarm
+    severity: critical
+    reason: "The process runs, but its Kafka Streams client is closed: none of the {{ threads_of_process | counted('stream thread') }} that it had is there any more, and members have left the group{% if lag_seconds %}; it is {{ lag_seconds }} behind{% endif %}."
+    cure: "Look for the exception that ended it: unless a handler says otherwise, one that a stream thread doesn't catch closes the whole client. Mend what it names, then restart the process."
+    commands: *commands
   gone:
     status: alarm
     severity: critical
@@ -40,16 +46,17 @@ says:
   untold: {status: skip, reason: "The process did not tell its stream threads."}
   short_history: {status: skip, reason: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
 causes:
-  threads_stop_group: [none_alive, some_dead, gone]
+  threads_stop_group: [none_alive, some_dead, closed, gone]
 effect_of:
   memory_ends_threads: [gone]
-  values_break_threads: [none_alive, some_dead, gone]
+  values_break_threads: [none_alive, some_dead, closed, gone]
 open_after_hours: 1
 clear_after_hours: 1
 rule: |
   Usual is the most that lived in any hour of the last days. Dead are those missing in every sample of the run, if as many have
   failed since the process began. Where failures aren't told, those missing since this very process began, unless it has
-  been so for a day and the group has no lag. A process that doesn't answer is never called dead for that alone: its group
+  been so for a day and the group has no lag. A client that is closed takes its figures with it: a process that had threads
+  since it began and tells of none is closed if its group has fewer members than an hour before, or none. A process that doesn't answer is never called dead for that alone: its group
   has to be without members while its lag grows; one process then speaks for all.
 runbook: |
   1. The log of the process: "stream-thread … State transition from … to PENDING_SHUTDOWN", and the exception before it.
@@ -133,6 +140,7 @@ judged as (
     a.is_silent as is_application_silent,
     a.speaker,
     g.members,
+    g.members = 0 or g.members < before.members as has_fewer_members,
     g.lag_records,
     g.lag_seconds_max as lag_seconds,
     g.lag_records - before.lag_records as lag_grown_records
@@ -151,6 +159,7 @@ select
       then 'gone'
     when samples is null then 'silent'
     when process_started_at > seen_at - make_interval(mins => :settle_minutes) then 'just_started'
+    when alive is null and usual_of_process > 0 and has_fewer_members then 'closed'
     when alive is null then 'untold'
     when alive = 0 and greatest(usual, failed) > 0 then 'none_alive'
     when alive = 0 then 'never_started'
@@ -167,6 +176,7 @@ select
   instance_id,
   alive as alive_threads,
   usual as usual_threads,
+  usual_of_process as threads_of_process,
   failed as failed_threads,
   process_started_at,
   members,
