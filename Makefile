@@ -14,7 +14,7 @@ help: ## Show the targets
 setup: ## Install everything: packages, jars, JDK and Chromium where that is allowed
 	@docker/setup.sh
 
-demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, none or chain)
+demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
 test: setup ## Run every test, two files at a time, fast ones first (ARGS=… for pytest)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from demo.fleet import Fleet, Ports, parse_faults
+from demo.fleet import FAULTS, Fleet, Ports
 from demo.score import open_tickets, score
 from streamwarden.base.config import WAREHOUSE_ENV
 
@@ -22,8 +22,8 @@ GROWING = ("_sample", "cloudwatch_cost_hourly")
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    """All faults, on free ports."""
-    with Fleet(tmp_path, parse_faults("all"), Ports(0, 0, 0, 0, 0)) as running:
+    """The four faults of plain `make demo`, on free ports."""
+    with Fleet(tmp_path, frozenset(FAULTS), Ports(0, 0, 0, 0, 0)) as running:
         running.load()
         yield running
 

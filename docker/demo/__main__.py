@@ -1,8 +1,8 @@
 """`make demo`: fleet up, traffic and faults, the hour judged by Airflow, tickets on the screen, score.
 
 `ONCE=1` ends after the score (exit code 0 only if every fault was found and nothing else), otherwise everything stays
-up until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` chooses the faults (default all; `none`); `FAULTS=chain` is three
-brokers, of which one has a disk that is held back: many findings, one ticket.
+up until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` chooses the faults (these are the default; `none`); `all` has those
+of demo.more_faults as well; `chain` is three brokers, of which one has a disk that is held back: one cause, one ticket.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
 from demo.chain import Chain
-from demo.fleet import CHAIN, Fleet, Say, parse_faults
+from demo.fleet import CHAIN, FAULTS, Fleet, Say, parse_faults
+from demo.more_faults import MORE
 from demo.score import Score, open_tickets, score
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
@@ -42,8 +43,8 @@ class Judge(AbstractContextManager["Judge"], Protocol):
 def main(
     once: Annotated[bool, typer.Option(envvar="ONCE", help="End after the score.")] = False,
     faults: Annotated[
-        str, typer.Option(envvar="FAULTS", help="ebs, memory, schema, rogue; all, none or chain.")
-    ] = "all",
+        str, typer.Option(envvar="FAULTS", help=f"{', '.join((*FAULTS, *MORE))}; all, none or chain.")
+    ] = ",".join(FAULTS),
     fleet_only: Annotated[bool, typer.Option(help="Bring up fleet and traffic and judge nothing.")] = False,
     folder: Annotated[Path, typer.Option(help="Where the fleet's data lies.")] = FOLDER,
 ) -> None:

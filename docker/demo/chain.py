@@ -106,7 +106,7 @@ class Chain(Fleet):
         return python(role, self.folder / "clients", "demo.chain_load", role, servers, *arguments)
 
     def _note_standing_faults(self) -> None:
-        self._injected(
+        self.injected(
             "chain",
             "ebs_volume_starving",
             CHAIN_BROKERS[STARVED_NODE][1],

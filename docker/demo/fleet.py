@@ -30,8 +30,9 @@ from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, start_of_hour
 
+from demo import more_faults
 from demo.aws_endpoint import AwsEndpoint
-from demo.broker import Broker
+from demo.broker import Broker, Cluster
 from demo.demo_world import (
     BROKER_INSTANCE_ID,
     BROKER_VOLUME_ID,
@@ -53,6 +54,7 @@ from demo.world import World
 CLUSTER, APP = "demo", "orders"
 DRIFTING_TOPIC = "orders-customer-latest-changelog"
 FAULTS = ("ebs", "memory", "schema", "rogue")
+"""Those of plain `make demo`; demo.more_faults has the rest."""
 CHAIN = "chain"  # its fleet is another one: demo.chain
 START_SECONDS = 45.0
 # Start (8 s as a rule) and traffic must lie in one clock hour; it may be judged when it is over, as hours are in life.
@@ -92,16 +94,16 @@ class Injected:
 
 
 def parse_faults(text: str) -> frozenset[str]:
-    """`FAULTS`: a comma-separated list, `all`, `none`, or `chain` alone."""
+    """`FAULTS`: a comma-separated list, `all`, `none`, or `chain` alone; empty: none."""
     names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
-    known = (*FAULTS, CHAIN, "all")
+    known = (*FAULTS, *more_faults.MORE, CHAIN, "all")
     if unknown := sorted(names - {*known}):
         raise StreamwardenError(f"FAULTS: '{unknown[0]}' is unknown; choose among {', '.join(known)} and none")
     if CHAIN in names:
         if len(names) > 1:
             raise StreamwardenError("FAULTS: 'chain' has three brokers of its own: leave out the other faults")
         return frozenset({CHAIN})
-    return frozenset(FAULTS) if "all" in names else frozenset(names)
+    return frozenset((*FAULTS, *more_faults.MORE)) if "all" in names else frozenset(names)
 
 
 def seconds_until_room(now: datetime, room_seconds: float) -> float:
@@ -127,8 +129,11 @@ class Fleet:
         self.folder = folder.absolute()
         self.faults = faults
         self.truth: list[Injected] = []
+        self.more_clusters: dict[str, Cluster] = {}
         self.say = say
         self._ports = ports or Ports.from_environment()
+        if faults & more_faults.MORE.keys():
+            self.load_seconds = more_faults.MORE_LOAD_SECONDS
         self._room_seconds = START_ROOM_SECONDS + self.load_seconds if room_seconds is None else room_seconds
         self._parts = ExitStack()
 
@@ -145,12 +150,14 @@ class Fleet:
     def load(self, seconds: float | None = None, tick: Callable[[float], None] = lambda done: None) -> None:
         """Lets traffic flow for so long and injects what comes half-way; `tick` gets the part that is done."""
         seconds = self.load_seconds if seconds is None else seconds
-        started, drifted = time.monotonic(), False
+        started, is_second_half = time.monotonic(), False
         while (passed := time.monotonic() - started) < seconds:
             self.check()
-            if not drifted and passed > seconds / 2 and "schema" in self.faults:
-                self.break_schema()
-                drifted = True
+            if not is_second_half and passed > seconds / 2:
+                is_second_half = True
+                if "schema" in self.faults:
+                    self.break_schema()
+                more_faults.start(self, late=True)
             tick(passed / seconds)
             time.sleep(0.5)
         tick(1.0)
@@ -167,7 +174,7 @@ class Fleet:
     def break_schema(self) -> None:
         """The shop deploys its incompatible release, and the store's changelog takes both kinds of values."""
         os.kill(self.clients["shop"].pid, signal.SIGUSR1)
-        self._injected(
+        self.injected(
             "schema",
             "state_store_schema_drift",
             DRIFTING_TOPIC,
@@ -182,7 +189,10 @@ class Fleet:
             # The demo's AWS has no late points, and its hour isn't over when it is judged.
             "gathering": {"settle_minutes": 0, "show_example_values": True},
             # Two minutes of traffic stand for an hour's: one whole minute of the clock lies in them for certain.
-            "detectors": {"consumer_rogue": {"params": {"sustained_minutes": 1}}},
+            "detectors": {
+                "consumer_rogue": {"params": {"sustained_minutes": 1}},
+                **more_faults.params(self.faults),
+            },
             "tickets": {
                 "trackers": {
                     "roundup": {
@@ -199,7 +209,13 @@ class Fleet:
     def _kafka_config(self) -> dict[str, Any]:
         jvm = {"cluster": CLUSTER, "protocol": "jolokia"}
         return {
-            "kafka": [{"name": CLUSTER, "bootstrap_servers": self.broker.bootstrap_servers}],
+            "kafka": [
+                {"name": CLUSTER, "bootstrap_servers": self.broker.bootstrap_servers},
+                *(
+                    {"name": name, "bootstrap_servers": one.bootstrap_servers}
+                    for name, one in self.more_clusters.items()
+                ),
+            ],
             "jmx": [
                 {**jvm, "role": "broker", "url": self.broker.jolokia_url, "instance_id": BROKER_INSTANCE_ID},
                 {**jvm, "role": "app", "app": APP, "url": self.app.jolokia_url, "instance_id": ORDERS_INSTANCE_ID},
@@ -262,7 +278,7 @@ class Fleet:
             raise StreamwardenError(f"a demo fleet is already running in {self.folder}: stop it first") from None
         for pid_file in self.folder.rglob("*.pid"):
             end_leftover(pid_file)
-        for part in ("broker", "brokers", "app", "clients"):
+        for part in ("broker", "brokers", "app", "west", "clients"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
 
     def _wait_for_room_in_the_hour(self) -> None:
@@ -278,6 +294,7 @@ class Fleet:
         self._start_broker(ports)
         self._start_app(ports["app_jolokia"])
         self._start_clients()
+        more_faults.start(self, late=False)
         feed = Feed(self.world, {BROKER_VOLUME_ID: self.broker.pid}, {ORDERS_INSTANCE_ID: self.app.pid})
         self._parts.enter_context(feed)
 
@@ -339,6 +356,17 @@ class Fleet:
     def _client(self, role: str, *arguments: str) -> Process:
         return python(role, self.folder / "clients", "demo.load", role, *arguments)
 
+    def start_client(self, role: str, module: str) -> None:
+        """A client that runs until the fleet is stopped."""
+        client = python(role, self.folder / "clients", module, role, self.broker.bootstrap_servers)
+        self.clients[role] = self._enter(client)
+
+    def start_cluster(self, name: str) -> Cluster:
+        """A cluster of three brokers more, of which only Kafka's own protocol tells."""
+        cluster = Cluster(self.folder / name, heap="128m")
+        self.more_clusters[name] = self._parts.enter_context(cluster)
+        return cluster
+
     def _wait_until_running(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
         url = f"{self.app.jolokia_url}/read/kafka.streams:type=stream-metrics,client-id=*/state"
@@ -362,15 +390,15 @@ class Fleet:
         if "ebs" in self.faults:
             why = "10 GiB gp2 (100 IOPS baseline) asked for some 950 IOPS for hours: its credits are spent"
             since = self.hour - EBS_FAULT_LEAD
-            self._injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, since)
+            self.injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, since)
         if "memory" in self.faults:
             why = f"3,500 MiB of heap and {self._partitions} partitions of unbounded RocksDB stores on a 4 GiB instance"
-            self._injected("memory", "app_memory_heavy", APP, why)
+            self.injected("memory", "app_memory_heavy", APP, why)
         if "rogue" in self.faults:
             why = "a consumer without group commits reads the cold topic `clickstream` from the disk, over and over"
-            self._injected("rogue", "consumer_rogue", CLUSTER, why)
+            self.injected("rogue", "consumer_rogue", CLUSTER, why)
 
-    def _injected(
+    def injected(
         self,
         fault: str,
         detector: str,
@@ -379,6 +407,7 @@ class Fleet:
         at: datetime | None = None,
         follows: tuple[str, ...] = (),
     ) -> None:
+        """Writes a line of the truth."""
         moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
         self.truth.append(Injected(fault, detector, resource, moment, why, follows))
         self._write_truth()

@@ -19,7 +19,8 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from demo.demo_world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
-from demo.fleet import DRIFTING_TOPIC, Fleet, Ports, parse_faults, seconds_until_room
+from demo.fleet import DRIFTING_TOPIC, FAULTS, Fleet, Ports, parse_faults, seconds_until_room
+from demo.more_faults import MORE
 from streamwarden.base.config import load_config
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
@@ -31,13 +32,15 @@ MIB = 2**20
 
 
 def test_faults_are_named_one_by_one() -> None:
-    assert parse_faults("all") == {"ebs", "memory", "schema", "rogue"}
+    assert parse_faults("all") == {*FAULTS, *MORE}
     assert parse_faults("none") == parse_faults("") == frozenset()
     assert parse_faults("ebs, rogue") == {"ebs", "rogue"}
     assert parse_faults("chain") == {"chain"}
     with pytest.raises(StreamwardenError, match=r"^FAULTS: 'chain' has three brokers of its own"):
         parse_faults("ebs,chain")
-    with pytest.raises(StreamwardenError, match=r"^FAULTS: 'disk' is unknown; choose among ebs, memory, schema, rogue"):
+    with pytest.raises(
+        StreamwardenError, match=r"^FAULTS: 'disk' is unknown; choose among ebs, memory, schema, rogue, lag"
+    ):
         parse_faults("ebs,disk")
 
 
@@ -56,7 +59,7 @@ def test_near_the_end_of_an_hour_the_next_one_is_waited_for() -> None:
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    with Fleet(tmp_path_factory.mktemp("faulty"), parse_faults("all"), FREE, room_seconds=0) as fleet:
+    with Fleet(tmp_path_factory.mktemp("faulty"), frozenset(FAULTS), FREE, room_seconds=0) as fleet:
         fleet.load(LOAD_SECONDS)
         yield fleet
 

@@ -1,0 +1,121 @@
+"""What FAULTS=all injects beside the four of plain `make demo`: each something that a small real fleet can have.
+
+A fault here is a function that starts what makes it, and the line of truth that says who has to find it, where and why.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+if TYPE_CHECKING:
+    from demo.fleet import Fleet
+
+MORE_LOAD_SECONDS = 150.0
+"""Traffic of one more fault needs so long: a group's speed is told of no less than two minutes of commits."""
+
+
+@dataclass(frozen=True)
+class More:
+    """One fault. `params`: what a fleet of minutes needs other than one of months, by detector."""
+
+    detector: str
+    resource: str
+    why: str
+    start: Callable[[Fleet], None]
+    is_late: bool = False
+    """Injected half-way, as what comes before would use up what it needs."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _lag(fleet: Fleet) -> None:
+    _topic(fleet, "payments", 4)
+    for role in ("payments", "ledger"):
+        fleet.start_client(role, "demo.more_load")
+
+
+def _stranger(fleet: Fleet) -> None:
+    fleet.start_client("analytics", "demo.more_load")
+
+
+def _refused(fleet: Fleet) -> None:
+    _topic(fleet, "receipts", 1, {"max.message.bytes": "2000"})
+    fleet.start_client("receipts", "demo.more_load")
+
+
+def _broker(fleet: Fleet) -> None:
+    west = fleet.start_cluster("west")
+    admin = AdminClient({"bootstrap.servers": west.bootstrap_servers, "log_level": 3})
+    admin.create_topics([NewTopic("stock", 6, replication_factor=3)])["stock"].result(30)
+    west.brokers[2].kill()
+
+
+def _files(fleet: Fleet) -> None:
+    """One in six of the files that it may open is left. The limit of a running process can be lowered."""
+    open_files = len(list(Path(f"/proc/{fleet.broker.pid}/fd").iterdir()))
+    limit = round(open_files * 1.2)
+    resource.prlimit(fleet.broker.pid, resource.RLIMIT_NOFILE, (limit, limit))
+
+
+MORE = {
+    "lag": More(
+        detector="consumer_group_lagging",
+        resource="ledger",
+        why="the group `ledger` reads 4 payments a second while 20 come, and is 50 minutes behind",
+        start=_lag,
+    ),
+    "stranger": More(
+        detector="internal_topic_read_by_stranger",
+        resource="analytics",
+        why="the group `analytics` reads a changelog of the application `orders`",
+        start=_stranger,
+    ),
+    "refused": More(
+        detector="produce_failing",
+        resource="demo",
+        why="a producer sends records to `receipts` that are larger than its max.message.bytes",
+        start=_refused,
+    ),
+    "broker": More(
+        detector="broker_down",
+        resource="3",
+        why="broker 3 of the cluster `west` was killed",
+        start=_broker,
+    ),
+    "files": More(
+        detector="broker_file_descriptors_high",
+        resource="1",
+        why="of the files that the broker may open, five in six are open",
+        start=_files,
+        is_late=True,
+        params={"start_minutes": 0},
+    ),
+}
+
+
+def start(fleet: Fleet, *, late: bool) -> None:
+    """Injects those that are asked for, in the order of the list: at first, or half-way through the traffic."""
+    for name, fault in MORE.items():
+        if name in fleet.faults and fault.is_late == late:
+            fault.start(fleet)
+            fleet.injected(name, fault.detector, fault.resource, fault.why)
+
+
+def params(faults: frozenset[str]) -> dict[str, Any]:
+    """The config's part `detectors` for these faults."""
+    return {
+        fault.detector: {"params": dict(fault.params)}
+        for name, fault in MORE.items()
+        if name in faults and fault.params
+    }
+
+
+def _topic(fleet: Fleet, name: str, partitions: int, more: Mapping[str, str] | None = None) -> None:
+    admin = AdminClient({"bootstrap.servers": fleet.broker.bootstrap_servers, "log_level": 3})
+    config = {"retention.ms": str(6 * 3_600_000), **(more or {})}
+    admin.create_topics([NewTopic(name, partitions, config=config)])[name].result(30)
