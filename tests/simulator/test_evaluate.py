@@ -64,7 +64,7 @@ def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_ap
     for cluster in (cluster for cluster in fleet.clusters if not cluster.own_samples):
         told = cluster_sources.past(cluster).query("hour == @JUDGED").set_index("endpoint")
         of_app = made.set_index("endpoint").loc[told.index]
-        for column in told.columns.intersection(made.columns).drop(
+        for column in told.columns.intersection(made.columns).difference(
             ["hour", "cluster", "instance_id", "produce_errors"]
         ):
             if column == "process_started_at":

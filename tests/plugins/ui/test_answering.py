@@ -174,6 +174,8 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
     assert "About consumer_group_lagging title: billing: Acknowledged by editor." in tracker.texts(issue)[-1]
 
     tracker.edit(str(issue["id"]), status="deferred")
+    with filed.engine.begin() as connection:  # in the next hour; an issue isn't listened to right after it was told
+        connection.execute(sa.text("update tickets.issue set attempted_at = attempted_at - interval '1 hour'"))
     next_run(filed, tracker)
     page.goto(f"/streamwarden/incidents/{BILLING}")
     said = page.locator("section:has(#answers) tbody tr").all_inner_texts()

@@ -32,6 +32,8 @@ REST = (
     "counted_to timestamp",
     "bytes_out double",
     "messages_in double",
+    "failed_produces double",
+    "bytes_rejected double",
 )
 
 
