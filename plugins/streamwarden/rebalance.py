@@ -130,9 +130,9 @@ class _Choice:
     gives_replica: bool
 
 
-def plan(brokers: Sequence[Row], rows: Sequence[Row], *, most: int) -> list[Move]:
-    """The moves in their order, at most `most` of them with bytes to copy; none where all is even or nothing helps."""
-    balance = Balance.of(brokers, rows)
+def plan(balance: Balance, *, most: int) -> list[Move]:
+    """The moves in their order, at most `most` of them with bytes to copy; none where all is even or nothing helps. The
+    balance is what it is after them."""
     return list(_moves(balance, most)) if len(balance.ids) > 1 else []
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streamwarden.rebalance import EVEN, Balance, plan
+from streamwarden.rebalance import EVEN, Balance, Move
+from streamwarden.rebalance import plan as plan_of
 
 GIB = 2.0**30
 
@@ -22,6 +23,10 @@ def partition(number: int, *holders: int, **more: Any) -> dict[str, Any]:
         "topic": "t", "partition": number, "leader": holders[0], "replica_ids": sorted(holders), "size_bytes": GIB,
         "bytes_in_per_second": 1e6, "bytes_out_per_second": 1e6, "may_move": True,
     } | more  # fmt: skip
+
+
+def plan(brokers: list[dict[str, Any]], rows: list[dict[str, Any]], *, most: int) -> list[Move]:
+    return plan_of(Balance.of(brokers, rows), most=most)
 
 
 def test_an_even_cluster_needs_no_move() -> None:

@@ -92,8 +92,9 @@ def rebalance(
         raise StreamwardenError(
             f"{cluster}: no partition of it was gathered in the hour of {brokers[0]['hour']:%F %H:%M} UTC."
         )
-    planned = plan(brokers, partitions, most=moves)
-    before = Balance.of(brokers, partitions).spreads()
+    balance = Balance.of(brokers, partitions)
+    before = balance.spreads()
+    planned = plan(balance, most=moves)
     throttle = None if throttle_mb is None else throttle_mb * 1e6
     print("\n".join(rebalance_plan(cluster, brokers, before, planned, config.bootstrap_servers(cluster), throttle)))
 
