@@ -17,7 +17,7 @@ from typing import Self
 
 import psutil
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from streamwarden.base.errors import StreamwardenError
 
 from demo.jar_set import ensure
@@ -212,6 +212,13 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def create_topics(bootstrap_servers: str, *topics: NewTopic) -> None:
+    """Returns once the cluster has them."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
+    for created in admin.create_topics(list(topics)).values():
+        created.result(30)
 
 
 def wait_until_answering(bootstrap_servers: str, brokers: Sequence[Broker]) -> None:

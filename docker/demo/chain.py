@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from streamwarden.base.errors import StreamwardenError
 
-from demo.broker import Broker, Cluster
+from demo.broker import Broker, Cluster, create_topics
 from demo.chain_load import READERS
 from demo.demo_world import CHAIN_BROKERS, STARVED_FOR, STARVED_NODE, chain_world, seconds_per_request
 from demo.feed import Feed
@@ -93,13 +93,11 @@ class Chain(Fleet):
         returns = [orders[n % 2] for n in range(6)]
         # What is sold is on the disk before the shop is told so.
         config = {"flush.messages": "1", "retention.ms": str(6 * 3_600_000)}
-        topics = [
+        create_topics(
+            self.cluster.bootstrap_servers,
             NewTopic("orders", len(orders), replica_assignment=orders, config=config),
             NewTopic("returns", len(returns), replica_assignment=returns, config=config),
-        ]
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 3})
-        for created in admin.create_topics(topics).values():
-            created.result(30)
+        )
 
     def _client(self, role: str, *arguments: str) -> Process:
         servers = self.cluster.bootstrap_servers

@@ -25,14 +25,14 @@ from typing import Any, Self
 
 import httpx
 import yaml
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, start_of_hour
 
 from demo import more_faults
 from demo.aws_endpoint import AwsEndpoint
-from demo.broker import Broker, Cluster
+from demo.broker import Broker, Cluster, create_topics
 from demo.demo_world import (
     BROKER_INSTANCE_ID,
     BROKER_VOLUME_ID,
@@ -310,13 +310,11 @@ class Fleet:
         self._parts.enter_context(self.broker)
         self.say("broker answers")
         small = {"segment.bytes": str(16 * 2**20)}
-        topics = [
+        create_topics(
+            self.broker.bootstrap_servers,
             NewTopic("orders", self._partitions, config={**small, "retention.ms": str(6 * 3_600_000)}),
             NewTopic("clickstream", CLICKSTREAM_PARTITIONS, config={**small, "retention.ms": "-1"}),
-        ]
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 3})
-        for created in admin.create_topics(topics).values():
-            created.result(30)
+        )
 
     @property
     def _partitions(self) -> int:
@@ -356,9 +354,9 @@ class Fleet:
     def _client(self, role: str, *arguments: str) -> Process:
         return python(role, self.folder / "clients", "demo.load", role, *arguments)
 
-    def start_client(self, role: str, module: str) -> None:
-        """A client that runs until the fleet is stopped."""
-        client = python(role, self.folder / "clients", module, role, self.broker.bootstrap_servers)
+    def start_client(self, role: str) -> None:
+        """A client of demo.more_load, until the fleet is stopped."""
+        client = python(role, self.folder / "clients", "demo.more_load", role, self.broker.bootstrap_servers)
         self.clients[role] = self._enter(client)
 
     def start_cluster(self, name: str) -> Cluster:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
+
+from demo.broker import create_topics
 
 if TYPE_CHECKING:
     from demo.fleet import Fleet
@@ -36,22 +38,21 @@ class More:
 def _lag(fleet: Fleet) -> None:
     _topic(fleet, "payments", 4)
     for role in ("payments", "ledger"):
-        fleet.start_client(role, "demo.more_load")
+        fleet.start_client(role)
 
 
 def _stranger(fleet: Fleet) -> None:
-    fleet.start_client("analytics", "demo.more_load")
+    fleet.start_client("analytics")
 
 
 def _refused(fleet: Fleet) -> None:
     _topic(fleet, "receipts", 1, {"max.message.bytes": "2000"})
-    fleet.start_client("receipts", "demo.more_load")
+    fleet.start_client("receipts")
 
 
 def _broker(fleet: Fleet) -> None:
     west = fleet.start_cluster("west")
-    admin = AdminClient({"bootstrap.servers": west.bootstrap_servers, "log_level": 3})
-    admin.create_topics([NewTopic("stock", 6, replication_factor=3)])["stock"].result(30)
+    create_topics(west.bootstrap_servers, NewTopic("stock", 6, replication_factor=3))
     west.brokers[2].kill()
 
 
@@ -116,6 +117,5 @@ def params(faults: frozenset[str]) -> dict[str, Any]:
 
 
 def _topic(fleet: Fleet, name: str, partitions: int, more: Mapping[str, str] | None = None) -> None:
-    admin = AdminClient({"bootstrap.servers": fleet.broker.bootstrap_servers, "log_level": 3})
     config = {"retention.ms": str(6 * 3_600_000), **(more or {})}
-    admin.create_topics([NewTopic(name, partitions, config=config)])[name].result(30)
+    create_topics(fleet.broker.bootstrap_servers, NewTopic(name, partitions, config=config))
