@@ -26,22 +26,23 @@ pytestmark = pytest.mark.slow
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 APP = SparkApp("test_app", "For tests", (), ("metrics.topic_hourly",))
 TOPICS = "cluster string, topic string, brokers int, bytes_in double"
-REST = (
-    "covered_seconds double",
-    "counted_from timestamp",
-    "counted_to timestamp",
-    "bytes_out double",
-    "messages_in double",
-    "failed_produces double",
-    "bytes_rejected double",
-)
+REST = {
+    "covered_seconds": "double",
+    "counted_from": "timestamp",
+    "counted_to": "timestamp",
+    "bytes_out": "double",
+    "messages_in": "double",
+    "failed_produces": "double",
+    "bytes_rejected": "double",
+    "log_bytes": "double",
+}
+"""What else metrics.topic_hourly holds, for the loads of this process and of the one that is killed"""
+NULLS = [f"cast(null as {kind}) as {name}" for name, kind in REST.items()]
 
 
 def topics(spark: SparkSession, *rows: tuple[str, int, float | None]) -> DataFrame:
     frame = spark.createDataFrame([("c", *row) for row in rows], TOPICS)
-    return frame.selectExpr(
-        "*", *[f"cast(null as {c.split()[1]}) as {c.split()[0]}" for c in (*REST, "log_bytes double")]
-    )
+    return frame.selectExpr("*", *NULLS)
 
 
 def coverage(spark: SparkSession, status: str = "answered") -> DataFrame:
@@ -147,9 +148,8 @@ def test_a_killed_load_leaves_nothing_and_can_be_repeated(
             for batch in batches:
                 yield batch
                 time.sleep(60)
-        rows = spark.range(2).selectExpr("'c' as cluster", "concat('killed', id) as topic", "1 as brokers",
-            "1.0D as bytes_in", "cast(null as double) as covered_seconds", "cast(null as timestamp) as counted_from",
-            "cast(null as timestamp) as counted_to", "1D as bytes_out", "1D as messages_in", "1D as log_bytes")
+        rows = spark.range(2).selectExpr(
+            "'c' as cluster", "concat('killed', id) as topic", "1 as brokers", "1.0D as bytes_in", *{NULLS})
         coverage = spark.createDataFrame([("s", "r", "answered", None)],
             "source string, resource string, status string, reason string")
         hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
