@@ -462,9 +462,10 @@ class _Builder:
         self.days_before()
 
     def days_before(self) -> None:
-        """Judges the last store's hours of a day before as well: what it knew is compared."""
+        """Judges hours of the day before as well: what the last store knew then is compared."""
         topic = list(self.fleet.stores)[-1]
-        self.fleet.hours[topic] |= {hour - KNOWN for hour in self.fleet.hours[topic] if hour - KNOWN >= START}
+        before = [KNOWN * quarter / 4 for quarter in (1, 2, 3, 4)]
+        self.fleet.hours[topic] |= {h - ago for h in self.fleet.hours[topic] for ago in before if h - ago >= START}
 
     def rare_version(self) -> None:
         """All but a few keys of a large store are written anew by the next release."""

@@ -158,6 +158,17 @@ def test_a_required_field_that_comes_breaks_restore_only() -> None:
     assert (change.breaks.backward, change.breaks.forward) == (True, False)
 
 
+@pytest.mark.parametrize("with_it", [49, 99])
+def test_a_field_that_few_values_have_so_far_isnt_called_required(with_it: int) -> None:
+    """An optional one that nearly all values have looks the same until one lacks it."""
+    old, new = {"a": 1}, {"a": 1, "b": "x"}
+    deployed = [new if i % 3 == 0 else old for i in range(60)]  # old and new releases side by side
+    for log in ([old] * 900 + [new] * with_it, [old] * 900 + deployed + [new] * (with_it - 20)):
+        change = only_change(log)
+        assert (change.change, change.breaks.strict_only) == ("optional_field_added", True)
+    assert only_change([old] * 900 + [new] * 100).change == "field_added"
+
+
 def test_nullability_gained_and_lost() -> None:
     nullable = [{"a": None if i % 5 == 0 else "x"} for i in range(500)]
     gained = only_change([{"a": "x"}] * 500 + nullable)
