@@ -99,8 +99,11 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
         if len(stalls) >= STALL_HURTS:
             enough, seen = STALL_HURTS, int(stalls[STALL_HURTS - 1])
         else:
-            # What a bucket that runs dry does is seen at once; of what takes long a quarter of the hour has to.
-            enough, seen = HURTS, DRY if volume.limits.credits and not volume.slow else HURTS
+            # What a bucket that runs dry does is seen at once; of what takes long a quarter of the hour has to. A full
+            # bucket doesn't help where its instance holds it back.
+            by_instance = hurt.instance_over[first : last + 1].any()
+            is_dry = volume.limits.credits and not volume.slow and not by_instance
+            enough, seen = HURTS, DRY if is_dry else HURTS
         cause, due = of_cause or began, start_of_hour(start + seen * MINUTE)
         if minutes <= HARMLESS and minutes < enough:
             continue
