@@ -20,7 +20,8 @@ from tests.simulator.scenario import Fault, Truth, Verdict
 SETTLE = timedelta(minutes=10)
 """An hour is judged so long after its end."""
 RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
-AHEAD, LOAD_AHEAD = 2 * HOUR, 3 * HOUR
+AHEAD, SEEN = 2 * HOUR, timedelta(minutes=25)
+"""Of a load that lasts an hour must have seen so much: less is a burst, of which no rule can know that it stays."""
 
 
 class Goal(NamedTuple):
@@ -55,7 +56,8 @@ class Score:
     misjudged: list[tuple[Fault, Verdict]] = field(default_factory=list)
     """Of these, those that were taken for something else."""
     warnings: list[tuple[Fault, timedelta]] = field(default_factory=list)
-    """How long before its outage each fault was told, of those whose cause was there LOAD_AHEAD of it."""
+    """How long before its outage each fault was told, of those that an hourly run could tell AHEAD of it: the
+    first hour that saw enough of the load was judged by then."""
     errors: list[float] = field(default_factory=list)
     """Relative errors of a forecast."""
     error_of: str = ""
@@ -147,8 +149,9 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
                 result.judged += 1
                 if verdict.verdict not in fault.verdicts:
                     result.misjudged.append((fault, verdict))
-        if fault.outage and fault.outage - fault.begins >= LOAD_AHEAD:
-            lead = fault.outage - (told[0] + HOUR + SETTLE) if told else timedelta(0)
+        first = start_of_hour(fault.begins + SEEN)
+        if fault.outage and fault.outage - _judged_at(first) >= AHEAD:
+            lead = fault.outage - _judged_at(told[0]) if told else timedelta(0)
             cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
             leads[cause] = max(leads.get(cause, (fault, lead)), (fault, lead), key=lambda each: each[1])
     result.warnings = list(leads.values())
@@ -188,6 +191,10 @@ def _runs(said: Iterable[Verdict]) -> list[list[Verdict]]:
         else:
             runs.append([verdict])
     return runs
+
+
+def _judged_at(hour: datetime) -> datetime:
+    return hour + HOUR + SETTLE
 
 
 def _during(hour: datetime, fault: Fault) -> bool:
