@@ -26,6 +26,8 @@ from streamwarden.base.errors import StreamwardenError
 from spark_apps.sources.read_source import read_source
 
 ANSWER_SECONDS = 7
+PATIENT_SECONDS = 30
+"""A second try waits as long as Kafka's own clients do: a broker whose disk is held back answers, but late."""
 FIRST_LOOK_SECONDS = 2
 QUICK_SECONDS = 3
 REQUESTS_AT_ONCE = 8
@@ -60,14 +62,16 @@ def cluster_named(name: str) -> KafkaCluster:
 
 
 class Connection:
-    """An admin client that remembers what its background threads complained of, for the sentence of a gap."""
+    """An admin client that remembers what its background threads complained of, for the sentence of a gap, and which
+    partitions' offsets even a patient try didn't get: they aren't waited for again."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self.cluster = cluster
         self.complaints: list[KafkaError] = []
+        self.silent: dict[tuple[str, int], BaseException] = {}
         self.properties: dict[str, Any] = {
-            "socket.connection.setup.timeout.ms": str(ANSWER_SECONDS * 1000),
-            "socket.timeout.ms": str(ANSWER_SECONDS * 1000),
+            "socket.connection.setup.timeout.ms": str(PATIENT_SECONDS * 1000),
+            "socket.timeout.ms": str(PATIENT_SECONDS * 1000),
             **cluster.client,
             "bootstrap.servers": cluster.bootstrap_servers,
             "client.id": cluster.client.get("client.id", "streamwarden"),
@@ -87,7 +91,14 @@ class Connection:
             self.admin.poll(0)  # serves error_cb
             if any(complaint.code() in _HOPELESS for complaint in self.complaints):
                 raise
-        return self.admin.list_topics(**which, timeout=ANSWER_SECONDS - FIRST_LOOK_SECONDS)
+        return self.admin.list_topics(**which, timeout=PATIENT_SECONDS)  # a slow broker may have been the one asked
+
+    def refusing(self, metadata: ClusterMetadata) -> set[int]:
+        """Brokers to which no connection could be made."""
+        self.admin.poll(0)  # serves error_cb
+        failed = [complaint.str() for complaint in self.complaints if complaint.code() == KafkaError._TRANSPORT]
+        brokers = metadata.brokers.values()
+        return {broker.id for broker in brokers if any(f"{broker.host}:{broker.port}" in text for text in failed)}
 
     def gap(self, error: BaseException | KafkaError) -> str:
         """`refused: <one plain sentence>` for an error of this cluster."""
@@ -141,16 +152,27 @@ def list_offsets(
 ) -> dict[tuple[str, int], Answer | BaseException]:
     """Offsets by spec, in requests of bounded size that run side by side. A failure is the partition's own value.
 
-    Leaderless or deleted partitions fail the whole request they stand in: what failed is asked for once more, without
-    the partitions that the cluster's metadata no longer lists with a leader; an election may be over by then.
+    Leaderless or deleted partitions fail the whole request they stand in: what failed is asked for once more, with
+    patience where a connection can be made, without the partitions that the cluster's metadata no longer lists with a
+    leader; an election may be over by then.
     """
     isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
-    answers = _list_offsets(connection, asked, isolation)
-    failed = [key for key, answer in answers.items() if isinstance(answer, BaseException)]
+    silent = connection.silent.keys() & asked.keys()
+    answers: dict[tuple[str, int], Answer | BaseException] = {key: connection.silent[key] for key in silent}
+    quick = _list_offsets(connection, {key: asked[key] for key in asked.keys() - silent}, isolation, ANSWER_SECONDS)
+    answers |= quick
+    failed = [key for key, answer in quick.items() if isinstance(answer, BaseException)]
     if not failed or (connection.complaints and all(isinstance(a, BaseException) for a in answers.values())):
         return answers
-    led = {(topic, partition) for topic, partition, leader in led_partitions(connection.metadata()) if leader >= 0}
-    return answers | _list_offsets(connection, {key: asked[key] for key in failed if key in led}, isolation)
+    metadata = connection.metadata()
+    down = connection.refusing(metadata)
+    leaders = {(topic, partition): leader for topic, partition, leader in led_partitions(metadata) if leader >= 0}
+    late: dict[tuple[str, int], Answer | BaseException] = {}
+    for seconds, is_down in ((ANSWER_SECONDS, True), (PATIENT_SECONDS, False)):
+        again = {key: asked[key] for key in failed if key in leaders and (leaders[key] in down) == is_down}
+        late |= _list_offsets(connection, again, isolation, seconds)
+    connection.silent |= {key: answer for key, answer in late.items() if isinstance(answer, BaseException)}
+    return answers | late
 
 
 def offsets_of_all(
@@ -195,13 +217,13 @@ def led_partitions(metadata: ClusterMetadata) -> Iterator[tuple[str, int, int]]:
 
 
 def _list_offsets(
-    connection: Connection, asked: Mapping[tuple[str, int], OffsetSpec], isolation: IsolationLevel
+    connection: Connection, asked: Mapping[tuple[str, int], OffsetSpec], isolation: IsolationLevel, seconds: int
 ) -> dict[tuple[str, int], Answer | BaseException]:
     keys = sorted(asked)
     futures: dict[TopicPartition, Future[Any]] = {}
     for i in range(0, len(keys), PARTITIONS_PER_REQUEST):
         request = {TopicPartition(*key): asked[key] for key in keys[i : i + PARTITIONS_PER_REQUEST]}
-        futures |= connection.admin.list_offsets(request, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
+        futures |= connection.admin.list_offsets(request, isolation_level=isolation, request_timeout=seconds)
     answers: dict[tuple[str, int], Answer | BaseException] = {}
     for where, future in futures.items():
         try:

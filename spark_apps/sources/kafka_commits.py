@@ -45,7 +45,7 @@ from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
 from spark_apps.sources.kafka_group_values import group_members
 
 _RECORDS_PER_BATCH = 20_000
-_SILENCE_SECONDS = 15  # a dead leader is replaced within 9 s by default
+_SILENCE_SECONDS = 30  # as Kafka's own clients wait; a dead leader is replaced within 9 s by default
 _KEYS_KEPT = 1_000_000
 _COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEYS = (0, 1), 2, (3, 17)
 _READ_FAST = {
@@ -54,7 +54,7 @@ _READ_FAST = {
     "isolation.level": "read_committed",
     "fetch.queue.backoff.ms": 5,  # the default waits 1 s whenever the local queue is full
     "fetch.wait.max.ms": 20,
-    "fetch.message.max.bytes": 8 * 2**20,
+    "fetch.message.max.bytes": 2**20,  # what a broker must read from a slow disk holds up its other clients
     "group.id": "streamwarden",  # asked for by the client; nothing is joined or committed
 }
 Bytes = npt.NDArray[np.uint8]

@@ -23,7 +23,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from streamwarden.base.config import KafkaCluster
 
-from spark_apps.sources.kafka_client import ANSWER_SECONDS, Connection, cluster_named
+from spark_apps.sources.kafka_client import ANSWER_SECONDS, PATIENT_SECONDS, Connection, cluster_named
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -31,7 +31,8 @@ PATIENCE_SECONDS = 20
 """A dead broker is replaced within 9 s by default; then its successors load what it coordinated."""
 _PAUSE_SECONDS = 2
 _GROUPS_AT_ONCE = 100
-_CHILD_SECONDS = 3 * ANSWER_SECONDS
+_CHILD_SECONDS = 2 * ANSWER_SECONDS
+"""Longer than it waits for an answer, a child is stuck."""
 _DIED = "missing: the Kafka client dies on this group (its coordinator is gone, or a commit has null metadata)."
 _PASSING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -45,8 +46,8 @@ _PASSING = (
     KafkaError._WAIT_COORD,
 )
 
-Ask = Callable[[Connection, list[str]], dict[str, Future[Any]]]
-"""Sends a request for each of these groups."""
+Ask = Callable[[Connection, list[str], int], dict[str, Future[Any]]]
+"""Sends a request for each of these groups, to be answered within so many seconds."""
 Read = Callable[[Any], Any]
 """What is kept of an answer: plain data."""
 
@@ -109,16 +110,16 @@ def _streams_groups(cluster: KafkaCluster) -> dict[str, str]:
 def ask_groups(
     cluster: str, groups: list[str], ask: Ask, read: Read, deadline: float
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Answers by group, and gaps by group."""
+    """Answers by group, and gaps by group. Who is asked again is waited for with patience."""
     answers: dict[str, Any] = {}
     gaps: dict[str, str] = {}
     died: set[str] = set()
-    queue = [groups[i : i + _GROUPS_AT_ONCE] for i in range(0, len(groups), _GROUPS_AT_ONCE)]
+    queue = [(groups[i : i + _GROUPS_AT_ONCE], ANSWER_SECONDS) for i in range(0, len(groups), _GROUPS_AT_ONCE)]
     while queue:
-        some = queue.pop(0)
-        answered = _in_child(partial(_ask_groups, cluster, some, ask, read))
+        some, seconds = queue.pop(0)
+        answered = _in_child(partial(_ask_groups, cluster, some, seconds, ask, read), seconds)
         if answered is None and len(some) > 1 and time.monotonic() < deadline:
-            queue += [some[: len(some) // 2], some[len(some) // 2 :]]
+            queue += [(some[: len(some) // 2], seconds), (some[len(some) // 2 :], seconds)]
             continue
         if answered is None:
             answered = {group: _Refusal(_DIED, may_pass=group not in died) for group in some}
@@ -128,15 +129,15 @@ def ask_groups(
         again = [group for group, refusal in refused.items() if refusal.may_pass]
         if again and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
-            queue.append(again)
+            queue.append((again, PATIENT_SECONDS))
         gaps |= {group: refusal.gap for group, refusal in refused.items()}
     return answers, {group: gap for group, gap in gaps.items() if group not in answers}
 
 
-def _ask_groups(cluster: str, groups: list[str], ask: Ask, read: Read) -> dict[str, Any]:
+def _ask_groups(cluster: str, groups: list[str], seconds: int, ask: Ask, read: Read) -> dict[str, Any]:
     connection = Connection(cluster_named(cluster))
     answered: dict[str, Any] = {}
-    for group, future in ask(connection, groups).items():
+    for group, future in ask(connection, groups, seconds).items():
         try:
             answered[group] = read(future.result())
         except KafkaException as error:
@@ -149,8 +150,8 @@ def _may_pass(error: KafkaError | KafkaException) -> bool:
     return cause.code() in _PASSING
 
 
-def _in_child(work: Callable[[], Any]) -> Any:
-    """What the work returns, done in a forked process; None when that died or is stuck."""
+def _in_child(work: Callable[[], Any], seconds: int) -> Any:
+    """What the work returns, done in a forked process; None when that died or is stuck after these seconds."""
     fork = multiprocessing.get_context("fork")
     receiving, sending = fork.Pipe(duplex=False)
 
@@ -162,7 +163,7 @@ def _in_child(work: Callable[[], Any]) -> Any:
     child.start()
     sending.close()
     try:
-        return receiving.recv() if receiving.poll(_CHILD_SECONDS) else None
+        return receiving.recv() if receiving.poll(seconds + _CHILD_SECONDS) else None
     except EOFError:
         return None
     finally:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from confluent_kafka.admin import ConsumerGroupDescription
 
 from spark_apps.sources.kafka_client import (
-    ANSWER_SECONDS,
     ClusterPartition,
     ClusterReader,
     ClusterSource,
@@ -62,8 +61,8 @@ class KafkaGroups(ClusterSource):
         )
 
 
-def _describe(connection: Connection, groups: list[str]) -> dict[str, Future[ConsumerGroupDescription]]:
-    return connection.admin.describe_consumer_groups(groups, request_timeout=ANSWER_SECONDS)
+def _describe(connection: Connection, groups: list[str], seconds: int) -> dict[str, Future[ConsumerGroupDescription]]:
+    return connection.admin.describe_consumer_groups(groups, request_timeout=seconds)
 
 
 def _described(group: ConsumerGroupDescription) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from confluent_kafka.admin import OffsetSpec
 
 from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.kafka_client import (
-    ANSWER_SECONDS,
     Answer,
     ClusterPartition,
     ClusterReader,
@@ -159,11 +158,9 @@ def committed_offsets(cluster: str, groups: list[str], deadline: float) -> tuple
     return [(group, *place) for group, places in answers.items() for place in places], gaps
 
 
-def _fetch(connection: Connection, groups: list[str]) -> dict[str, Future[ConsumerGroupTopicPartitions]]:
+def _fetch(connection: Connection, groups: list[str], seconds: int) -> dict[str, Future[ConsumerGroupTopicPartitions]]:
     asked = (
-        connection.admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], request_timeout=ANSWER_SECONDS
-        )
+        connection.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=seconds)
         for group in groups
     )
     return {group: future for answer in asked for group, future in answer.items()}

@@ -60,9 +60,8 @@ def test_hours_of_warning_count_from_when_the_hour_is_judged() -> None:
 @pytest.mark.parametrize(("minutes_before", "is_asked"), [(240, True), (176, True), (174, False), (120, False)])
 def test_a_warning_is_asked_of_what_an_hourly_run_could_tell_in_time(minutes_before: int, is_asked: bool) -> None:
     """The outage is at 09:30: the hour 06:00, judged at 07:10, is the last that can tell it two hours before."""
-    at = START + timedelta(hours=9, minutes=30)
-    assert at == OUTAGE
-    fault = Fault("disk", "empties", OUTAGE - timedelta(minutes=minutes_before), START + 9 * HOUR, START + 12 * HOUR, at)
+    begins = OUTAGE - timedelta(minutes=minutes_before)
+    fault = Fault("disk", "empties", begins, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
     assert bool(scored("ooooooaaaa", Truth([fault])).warnings) is is_asked
 
 
