@@ -1,4 +1,4 @@
-"""A strict stand-in for EC2, CloudWatch and STS: serves a `World` to boto3 over AWS_ENDPOINT_URL.
+"""A strict stand-in for EC2, Auto Scaling, CloudWatch and STS: serves a `World` to boto3 over AWS_ENDPOINT_URL.
 
 As strict as the original where it matters to a client: signatures, limits, paging, alignment, retention, throttling,
 partial data. What it doesn't know (metric math, trimmed statistics) it refuses; it never answers with a made-up figure.
@@ -24,6 +24,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NamedTuple, Self
 
+from demo.aws_autoscaling import describe_scaling_activities
 from demo.aws_cloudwatch import get_metric_data, list_metrics
 from demo.aws_ec2 import describe_instance_types, describe_instances, describe_regions, describe_volumes
 from demo.aws_wire import (
@@ -240,6 +241,7 @@ INVALID_KEY = {
     "ec2": ("AuthFailure", "AWS was not able to validate the provided access credentials", 401),
     "monitoring": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
     "sts": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
+    "autoscaling": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
 }
 
 
@@ -250,7 +252,9 @@ def authenticate(endpoint: AwsEndpoint, found: re.Match[str], path: str, headers
     if identity is None or identity.token != headers.get("X-Amz-Security-Token"):
         raise AwsError(*INVALID_KEY[service])
     if time.time() > identity.expires_at:
-        code = {"ec2": "RequestExpired", "sts": "ExpiredToken"}.get(service, "ExpiredTokenException")
+        code = {"ec2": "RequestExpired", "sts": "ExpiredToken", "autoscaling": "ExpiredToken"}.get(
+            service, "ExpiredTokenException"
+        )
         raise AwsError(code, "The security token included in the request is expired", 403)
     if not signature_is_right(found.groupdict(), identity.secret_key, path, headers, body):
         if service == "ec2":
@@ -303,6 +307,7 @@ HANDLERS: dict[tuple[str, str], Callable[[AwsEndpoint, Caller, dict[str, Any]], 
     ("ec2", "DescribeInstances"): describe_instances,
     ("ec2", "DescribeInstanceTypes"): describe_instance_types,
     ("ec2", "DescribeRegions"): describe_regions,
+    ("autoscaling", "DescribeScalingActivities"): describe_scaling_activities,
     ("sts", "GetCallerIdentity"): get_caller_identity,
     ("sts", "AssumeRole"): assume_role,
 }

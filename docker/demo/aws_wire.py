@@ -22,7 +22,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.model import ServiceModel, Shape, StructureShape
 
-SERVICES = {"monitoring": "cloudwatch", "ec2": "ec2", "sts": "sts"}
+SERVICES = {"monitoring": "cloudwatch", "ec2": "ec2", "sts": "sts", "autoscaling": "autoscaling"}
 AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)"
     r"/aws4_request, *SignedHeaders=(?P<headers>[a-z0-9;-]+), *Signature=(?P<signature>[0-9a-f]{64})"
@@ -183,7 +183,8 @@ def _check_bounds(shape: Shape, value: Any, path: tuple[str, ...]) -> None:
         raise _invalid(repr(value), path, f"Member must {what}greater than or equal to {shape.metadata['min']}")
     if "max" in shape.metadata and size > shape.metadata["max"]:
         raise _invalid(repr(value), path, f"Member must {what}less than or equal to {shape.metadata['max']}")
-    pattern = shape.metadata.get("pattern")
+    # Java writes what lies beyond 16 bits as surrogates.
+    pattern = shape.metadata.get("pattern", "").replace(r"\uD800\uDC00-\uDBFF\uDFFF", r"\U00010000-\U0010FFFF")
     if pattern and not re.fullmatch(pattern, value):
         raise _invalid(repr(value), path, f"Member must satisfy regular expression pattern: {pattern}")
 

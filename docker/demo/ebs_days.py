@@ -51,6 +51,7 @@ class Instance:
     memory_used_percent: float
     terminated_at: datetime | None = None
     measured_memory: dict[int, float] = field(default_factory=dict)  # minute → bytes
+    failed_checks: list[tuple[str, datetime, datetime]] = field(default_factory=list)  # which status check, when
 
     @property
     def type(self) -> InstanceType:

@@ -7,8 +7,10 @@ serves this world through the AWS APIs.
 from __future__ import annotations
 
 import threading
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -50,6 +52,11 @@ INSTANCE_METRICS: dict[str, tuple[str, Callable[[InstanceDay], Minutes]]] = {
     "InstanceEBSIOPSExceededCheck": ("None", lambda d: d.iops_exceeded),
     "InstanceEBSThroughputExceededCheck": ("None", lambda d: d.bytes_exceeded),
 }
+STATUS_CHECKS = {
+    "StatusCheckFailed_Instance": "instance",
+    "StatusCheckFailed_System": "system",
+    "StatusCheckFailed_AttachedEBS": "volumes",
+}
 Dimensions = frozenset[tuple[str, str]]
 
 
@@ -65,6 +72,24 @@ class Metric(NamedTuple):
     dimensions: Dimensions
 
 
+@dataclass(frozen=True)
+class ScalingActivity:
+    """What Auto Scaling did with an instance of a group."""
+
+    account: str
+    region: str
+    activity_id: str
+    scaling_group: str
+    instance_id: str
+    is_termination: bool
+    cause: str
+    started_at: datetime
+    ended_at: datetime
+
+    def has_ended(self, now: datetime) -> bool:
+        return self.ended_at <= now
+
+
 class World:
     """Accounts, regions, instances and volumes; answers what exists and what each metric was, minute by minute."""
 
@@ -73,6 +98,7 @@ class World:
         self.now = now
         self.instances: dict[str, Instance] = {}
         self.volumes: dict[str, Volume] = {}
+        self.activities: list[ScalingActivity] = []
         self._units: dict[str, Unit] = {}
         self._cache = DayCache()
         self._lock = threading.RLock()
@@ -184,6 +210,22 @@ class World:
         for volume in [volume for volume in self.volumes.values() if volume.instance_id == instance_id]:
             self.detach(volume.volume_id, min(at, volume.detached_at or at))
 
+    def fail_checks(self, instance_id: str, check: str, start: datetime, end: datetime) -> None:
+        """A status check (`instance`, `system` or `volumes`) fails in [start, end)."""
+        self.instances[instance_id].failed_checks.append((check, start, end))
+
+    def take_out(self, instance_id: str, scaling_group: str, at: datetime, reason: str) -> None:
+        """Auto Scaling terminates the instance at `at`: it was taken out of service in response to `reason`."""
+        instance = self.instances[instance_id]
+        cause = f"At {at:%Y-%m-%dT%H:%M:%SZ} an instance was taken out of service in response to {reason}."
+        self.activities.append(
+            ScalingActivity(
+                instance.account, instance.region, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{instance_id} {at}")),
+                scaling_group, instance_id, True, cause, at, at + timedelta(minutes=2),
+            )
+        )  # fmt: skip
+        self.terminate_instance(instance_id, at)
+
     def _change(self, volume_id: str, at: datetime, change: Callable[[Volume], None]) -> None:
         with self._lock:
             change(self.volumes[volume_id])
@@ -207,6 +249,9 @@ class World:
         dimensions = frozenset({("InstanceId", instance.instance_id)})
         kind = instance.type
         yield Metric("AWS/EC2", "CPUUtilization", dimensions)
+        for name, check in STATUS_CHECKS.items():
+            if check != "volumes" or kind.nitro:
+                yield Metric("AWS/EC2", name, dimensions)
         if kind.nitro:
             for name in [*INSTANCE_EBS_SUMS, *INSTANCE_METRICS]:
                 if not name.endswith("Balance%") or kind.max_iops > kind.base_iops:
@@ -278,6 +323,9 @@ class World:
             unit, figure = INSTANCE_METRICS[metric.name]
             merge = np.min if metric.name.endswith("Balance%") else np.max
             return unit, lambda day: _alive(instance, day, _every(figure(home.day(day)[1]), step, merge))
+        if metric.name in STATUS_CHECKS:
+            check = STATUS_CHECKS[metric.name]
+            return "Count", lambda day: _alive(instance, day, _failed(instance, check, day))
         if metric.name == "CPUUtilization":
             return "Percent", lambda day: _alive(instance, day, _every(self._cpu(instance, day), step, np.mean))
         if metric.name == "mem_used_percent":
@@ -324,6 +372,12 @@ def _every(figures: Minutes, step: int, merge: Callable[..., Minutes]) -> Minute
     points = np.full(DAY_MINUTES, np.nan)
     points[::step] = merge(figures.reshape(-1, step), axis=1)
     return points
+
+
+def _failed(instance: Instance, check: str, day: int) -> Minutes:
+    """1 in each minute in which the check fails; checks come every minute, whatever the monitoring."""
+    spans = [within(day, start, end) for name, start, end in instance.failed_checks if name == check]
+    return np.any(spans, axis=0).astype(float) if spans else np.zeros(DAY_MINUTES)
 
 
 def _alive(instance: Instance, day: int, figures: Minutes) -> Minutes:

@@ -89,6 +89,7 @@ _SKEW_TOLERATED = timedelta(minutes=4)  # AWS tolerates five
 _SERVICE_OF = {
     "GetMetricData": "cloudwatch",
     "ListMetrics": "cloudwatch",
+    "DescribeScalingActivities": "autoscaling",
     "AssumeRole": "sts",
     "GetCallerIdentity": "sts",
 }

@@ -54,8 +54,8 @@ class Ec2Instances(PlacesSource):
     def schema(self) -> str:
         return (
             "account string, region string, instance_id string, instance_type string, state string, private_ip string,"
-            " private_dns string, launched_at timestamp, vcpus int, memory_bytes bigint, nitro boolean,"
-            " ebs_baseline_iops double, ebs_maximum_iops double, ebs_baseline_bytes_per_second double,"
+            " private_dns string, launched_at timestamp, is_spot boolean, vcpus int, memory_bytes bigint,"
+            " nitro boolean, ebs_baseline_iops double, ebs_maximum_iops double, ebs_baseline_bytes_per_second double,"
             " ebs_maximum_bytes_per_second double, tags map<string, string>, observed_at timestamp,"
             " resource string, gap string"
         )
@@ -149,6 +149,7 @@ def _instance(instance: dict[str, Any]) -> Row:
         "private_ip": instance.get("PrivateIpAddress"),
         "private_dns": instance.get("PrivateDnsName") or None,
         "launched_at": instance.get("LaunchTime"),
+        "is_spot": instance.get("InstanceLifecycle") == "spot",
         "tags": _tags(instance),
     }
 

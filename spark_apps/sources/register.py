@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.cloudwatch import CloudWatchMetrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
@@ -31,6 +32,7 @@ SOURCES: tuple[type[DataSource], ...] = (
     KafkaLogDirs,
     KafkaOffsets,
     KafkaTopics,
+    ScalingActivities,
     SchemaRegistry,
 )
 

@@ -71,6 +71,13 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   where instance_id is not null
 
   union all
+  select public.thing_key('machines', account, region, machines), public.thing_key('instance', account, region, instance_id),
+    'one of', max(hour)
+  from metrics.instance_health_hourly
+  where hour > as_of - interval '24 hours' and hour <= as_of
+  group by account, region, machines, instance_id
+
+  union all
   select public.thing_key('instance', account, region, instance_id), public.thing_key('broker', cluster, broker),
     'runs on', hour
   from machine_of_broker

@@ -66,6 +66,24 @@ create or replace function public.things(as_of timestamptz) returns table (
   cross join lateral (select public.thing_key('instance', i.account, i.region, i.instance_id) as key) as k
 
   union all
+  -- Those that stand for one another: an Auto Scaling group, else what shares the tag application, else a single one.
+  select 'machines', k.key, m.machines, null, m.application, coalesce(m.owner, detect.owner_of(k.key)), m.hour
+  from (
+    select
+      h.account,
+      h.region,
+      h.machines,
+      min(h.application) as application,
+      min(i.owner) as owner,
+      max(h.hour) as hour
+    from metrics.instance_health_hourly as h
+    left join instance_owner as i using (instance_id)
+    where h.hour > as_of - interval '24 hours' and h.hour <= as_of
+    group by h.account, h.region, h.machines
+  ) as m
+  cross join lateral (select public.thing_key('machines', m.account, m.region, m.machines) as key) as k
+
+  union all
   select 'cluster', k.key, c.cluster, c.cluster, null, detect.owner_of(k.key), c.hour
   from (
     select cluster, max(hour) as hour

@@ -152,6 +152,19 @@ _ROWS = {
       select '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), at, 300, 30, 50, 40, 99, 99, 0, 0
       from generate_series(:h, :h + interval '55 minutes', interval '5 minutes') as at
       cross join generate_series(0, :instances - 1) as n""",
+    "metrics.instance_health_hourly": f"""hour, account, region, instance_id, machines, scaling_group, application, state,
+      is_spot, observed_at, activities_known, minutes_checked, minutes_instance_failed, minutes_system_failed,
+      minutes_volumes_failed, failing_since <-
+      select h, '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), 'group-' || n / 3, 'group-' || n / 3,
+        'app-' || n / 3, 'running', false, h, true, 60, case when n % 500 = 7 then 60 else 0 end, 0, 0,
+        case when n % 500 = 7 then h end
+      from {_DAY} cross join generate_series(0, :instances - 1) as n""",
+    "metrics.scaling_activity_hourly": f"""hour, account, region, activity_id, scaling_group, instance_id, is_termination,
+      cause, status, started_at <-
+      select h, '123456789012', 'eu-central-1', format('%s at %s', n, h), 'group-' || n, 'i-' || lpad(n::text, 17, '0'), true,
+        'an instance was taken out of service in response to ' || case when n = 1 then 'a user health-check'
+          else 'a user request' end, 'Successful', h + interval '30 minutes'
+      from {_DAY} cross join generate_series(0, 20) as n""",
     "metrics.node_hourly": f"""hour, cluster, endpoint, instance_id, booted_at, samples, covered_seconds, memory_bytes,
       memory_used_mean_percent, memory_used_max_percent, page_cache_bytes, load_1m_max, cpu_ratio, iowait_ratio,
       disk_read_bytes_per_second, disk_written_bytes_per_second, disk_reads_per_second, disk_writes_per_second,

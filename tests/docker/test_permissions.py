@@ -12,7 +12,7 @@ from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.docker.documented import block
 
-SERVICES = ("ec2", "cloudwatch", "sts")
+SERVICES = ("autoscaling", "ec2", "cloudwatch", "sts")
 NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
 
 

@@ -21,7 +21,8 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
         ]
     )
     gathered = {
-        f"gather.{n}" for n in ("brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "state_stores", "prices")
+        f"gather.{n}"
+        for n in ("brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "machines", "state_stores", "prices")
     }
     assert graph == {
         **{step: set() for step in gathered},

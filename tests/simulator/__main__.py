@@ -19,7 +19,19 @@ from dataclasses import replace
 from rich.console import Console
 
 from spark_apps.runtime.session import start_session
-from tests.simulator import brokers, consumers, growth, incidents, lag, memory, news, schemas, volumes, workloads
+from tests.simulator import (
+    brokers,
+    consumers,
+    growth,
+    incidents,
+    instances,
+    lag,
+    memory,
+    news,
+    schemas,
+    volumes,
+    workloads,
+)
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
 from tests.simulator.score import Score, figures, pooled, show, show_wrong
@@ -35,6 +47,7 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "news": news.evaluate,
     "brokers": brokers.evaluate,
     "growth": growth.evaluate,
+    "instances": instances.evaluate,
 }
 MOST = 1_000_000
 

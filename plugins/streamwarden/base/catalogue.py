@@ -37,6 +37,12 @@ APPS: dict[str, SparkApp] = {
             ),
         ),
         SparkApp(
+            "machines",
+            "EC2 instances that fail: status checks, and what Auto Scaling took out of service",
+            reads=("ec2", "autoscaling", "cloudwatch", "metrics.instance_health_hourly"),
+            writes=("metrics.scaling_activity_hourly", "metrics.instance_health_hourly"),
+        ),
+        SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
             reads=("jmx", "metrics.broker_sample", "metrics.broker_topic_sample", "metrics.broker_hourly"),

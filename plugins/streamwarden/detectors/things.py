@@ -13,6 +13,7 @@ from dataclasses import dataclass
 KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("account", "region", "volume_id"),
     "instance": ("account", "region", "instance_id"),
+    "machines": ("account", "region", "machines"),
     "cluster": ("cluster",),
     "broker": ("cluster", "broker_id"),
     "process": ("cluster", "endpoint"),

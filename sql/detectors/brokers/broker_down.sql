@@ -47,6 +47,7 @@ causes:
   broker_lacks_replicas: *ends
   broker_leaves_partitions: *ends
 effect_of:
+  machine_ends_broker: [machine_gone, disk_full, files_used_up, down]
   limits_end_broker: [machine_gone, disk_full, files_used_up, down]
 open_after_hours: 1
 clear_after_hours: 1

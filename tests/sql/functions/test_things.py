@@ -25,6 +25,10 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         ("inventory.volume_hourly", 1, {**place, "account": "2"} | {"volume_id": "v", "name": "other"}),
         ("inventory.instance_hourly", 1, place | {"instance_id": "i", "name": "before", "owner": "them"}),
         ("inventory.instance_hourly", 0, place | {"instance_id": "i", "name": "now", "owner": "us"}),
+        *(
+            ("metrics.instance_health_hourly", back, place | {"instance_id": i, "machines": "m", "application": "shop"})
+            for i, back in (("i", 1), ("j", 2), ("k", 24))
+        ),
         ("metrics.consumer_group_hourly", 5, {"cluster": "a", "group_id": "g"}),
         ("metrics.consumer_group_hourly", 3, {"cluster": "a", "group_id": "g"}),
         ("metrics.state_store_hourly", 4, {"cluster": "a", "topic": "s", "application_id": "app"}),
@@ -38,9 +42,9 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
     assert backs == {
         "cluster:a": 0, "cluster:b": 0, "cluster:c": 2, "topic:a/old": 23, "topic:a/x": 0, "topic:a/y": 0,
         "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
-        "store:a/s": 4,
+        "store:a/s": 4, "machines:1/r/m": 1,
     }  # fmt: skip
     assert [found[key][0] for key in ("volume:1/r/v", "volume:2/r/v", "instance:1/r/i")] == [
         "v (now)", "v (other)", "i (now)",
     ]  # fmt: skip
-    assert found["instance:1/r/i"][1] == "us"
+    assert found["instance:1/r/i"][1] == found["machines:1/r/m"][1] == "us"

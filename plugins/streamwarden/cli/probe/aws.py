@@ -21,6 +21,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "ec2:DescribeVolumes": ("describe_volumes", {"MaxResults": 5}, "Volumes"),
     "ec2:DescribeInstances": ("describe_instances", {"MaxResults": 5}, "Reservations"),
     "ec2:DescribeInstanceTypes": ("describe_instance_types", {"MaxResults": 5}, "InstanceTypes"),
+    "autoscaling:DescribeScalingActivities": ("describe_scaling_activities", {"MaxRecords": 1}, "Activities"),
     "cloudwatch:ListMetrics": ("list_metrics", _EBS_READS, "Metrics"),
     "cloudwatch:GetMetricData": (
         "get_metric_data",
@@ -43,7 +44,7 @@ def _ask(place: Place, role: str | None) -> Iterator[Answer]:
     connection, source = Connection(place, quick=True), f"aws {place}"
     login = "sts:AssumeRole" if role else "sts:GetCallerIdentity"
     try:
-        clients = {service: connection.client(service) for service in ("ec2", "cloudwatch")}
+        clients = {service: connection.client(service) for service in ("ec2", "autoscaling", "cloudwatch")}
     except Failure as error:
         cure = _statement([login], role) if role and is_forbidden(error) else None
         yield Answer(source, login, problem=sentence(connection.gap(error)), cure=cure)

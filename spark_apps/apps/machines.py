@@ -1,0 +1,104 @@
+"""EC2 instances as machines that may fail: EC2's status checks, and which of them Auto Scaling took away and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps.ebs_volumes import known_until
+from spark_apps.apps.ebs_volumes.hours import answered, minutes, or_none
+from spark_apps.apps.ebs_volumes.inventory import INSTANCE, INVENTORY_IS_PRESENT_FOR, as_seen_then
+from spark_apps.apps.ebs_volumes.series import Metric, samples, series_of
+from spark_apps.sources.autoscaling import ScalingActivities
+from spark_apps.sources.aws_client import places_of, read_places
+from spark_apps.sources.cloudwatch import Span, read_metrics
+from spark_apps.sources.ec2 import Ec2Instances
+
+# Sent every minute, free of charge, whatever monitoring an instance has.
+CHECKS = (
+    Metric("instance_failed", "StatusCheckFailed_Instance", "Maximum"),
+    Metric("system_failed", "StatusCheckFailed_System", "Maximum"),
+    Metric("volumes_failed", "StatusCheckFailed_AttachedEBS", "Maximum"),
+)
+_ACTIVITY = ["activity_id", "scaling_group", "instance_id", "is_termination", "description", "cause", "status",
+             "started_at", "ended_at"]  # fmt: skip
+
+
+def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """Inventory first, then the checks of what it holds."""
+    places, now = places_of(config), datetime.now(UTC)
+    end = known_until(hour, config, now)
+    ec2 = read_places(spark, Ec2Instances, places)
+    instances = machines_of(ec2, end)
+    if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
+        instances = as_seen_then(instances, "metrics.instance_health_hourly", INSTANCE, hour)
+    series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", CHECKS)
+    return {
+        "ec2_instances": ec2,
+        "scaling_activities": read_places(
+            spark, ScalingActivities, places, since=hour.isoformat(), until=(hour + HOUR).isoformat()
+        ),
+        "machines": instances,
+        "cloudwatch": read_metrics(series, Span.of(hour, end, now)),
+    }
+
+
+def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
+    """See the module."""
+    activities = sources["scaling_activities"]
+    return {
+        "metrics.scaling_activity_hourly": activities.filter("activity_id is not null").select(
+            "account", "region", *_ACTIVITY
+        ),
+        "metrics.instance_health_hourly": health_hours(sources, activities),
+    }
+
+
+def machines_of(ec2: DataFrame, end: datetime) -> DataFrame:
+    """The instances that there were, and with which others each stands."""
+    group, application = (f.col("tags").getItem(tag) for tag in ("aws:autoscaling:groupName", "application"))
+    existed = f.coalesce(f.col("launched_at") < f.lit(end), f.lit(True))
+    return ec2.filter(f.col("instance_id").isNotNull() & existed).select(
+        *INSTANCE,
+        f.coalesce(group, application, "instance_id").alias("machines"),
+        group.alias("scaling_group"),
+        application.alias("application"),
+        "state",
+        "is_spot",
+        "launched_at",
+        "observed_at",
+    )
+
+
+def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFrame:
+    """An hour of each instance by its checks."""
+    checks = samples(sources["cloudwatch"], "instance_id", [check.column for check in CHECKS])
+    failed = f.greatest(*(check.column for check in CHECKS)) > 0
+    last_passed = f.max(f.when(~failed, f.col("at")))
+    known = (
+        activities.groupBy("account", "region")
+        .agg((f.count("gap") == 0).alias("activities_known"))
+    )  # fmt: skip
+    hours = checks.groupBy(*INSTANCE).agg(
+        minutes(f.lit(1)).alias("minutes_checked"),
+        *(minutes(f.col(check.column)).alias(f"minutes_{check.column}") for check in CHECKS),
+        _first_after(last_passed, f.collect_list(f.when(failed, f.col("at")))).alias("failing_since"),
+    )
+    return (
+        sources["machines"]
+        .join(known, ["account", "region"], "left")
+        .withColumn("activities_known", f.coalesce("activities_known", f.lit(False)))
+        .join(answered(sources["cloudwatch"], "instance_id", "instance_failed"), INSTANCE, "left")
+        .join(hours, INSTANCE, "left")
+        .withColumn("minutes_checked", or_none("minutes_checked"))
+        .drop("answered")
+    )
+
+
+def _first_after(moment: Column, moments: Column) -> Column:
+    """The first of them after it; where it is null, the first."""
+    return f.array_min(f.filter(moments, lambda each: moment.isNull() | (each > moment)))

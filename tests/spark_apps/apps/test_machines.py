@@ -1,0 +1,121 @@
+"""App machines on the modelled AWS world, through Spark into the warehouse, and what its detector says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from demo.aws_endpoint import AwsEndpoint
+from demo.world import World
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
+from streamwarden.base.hours import HOUR
+from streamwarden.detectors import evaluate, load_detectors
+
+from spark_apps.apps import ebs_volumes, machines
+from spark_apps.submit import run_app
+from tests.sql.rows import insert_row
+
+pytestmark = pytest.mark.slow
+NOW = datetime.now(UTC).replace(minute=20, second=0, microsecond=0)
+LAST_HOUR = NOW.replace(minute=0) - HOUR
+PLACE = ("123456789012", "eu-central-1")
+GROUP = "aws:autoscaling:groupName"
+OLD, HUNG, SPOTLESS, SINGLE = "i-0a1", "i-0a2", "i-0a3", "i-0a4"
+
+
+class Clock(datetime):
+    """A clock that stands at NOW."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        return NOW
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(seed=5, now=lambda: NOW)
+    old = OLD.replace("i-", "i-00000000")
+    world.add_instance(*PLACE, old, "m5.large", {GROUP: "orders"}, memory_used_percent=97)
+    world.add_instance(*PLACE, HUNG, "m5.large", {"application": "search"})
+    world.add_instance(*PLACE, SPOTLESS, "m5.large", {GROUP: "orders", "application": "shop"})
+    world.add_instance(*PLACE, SINGLE, "m4.large")
+    world.fail_checks(HUNG, "system", LAST_HOUR + timedelta(minutes=40), LAST_HOUR + 3 * HOUR)
+    world.fail_checks(SINGLE, "instance", LAST_HOUR + timedelta(minutes=5), LAST_HOUR + timedelta(minutes=8))
+    world.take_out(old, "orders", LAST_HOUR + timedelta(minutes=50), "an ELB system health check failure")
+    return world
+
+
+@pytest.fixture
+def endpoint(
+    world: World, spark: Any, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AwsEndpoint]:
+    for module in (ebs_volumes, machines):
+        monkeypatch.setattr(module, "datetime", Clock)
+    file = tmp_path / "streamwarden.yaml"
+    settings = {"aws": [{"account": PLACE[0], "regions": [PLACE[1]]}], "gathering": {"settle_minutes": 0}}
+    file.write_text(yaml.safe_dump(settings))
+    with AwsEndpoint(world) as running:
+        wanted = {**running.environment(*PLACE), CONFIG_ENV: str(file), WAREHOUSE_ENV: warehouse_url}
+        for name, value in wanted.items():
+            monkeypatch.setenv(name, value)
+            monkeypatch.setitem(spark.sparkContext.environment, name, value)
+        yield running
+
+
+def rows(warehouse: sa.Engine, table: str, key: str) -> dict[str, sa.RowMapping]:
+    with warehouse.connect() as connection:
+        return {row[key]: row for row in connection.execute(sa.text(f"select * from {table}")).mappings()}
+
+
+def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
+    """As if the apps that aren't run here had loaded nothing."""
+    with warehouse.begin() as connection:
+        for app in ("ebs_volumes", "jvm_apps"):
+            load = {"hour": LAST_HOUR, "app": app, "status": "loaded"}
+            if not connection.execute(sa.text("select 1 from detect.load where app = :app"), {"app": app}).scalar():
+                insert_row(connection, "detect.load", load)
+    judgement = evaluate(warehouse, load_detectors()["instance_failing"], LAST_HOUR, Config())
+    assert judgement.status == "judged", judgement.reason
+    return {row["identity"]["machines"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
+
+
+def test_a_machine_that_was_replaced_and_one_that_hangs(
+    spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine
+) -> None:
+    run_app(spark, "ebs_volumes", LAST_HOUR, load_config())
+    run_app(spark, "machines", LAST_HOUR, load_config())
+    health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
+    assert {name: row["machines"] for name, row in health.items()} == {
+        "i-000000000a1": "orders", HUNG: "search", SPOTLESS: "orders", SINGLE: SINGLE,
+    }  # fmt: skip
+    hung, single = health[HUNG], health[SINGLE]
+    assert (hung["minutes_checked"], hung["minutes_system_failed"], hung["minutes_instance_failed"]) == (60, 20, 0)
+    assert hung["failing_since"] == LAST_HOUR + timedelta(minutes=40) and hung["activities_known"]
+    assert (single["minutes_instance_failed"], single["failing_since"]) == (3, None)
+    assert single["minutes_volumes_failed"] is None, "before Nitro there is no such check"
+    (activity,) = rows(warehouse, "metrics.scaling_activity_hourly", "instance_id").values()
+    assert activity["scaling_group"] == "orders" and activity["is_termination"]
+
+    said = verdicts(warehouse)
+    assert {name: (row["status"], row["because"]) for name, row in said.items()} == {
+        "orders": ("alarm", "out_of_memory"), "search": ("alarm", "checks_fail"), SINGLE: ("ok", "well"),
+    }  # fmt: skip
+    assert "AWS's hardware under it" in said["search"]["reason"] and "Stop and start it" in said["search"]["cure"]
+
+
+def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
+    endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
+    endpoint.faults.inject("deny", times=None, action="GetMetricData")
+    run_app(spark, "machines", LAST_HOUR, load_config())
+    health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
+    assert {(row["activities_known"], row["minutes_checked"]) for row in health.values()} == {(False, None)}
+    assert {row["because"] for row in verdicts(warehouse).values()} == {"activities_unknown", "unchecked"}
+
+    endpoint.faults.clear()
+    run_app(spark, "machines", LAST_HOUR, load_config())  # the next run fills the gap
+    assert rows(warehouse, "metrics.instance_health_hourly", "instance_id")[HUNG]["minutes_checked"] == 60
