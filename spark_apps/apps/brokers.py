@@ -26,7 +26,8 @@ _COUNTERS = """(
       values
       ('bytes_in_total', s.bytes_in_total), ('bytes_out_total', s.bytes_out_total),
       ('messages_in_total', s.messages_in_total), ('failed_produces_total', s.failed_produces_total),
-      ('bytes_rejected_total', s.bytes_rejected_total)
+      ('bytes_rejected_total', s.bytes_rejected_total),
+      ('fetch_requests_total', s.fetch_requests_total), ('produce_requests_total', s.produce_requests_total)
     ) as c (metric, value)
 )"""
 
@@ -262,4 +263,12 @@ def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
     )
 
 
-_TOPIC_COUNTS = ("bytes_in", "bytes_out", "messages_in", "failed_produces", "bytes_rejected")
+_TOPIC_COUNTS = (
+    "bytes_in",
+    "bytes_out",
+    "messages_in",
+    "failed_produces",
+    "bytes_rejected",
+    "fetch_requests",
+    "produce_requests",
+)

@@ -45,6 +45,8 @@ METRICS: Mapping[str, Kind] = {
     "replication_bytes_out_total": "counter",
     "failed_produces_total": "counter",  # of partitions, for no reason that is usual in an election
     "bytes_rejected_total": "counter",  # of batches that were too large
+    "fetch_requests_total": "counter",  # of partitions: each read of a partition, by consumers and followers
+    "produce_requests_total": "counter",  # of partitions: each part of a request that is for one
     "produce_responses_total": "counter",  # by error; NONE: all went well
     "log_flushes_total": "counter",
     "log_flush_ms_total": "counter",
@@ -241,6 +243,8 @@ MBEANS: tuple[MBean, ...] = (
     _topic_counter("BytesInPerSec", "bytes_in_total"),
     _topic_counter("BytesOutPerSec", "bytes_out_total"),
     _topic_counter("MessagesInPerSec", "messages_in_total"),
+    _topic_counter("TotalFetchRequestsPerSec", "fetch_requests_total"),
+    _topic_counter("TotalProduceRequestsPerSec", "produce_requests_total"),
     _topic_counter("FailedProduceRequestsPerSec", "failed_produces_total"),  # of a topic only once it has some
     _topic_counter("BytesRejectedPerSec", "bytes_rejected_total"),
     _topic_counter("ReplicationBytesInPerSec", "replication_bytes_in_total"),

@@ -222,11 +222,13 @@ _ROWS = {
       cross join generate_series(0, :topics - 1) as n
       on conflict do nothing""",
     "metrics.topic_hourly": f"""hour, cluster, topic, brokers, covered_seconds, counted_from, counted_to, bytes_in,
-      bytes_out, messages_in, failed_produces, bytes_rejected, log_bytes <-
+      bytes_out, messages_in, failed_produces, bytes_rejected, fetch_requests, produce_requests, log_bytes <-
       select h, 'orders-prod', {_TOPIC}, least(:brokers, 10), 3600, h, h + interval '1 hour',
         -- One group reads all of it; a tenth of the topics have another reader, which commits nothing.
         a.amount, a.amount * (1 + case when n % 10 = 3 then 1 else 0 end + case when n % 997 = 1 and h = :h then 20 else 0 end),
-        a.messages, case when n % 1000 = 1 then 5 else 0 end, 0, a.amount * 168
+        a.messages, case when n % 1000 = 1 then 5 else 0 end, 0,
+        -- A fetch of each partition for each message; of a topic of a thousand nobody waits for them.
+        10 * a.messages * case when n % 1000 = 501 then 1000 else 1 end, a.messages, a.amount * 168
       from {_WEEK} cross join generate_series(0, :topics - 1) as n
       cross join lateral (
         select m.messages, m.messages * (1000 + 100 * (n % 100)) * case when n % 50 = 7 then 0.001 else 1 end as amount

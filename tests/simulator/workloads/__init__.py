@@ -25,7 +25,7 @@ from streamwarden.detectors.things import thing_key
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.workloads import counts, groups, past, rests, sources, streams, topics
+from tests.simulator.workloads import counts, groups, past, polls, rests, sources, streams, topics
 from tests.simulator.workloads.life import Life
 
 Kind = Callable[[Life], None]
@@ -42,6 +42,7 @@ RULES = (
     groups.UNTRACKED,
     groups.REPLAYS,
     groups.STRANGER,
+    polls.POLLED,
     rests.POISONOUS,
     rests.RESTLESS,
     counts.BROKEN,
@@ -50,8 +51,22 @@ RULES = (
     streams.DEAD,
     streams.RESTARTS,
 )
-FAULTS: tuple[Kind, ...] = (*topics.FAULTS, *groups.FAULTS, *rests.FAULTS, *counts.FAULTS, *streams.FAULTS)
-DECOYS: tuple[Kind, ...] = (*topics.DECOYS, *groups.DECOYS, *rests.DECOYS, *counts.DECOYS, *streams.DECOYS)
+FAULTS: tuple[Kind, ...] = (
+    *topics.FAULTS,
+    *groups.FAULTS,
+    *rests.FAULTS,
+    *polls.FAULTS,
+    *counts.FAULTS,
+    *streams.FAULTS,
+)
+DECOYS: tuple[Kind, ...] = (
+    *topics.DECOYS,
+    *groups.DECOYS,
+    *rests.DECOYS,
+    *polls.DECOYS,
+    *counts.DECOYS,
+    *streams.DECOYS,
+)
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""
 NAMED = {

@@ -9,7 +9,7 @@ of these.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -40,6 +40,12 @@ NEVER = 10 * NOW
 def _at(steps: np.ndarray, t: np.ndarray | float) -> Any:
     """What had come by then, of what had come at the end of each hour."""
     return np.interp(t, np.arange(len(steps)), steps)
+
+
+def _pace(topics: Iterable[Topic]) -> np.ndarray:
+    """How often in each hour fetches who waits for records of topics: twice a second, or for each record."""
+    came = sum((topic.messages for topic in topics), np.zeros(HOURS))
+    return np.minimum(np.maximum(came, 2 * 3600), 500 * 3600)
 
 
 @dataclass
@@ -172,6 +178,8 @@ class Group:
     """Those that began lately, in order."""
     poll_interval: float = 5 * MINUTE
     session_timeout: float = 45 * SECOND
+    polls_empty: np.ndarray | float = 0.0
+    """How often a second each member fetches without waiting, though nothing has come."""
 
     def read_up_to(self, t: float | np.ndarray) -> Any:
         """The moment in the log up to which it has read."""
@@ -273,6 +281,8 @@ class Life:
     known: int = 36 * DAY
     """Hours that the warehouse has known it for."""
     brokers: tuple[int, ...] = (1, 2, 3)
+    handlers_idle: float = 0.9
+    """Share of their time for which brokers' request handlers have nothing to do."""
     other_reads: float = 0.2 * MIB
     """Bytes a second that each disk reads for nobody we know."""
     topics: dict[str, Topic] = field(default_factory=dict)
@@ -382,6 +392,31 @@ class Life:
                     of_hour = of_hour + group.bytes_read(topic)
             found[topic.name] = np.concatenate([[0.0], np.cumsum(of_hour)])
         return found
+
+    def fetched(self, topic: Topic, t: float) -> float:
+        """How often the topic's partitions had been fetched by then, by members and followers."""
+        return float(_at(self._fetched[topic.name], t))
+
+    @cached_property
+    def _fetched(self) -> dict[str, np.ndarray]:
+        """A session's fetch counts for each of its partitions, whichever of them has something."""
+        found, hours = {}, np.arange(HOURS)
+        for topic in self.topics.values():
+            of_hour = (len(topic.brokers) - 1) * self.follower_fetches
+            for group in self.groups.values():
+                if topic.name in group.topics:
+                    asked = _pace([self.topics[name] for name in group.topics]) + group.polls_empty * 3600
+                    of_hour = of_hour + np.where((hours >= group.born) & (hours < group.died), asked, 0)
+            found[topic.name] = np.concatenate([[0.0], np.cumsum(of_hour * topic.partitions)])
+        return found
+
+    @cached_property
+    def follower_fetches(self) -> np.ndarray:
+        """How often in each hour a follower fetches from a leader."""
+        return _pace(self.topics.values())
+
+    def follower_fetches_until(self, t: float) -> float:
+        return float(_at(np.concatenate([[0.0], np.cumsum(self.follower_fetches)]), t))
 
     def cold(self, hours: np.ndarray) -> np.ndarray:
         """Bytes of each hour that groups read beyond what memory holds."""

@@ -287,7 +287,7 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
 
 def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
     """One broker's counters since its process began, and its gauges: an even share of what each topic got and sent."""
-    totals = dict.fromkeys(("bytes_in_total", "bytes_out_total", "messages_in_total"), 0.0)
+    totals = dict.fromkeys(("bytes_in_total", "bytes_out_total", "messages_in_total", "fetch_requests_total"), 0.0)
     partitions = 0
     for topic in life.topics.values():
         if broker not in topic.brokers or topic.made > t:
@@ -298,6 +298,7 @@ def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, 
             "bytes_in_total": float(topic.bytes(t)) * share,
             "bytes_out_total": float(life.sent(topic, t)) * share,
             "messages_in_total": topic.end(t) * topic.partitions * share,
+            "fetch_requests_total": life.fetched(topic, t) * share,
         }
         for name, value in counters.items():
             totals[name] += value
@@ -307,7 +308,10 @@ def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, 
     whole = totals | {
         "replication_bytes_out_total": followed, "replication_bytes_in_total": followed,
         "partitions": float(partitions), "leaders": partitions / len(life.brokers), "under_replicated_partitions": 0.0,
+        "request_handler_idle_ratio": life.handlers_idle,
     }  # fmt: skip
+    others = len(life.brokers) - 1
+    yield "requests_total", {"request": "FetchFollower"}, others * life.follower_fetches_until(t)
     yield from ((name, {}, value) for name, value in whole.items())
 
 

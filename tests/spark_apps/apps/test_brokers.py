@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ import sqlalchemy as sa
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from demo.broker import Broker
-from streamwarden.base.config import Config
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import findings, load_detectors
 
@@ -169,6 +171,66 @@ def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa
         [found] = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
     assert (found.because, found.figures["refused_requests"]) == ("refused", 120)
     assert set(found.affected) == {"topic:demo/keyed", "topic:demo/small"}
+
+
+class Reading:
+    """A reader of topics that polls on another thread."""
+
+    def __init__(self, broker: Broker, group: str, *topics: str, **settings: Any) -> None:
+        servers = {"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "client.id": group}
+        self.consumer = Consumer(servers | settings)
+        self.consumer.subscribe([*topics])
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self._poll)
+
+    def _poll(self) -> None:
+        while not self.stopped.is_set():
+            self.consumer.poll(0.1)
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        self.thread.join()
+        self.consumer.close()
+
+
+def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
+    broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fetches that don't wait; fetches that wait; fetches that a busy topic of the same session doesn't let wait."""
+    hour, servers = present_hour(), broker.bootstrap_servers
+    (tmp_path / "streamwarden.yaml").write_text(config_for(broker).model_dump_json(include={"kafka"}))
+    for name, value in ((CONFIG_ENV, str(tmp_path / "streamwarden.yaml")), (WAREHOUSE_ENV, os.environ[WAREHOUSE_ENV])):
+        monkeypatch.setenv(name, value)
+        monkeypatch.setitem(spark.sparkContext.environment, name, value)
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_topics([NewTopic(name, 4) for name in ("empty", "waits", "beside", "busy")]).values():
+        future.result(20)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+    with (
+        Reading(broker, "hasty", "empty", **{"fetch.wait.max.ms": 1}),
+        Reading(broker, "patient", "waits"),
+        Reading(broker, "both", "beside", "busy"),
+    ):
+        time.sleep(8)  # until the groups are settled
+        run_app(spark, "brokers", hour - HOUR, config_for(broker))
+        for _ in range(500):
+            producer.produce("busy", b"x")
+            producer.poll(0.02)
+        run_app(spark, "brokers", hour, config_for(broker))
+        run_app(spark, "consumer_groups", hour, config_for(broker))
+    topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in ("empty", "waits", "beside", "busy")}
+    a_second = {name: told["fetch_requests"] / told["covered_seconds"] / 4 for name, told in topics.items()}
+    assert a_second["waits"] < 3 and a_second["empty"] > 50 and a_second["beside"] == pytest.approx(a_second["busy"])
+    assert 0 < topics["busy"]["produce_requests"] <= 500 and topics["empty"]["produce_requests"] == 0
+    detector = load_detectors()["topic_polled_empty"]
+    params = detector.params_in_force(Config()) | {"fetches": 5}  # a busy machine makes the busy topic slow
+    with warehouse.connect() as connection:
+        found = {one.about.columns["topic"]: one for one in findings(connection, detector, hour, Config(), params)}
+    assert {topic: one.because for topic, one in found.items()} == {"empty": "polled", "beside": "beside_busy"}
+    assert (found["empty"].figures["group_ids"], found["empty"].figures["client_id"]) == ("hasty", "hasty")
 
 
 def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.Engine, spark: Any) -> None:

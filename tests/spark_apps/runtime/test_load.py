@@ -34,6 +34,8 @@ REST = {
     "messages_in": "double",
     "failed_produces": "double",
     "bytes_rejected": "double",
+    "fetch_requests": "double",
+    "produce_requests": "double",
     "log_bytes": "double",
 }
 """What else metrics.topic_hourly holds, for the loads of this process and of the one that is killed"""
