@@ -361,9 +361,14 @@ def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
 
 
 def is_sharp(kind: Kind, exposure: np.ndarray) -> bool:
-    """Whether a kind that began was at once as frequent as it stayed: a release, not the age of the records."""
+    """Whether a kind that began was soon as frequent as it stayed: a release, not the age of the records.
+
+    The first quarter of what it has been seen for may be a rolling deploy, in which it becomes frequent bit by bit.
+    """
     first = kind.span[0]
-    return _halves_agree(kind.counts[first + 1 :], exposure[first + 1 :])
+    counts, exposure = kind.counts[first + 1 :], exposure[first + 1 :]
+    deployed = int(np.searchsorted(np.cumsum(exposure), exposure.sum() / 4))
+    return _halves_agree(counts[deployed:], exposure[deployed:])
 
 
 def _is_sharp_end(kind: Kind, exposure: np.ndarray) -> bool:

@@ -24,6 +24,13 @@ def test_a_constant_that_begins_is_told_with_its_places_and_counts() -> None:
     assert change == ConstantChange(PATH, "held", True, 600, 80, 5990, 6000)
 
 
+def test_a_constant_that_a_rolling_deploy_brings_is_told() -> None:
+    """Some of the processes write it before the others do."""
+    rates = (0.0, 0.07, 0.3)
+    [change] = found(lambda i, c: "held" if c.random() < rates[(i >= 700) + (i >= 820)] else c.choice(KNOWN))
+    assert (change.constant, change.is_added) == ("held", True)
+
+
 def test_a_constant_that_vanishes_is_told() -> None:
     [change] = found(lambda i, chance: "held" if i < 600 and i % 5 == 0 else chance.choice(KNOWN))
     assert change == ConstantChange(PATH, "held", False, 120, 404, 5950, 5960)
