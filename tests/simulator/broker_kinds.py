@@ -14,6 +14,7 @@ from tests.simulator.cluster_fleet import (
     UNEVEN,
     Fleet,
     a_broker,
+    few_requests,
     since,
 )
 from tests.simulator.clusters import MIB, NOW, PAST, Cluster, Controller
@@ -297,6 +298,7 @@ def uneven_since_ever(fleet: Fleet, cluster: Cluster) -> None:
 
 def uneven_and_near_a_limit(fleet: Fleet, cluster: Cluster) -> None:
     """One broker has most of the work, and its processors are at their limit."""
+    few_requests(cluster)
     broker = a_broker(cluster)
     take_over(cluster, broker, slice(None), cluster.chance.uniform(0.4, 0.6), LED)
     cpu = cluster.rates["cpu_seconds_total"]
@@ -389,6 +391,7 @@ def many_and_calm(fleet: Fleet, cluster: Cluster) -> None:
 
 def many_and_busy(fleet: Fleet, cluster: Cluster) -> None:
     hold(cluster, cluster.chance.uniform(4_300, 6_000))
+    few_requests(cluster)
     cluster.gauges["request_handler_idle_ratio"][a_broker(cluster), since(cluster)] = cluster.chance.uniform(0.05, 0.25)
     fleet.fault(MANY, cluster, None, "warning")
 
@@ -413,6 +416,7 @@ def far_too_many(fleet: Fleet, cluster: Cluster) -> None:
 
 def fewer_and_busy(fleet: Fleet, cluster: Cluster) -> None:
     hold(cluster, cluster.chance.uniform(2_500, 3_700))
+    few_requests(cluster)
     cluster.gauges["request_handler_idle_ratio"][:] = cluster.chance.uniform(0.1, 0.4)
 
 

@@ -16,6 +16,7 @@ from streamwarden.base.config import Config
 from tests.simulator import broker_kinds as b
 from tests.simulator import cluster_kinds as c
 from tests.simulator import cluster_sources
+from tests.simulator import request_kinds as r
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_fleet import FLUSHES, Fleet
 from tests.simulator.clusters import NOW, Cluster, cluster_of
@@ -53,6 +54,9 @@ FAULTS: tuple[Make, ...] = (
     b.cleaner_dies,
     b.log_given_up,
     b.cleaner_hangs,
+    r.too_many_for_days,
+    r.too_many_since_a_release,
+    r.beyond_a_knee_of_its_own,
     c.broker_down,
     c.two_down,
     c.cannot_keep_up,
@@ -110,6 +114,11 @@ DECOYS: tuple[Make, ...] = (
     b.nothing_is_compacted,
     b.cleaner_came_back,
     b.cleaner_untold,
+    r.many_requests_at_ease,
+    r.busy_with_something_else,
+    r.peak_of_each_night,
+    r.many_for_an_hour,
+    r.takes_the_share_of_one_that_is_down,
     c.replicas_added,
     c.all_replicas_added,
     c.just_started,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.clusters import PAST, Cluster
@@ -23,8 +24,11 @@ RULES = (
     "broker_down",
     "produce_failing",
     "compaction_stalled",
+    "broker_requests_high",
 )
-FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED = RULES
+FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED, REQUESTS = (
+    RULES
+)
 
 
 @dataclass
@@ -58,3 +62,17 @@ def a_broker(cluster: Cluster) -> int:
 def since(cluster: Cluster, least: int = 2, most: int = 30) -> slice:
     """The last hours, so many by chance."""
     return slice(PAST + 1 - int(cluster.chance.integers(least, most + 1)), None)
+
+
+def requests_to(cluster: Cluster, broker: int, rate: np.ndarray | float, hours: slice | np.ndarray) -> None:
+    """So many a second in these hours, each taking as long as before."""
+    requests, took = cluster.rates["produce_requests"], cluster.rates["produce_ms"]
+    mean = took[broker, hours] / requests[broker, hours]
+    requests[broker, hours] = rate * cluster.chance.normal(1, 0.02, requests[broker, hours].shape).clip(0.95, 1.05)
+    took[broker, hours] = requests[broker, hours] * mean
+
+
+def few_requests(cluster: Cluster) -> None:
+    """What keeps its brokers busy is something else."""
+    for broker in range(cluster.brokers):
+        requests_to(cluster, broker, cluster.chance.uniform(100, 800), slice(None))

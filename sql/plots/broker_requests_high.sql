@@ -1,0 +1,35 @@
+/*
+title: Produce requests, and how long the slowest of a hundred takes
+unit: of its median
+kind: lines
+why: "By the hour of a week, each divided by its median: where latency rises with requests and far above them, the broker is beyond its knee."
+*/
+with seen as (
+  select
+    hour,
+    produce_requests_per_second as requests,
+    produce_p99_ms
+  from metrics.broker_hourly
+  where cluster = :cluster and coalesce(broker_id::text, endpoint) = :broker_id
+  and hour > cast(:hour as timestamptz) - interval '7 days' and hour <= cast(:hour as timestamptz)
+),
+
+usual as (
+  select
+    percentile_cont(0.5) within group (order by requests) as requests,
+    percentile_cont(0.5) within group (order by produce_p99_ms) as produce_p99_ms
+  from seen
+)
+
+select
+  seen.hour as at,
+  line.series,
+  line.value
+from seen
+cross join usual
+cross join lateral (
+  values
+  ('produce requests', seen.requests / nullif(usual.requests, 0)),
+  ('99th percentile', seen.produce_p99_ms / nullif(usual.produce_p99_ms, 0))
+) as line (series, value)
+order by at, series
