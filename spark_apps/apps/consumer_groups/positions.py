@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_apps.apps.consumer_groups.rows import PARTITION, PLACE, READ_TO_NOW, clock, logs, readable, unread_clusters
+from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 
 
 def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
@@ -44,21 +45,33 @@ def ends(sources: dict[str, DataFrame]) -> DataFrame:
 
     By time an offset is found by producers' clocks: one record dated ahead hides all that came behind it. Commits and
     the end that was seen an hour ago prove how far the log had come; where they refute a clock, only they are believed.
+    Where only the end a minute before is refuted, the hour's end stands for it: what lags behind that is looked up.
     """
+    # Clocks that are right differ by less than a minute.
+    long_before = f.col("as_of") - f.expr(f"interval {2 * RECENT_SECONDS} seconds")
     proven = (
         readable(sources["kafka_commits"])
         .filter("kind = 'commit'")
         .join(clock(sources), "cluster")
         .filter("committed_at < as_of")
-        .select(*PARTITION, f.col("committed_offset").alias("proven"))
-        .unionByName(sources["known_ends"].select(*PARTITION, f.col("log_end_offset").alias("proven")))
+        .select(
+            *PARTITION,
+            f.col("committed_offset").alias("proven"),
+            f.when(f.col("committed_at") < long_before, f.col("committed_offset")).alias("proven_recent"),
+        )
+        .unionByName(
+            sources["known_ends"].select(
+                *PARTITION, f.col("log_end_offset").alias("proven"), f.col("log_end_offset").alias("proven_recent")
+            )
+        )
         .join(logs(sources).select(*PARTITION, "log_end_offset"), PARTITION)
         .filter("proven <= log_end_offset")  # else somebody set it by hand, or the topic was made anew
         .groupBy(*PARTITION)
-        .agg(f.max("proven").alias("proven"))
+        .agg(f.max("proven").alias("proven"), f.max("proven_recent").alias("proven_recent"))
     )
     is_refuted = f.coalesce(f.col("offset_at_to") < f.col("proven"), f.lit(False))
     end = f.when(is_refuted, f.col("proven")).otherwise(f.col("offset_at_to"))
+    recent = f.when(f.col("recent_offset") < f.col("proven_recent"), end).otherwise(f.col("recent_offset"))
     return (
         logs(sources)
         .join(proven, PARTITION, "left")
@@ -74,7 +87,7 @@ def ends(sources: dict[str, DataFrame]) -> DataFrame:
             "known_end",
             "known_at",
             is_refuted.alias("is_refuted"),
-            f.when(is_refuted, f.col("proven")).otherwise(f.col("recent_offset")).alias("recent_offset"),
+            f.when(is_refuted, end).otherwise(recent).alias("recent_offset"),
             end.alias("log_end_offset"),
             f.col("log_end_offset").alias("end_now"),
             f.when(~is_refuted, f.col("offset_at_to") - f.col("offset_at_from")).alias("arrived"),
