@@ -190,6 +190,18 @@ def _instance_type(name: str) -> dict[str, Any]:
             },
             "NvmeSupport": "required" if kind.nitro else "unsupported",
         },
+        "NetworkInfo": {
+            "NetworkPerformance": f"Up to {kind.peak_gbps:g} Gigabit" if kind.peak_gbps else "Moderate",
+            "MaximumNetworkCards": 1,
+            "NetworkCards": [
+                {
+                    "NetworkCardIndex": 0,
+                    "MaximumNetworkInterfaces": 3,
+                    "BaselineBandwidthInGbps": kind.base_gbps,
+                    "PeakBandwidthInGbps": kind.peak_gbps,
+                }
+            ],
+        },
     }
 
 

@@ -51,6 +51,8 @@ class Instance:
     memory_used_percent: float
     terminated_at: datetime | None = None
     measured_memory: dict[int, float] = field(default_factory=dict)  # minute → bytes
+    network: list[tuple[datetime, datetime, float, float]] = field(default_factory=list)
+    """From when to when it receives and sends so many bytes a second; NETWORK_BYTES_PER_SECOND at other times."""
     failed_checks: list[tuple[str, datetime, datetime]] = field(default_factory=list)  # which status check, when
 
     @property

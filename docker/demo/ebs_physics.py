@@ -42,6 +42,9 @@ class InstanceType(NamedTuple):
     max_mbps: int
     base_iops: int
     max_iops: int
+    base_gbps: float | None = None
+    """Of its network; None: AWS says no more than "Moderate"."""
+    peak_gbps: float | None = None
 
     @property
     def io_credits(self) -> float:
@@ -55,21 +58,21 @@ class InstanceType(NamedTuple):
 
 
 INSTANCE_TYPES = {
-    "t3.medium": InstanceType(2, 4, True, 347, 2085, 2000, 11800),
+    "t3.medium": InstanceType(2, 4, True, 347, 2085, 2000, 11800, 0.256, 5),
     "m4.large": InstanceType(2, 8, False, 450, 450, 3600, 3600),
     "m4.xlarge": InstanceType(4, 16, False, 750, 750, 6000, 6000),
-    "m5.large": InstanceType(2, 8, True, 650, 4750, 3600, 18750),
-    "m5.xlarge": InstanceType(4, 16, True, 1150, 4750, 6000, 18750),
-    "m5.2xlarge": InstanceType(8, 32, True, 2300, 4750, 12000, 18750),
-    "m5.4xlarge": InstanceType(16, 64, True, 4750, 4750, 18750, 18750),
-    "m6i.large": InstanceType(2, 8, True, 650, 10000, 3600, 40000),
-    "m6i.xlarge": InstanceType(4, 16, True, 1250, 10000, 6000, 40000),
-    "c5.large": InstanceType(2, 4, True, 650, 4750, 4000, 20000),
-    "c5.xlarge": InstanceType(4, 8, True, 1150, 4750, 6000, 20000),
-    "c5.2xlarge": InstanceType(8, 16, True, 2300, 4750, 10000, 20000),
-    "r5.large": InstanceType(2, 16, True, 650, 4750, 3600, 18750),
-    "r5.xlarge": InstanceType(4, 32, True, 1150, 4750, 6000, 18750),
-    "r5.2xlarge": InstanceType(8, 64, True, 2300, 4750, 12000, 18750),
+    "m5.large": InstanceType(2, 8, True, 650, 4750, 3600, 18750, 0.75, 10),
+    "m5.xlarge": InstanceType(4, 16, True, 1150, 4750, 6000, 18750, 1.25, 10),
+    "m5.2xlarge": InstanceType(8, 32, True, 2300, 4750, 12000, 18750, 2.5, 10),
+    "m5.4xlarge": InstanceType(16, 64, True, 4750, 4750, 18750, 18750, 5, 10),
+    "m6i.large": InstanceType(2, 8, True, 650, 10000, 3600, 40000, 0.781, 12.5),
+    "m6i.xlarge": InstanceType(4, 16, True, 1250, 10000, 6000, 40000, 1.562, 12.5),
+    "c5.large": InstanceType(2, 4, True, 650, 4750, 4000, 20000, 0.75, 10),
+    "c5.xlarge": InstanceType(4, 8, True, 1150, 4750, 6000, 20000, 1.25, 10),
+    "c5.2xlarge": InstanceType(8, 16, True, 2300, 4750, 10000, 20000, 2.5, 10),
+    "r5.large": InstanceType(2, 16, True, 650, 4750, 3600, 18750, 0.75, 10),
+    "r5.xlarge": InstanceType(4, 32, True, 1150, 4750, 6000, 18750, 1.25, 10),
+    "r5.2xlarge": InstanceType(8, 64, True, 2300, 4750, 12000, 18750, 2.5, 10),
 }
 
 

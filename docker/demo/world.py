@@ -52,6 +52,9 @@ INSTANCE_METRICS: dict[str, tuple[str, Callable[[InstanceDay], Minutes]]] = {
     "InstanceEBSIOPSExceededCheck": ("None", lambda d: d.iops_exceeded),
     "InstanceEBSThroughputExceededCheck": ("None", lambda d: d.bytes_exceeded),
 }
+NETWORK = {"NetworkIn": 2, "NetworkOut": 3}
+"""Metric → its place in `Instance.network`."""
+NETWORK_BYTES_PER_SECOND = 2e6
 STATUS_CHECKS = {
     "StatusCheckFailed_Instance": "instance",
     "StatusCheckFailed_System": "system",
@@ -249,6 +252,8 @@ class World:
         dimensions = frozenset({("InstanceId", instance.instance_id)})
         kind = instance.type
         yield Metric("AWS/EC2", "CPUUtilization", dimensions)
+        for name in NETWORK:
+            yield Metric("AWS/EC2", name, dimensions)
         for name, check in STATUS_CHECKS.items():
             if check != "volumes" or kind.nitro:
                 yield Metric("AWS/EC2", name, dimensions)
@@ -326,6 +331,9 @@ class World:
         if metric.name in STATUS_CHECKS:
             check = STATUS_CHECKS[metric.name]
             return "Count", lambda day: _alive(instance, day, _failed(instance, check, day))
+        if metric.name in NETWORK:
+            which = NETWORK[metric.name]
+            return "Bytes", lambda day: _alive(instance, day, _every(60 * _bytes(instance, which, day), step, np.sum))
         if metric.name == "CPUUtilization":
             return "Percent", lambda day: _alive(instance, day, _every(self._cpu(instance, day), step, np.mean))
         if metric.name == "mem_used_percent":
@@ -372,6 +380,15 @@ def _every(figures: Minutes, step: int, merge: Callable[..., Minutes]) -> Minute
     points = np.full(DAY_MINUTES, np.nan)
     points[::step] = merge(figures.reshape(-1, step), axis=1)
     return points
+
+
+def _bytes(instance: Instance, which: int, day: int) -> Minutes:
+    """A second, as it was set, no more than the type's peak."""
+    rates = np.full(DAY_MINUTES, NETWORK_BYTES_PER_SECOND)
+    for span in instance.network:
+        rates[within(day, *span[:2])] = span[which]
+    peak = instance.type.peak_gbps
+    return np.minimum(rates, peak * 125e6) if peak else rates
 
 
 def _failed(instance: Instance, check: str, day: int) -> Minutes:

@@ -1,4 +1,4 @@
-"""EC2 instances as machines that may fail: EC2's status checks, and which of them Auto Scaling took away and why."""
+"""EC2 instances as machines: EC2's status checks, which of them Auto Scaling took away and why, and their network."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.ebs_volumes import known_until
-from spark_apps.apps.ebs_volumes.hours import answered, minutes, or_none
+from spark_apps.apps.ebs_volumes.hours import answered, expected_minutes, minutes, or_none
 from spark_apps.apps.ebs_volumes.inventory import INSTANCE, INVENTORY_IS_PRESENT_FOR, as_seen_then
 from spark_apps.apps.ebs_volumes.series import Metric, samples, series_of
+from spark_apps.models.network import network_hours, with_periods
 from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.aws_client import places_of, read_places
 from spark_apps.sources.cloudwatch import Span, read_metrics
@@ -24,6 +25,8 @@ CHECKS = (
     Metric("system_failed", "StatusCheckFailed_System", "Maximum"),
     Metric("volumes_failed", "StatusCheckFailed_AttachedEBS", "Maximum"),
 )
+NETWORK = (Metric("in_bytes", "NetworkIn", "Sum"), Metric("out_bytes", "NetworkOut", "Sum"))
+_LIMITS = ["instance_type", "baseline_bytes_per_second", "peak_bytes_per_second"]
 _ACTIVITY = ["activity_id", "scaling_group", "instance_id", "is_termination", "description", "cause", "status",
              "started_at", "ended_at"]  # fmt: skip
 
@@ -33,16 +36,18 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     places, now = places_of(config), datetime.now(UTC)
     end = known_until(hour, config, now)
     ec2 = read_places(spark, Ec2Instances, places)
-    instances = machines_of(ec2, end)
+    instances, limits = machines_of(ec2, end), network_limits(ec2)
     if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
         instances = as_seen_then(instances, "metrics.instance_health_hourly", INSTANCE, hour)
-    series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", CHECKS)
+        limits = as_seen_then(limits, "metrics.instance_network_hourly", INSTANCE, hour).distinct()
+    series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", [*CHECKS, *NETWORK])
     return {
         "ec2_instances": ec2,
         "scaling_activities": read_places(
             spark, ScalingActivities, places, since=hour.isoformat(), until=(hour + HOUR).isoformat()
         ),
-        "machines": instances,
+        "machines": instances.withColumn("known_until", f.lit(end)),
+        "network_limits": limits,
         "cloudwatch": read_metrics(series, Span.of(hour, end, now)),
     }
 
@@ -50,7 +55,10 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """See the module."""
     activities = sources["scaling_activities"]
+    network = with_periods(samples(sources["cloudwatch"], "instance_id", [metric.column for metric in NETWORK]))
     return {
+        "metrics.instance_network_sample": network,
+        "metrics.instance_network_hourly": network_of(sources, network, hour),
         "metrics.scaling_activity_hourly": activities.filter("activity_id is not null").select(
             "account", "region", *_ACTIVITY
         ),
@@ -95,6 +103,34 @@ def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFr
         .join(answered(sources["cloudwatch"], "instance_id", "instance_failed"), INSTANCE, "left")
         .join(hours, INSTANCE, "left")
         .withColumn("minutes_checked", or_none("minutes_checked"))
+        .drop("answered", "known_until")
+    )
+
+
+def network_limits(ec2: DataFrame) -> DataFrame:
+    """What the type of each instance gives."""
+    return ec2.filter("instance_id is not null").select(
+        *INSTANCE,
+        "instance_type",
+        f.col("network_baseline_bytes_per_second").alias("baseline_bytes_per_second"),
+        f.col("network_peak_bytes_per_second").alias("peak_bytes_per_second"),
+    )
+
+
+def network_of(sources: dict[str, DataFrame], network: DataFrame, hour: datetime) -> DataFrame:
+    """An hour of each instance's network, in each direction."""
+    machines = sources["machines"].join(sources["network_limits"], INSTANCE, "left")
+    known = network.join(machines.select(*INSTANCE, "known_until", *_LIMITS[1:]), INSTANCE)
+    return (
+        machines.select(
+            *INSTANCE,
+            *_LIMITS,
+            f.explode(f.array(f.lit("in"), f.lit("out"))).alias("direction"),
+            expected_minutes(hour, "launched_at").alias("minutes_expected"),
+        )
+        .join(answered(sources["cloudwatch"], "instance_id", "in_bytes"), INSTANCE, "left")
+        .join(network_hours(known, hour), [*INSTANCE, "direction"], "left")
+        .withColumn("minutes_present", or_none("minutes_present"))
         .drop("answered")
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, listed
 
 PAGE_SIZE = 500
+GIGABIT = 1e9 / 8  # in bytes
 MEGA = 1_000_000  # EC2 states megabytes, not mebibytes
 Row = dict[str, Any]
 
@@ -56,7 +57,8 @@ class Ec2Instances(PlacesSource):
             "account string, region string, instance_id string, instance_type string, state string, private_ip string,"
             " private_dns string, launched_at timestamp, is_spot boolean, vcpus int, memory_bytes bigint,"
             " nitro boolean, ebs_baseline_iops double, ebs_maximum_iops double, ebs_baseline_bytes_per_second double,"
-            " ebs_maximum_bytes_per_second double, tags map<string, string>, observed_at timestamp,"
+            " ebs_maximum_bytes_per_second double, network_baseline_bytes_per_second double,"
+            " network_peak_bytes_per_second double, tags map<string, string>, observed_at timestamp,"
             " resource string, gap string"
         )
 
@@ -91,9 +93,7 @@ class _InstanceTypes:
         unknown = sorted(self.asked - self.known.keys())
         if self.refusal or not unknown:
             return self.refusal
-        return (
-            f"missing: {self.connection.place}: EC2 doesn't describe {', '.join(unknown)}: memory, EBS limits unknown."
-        )
+        return f"missing: {self.connection.place}: EC2 doesn't describe {', '.join(unknown)}: memory, limits unknown."
 
     def learn(self, names: set[str]) -> None:
         missing = sorted(names - self.known.keys())
@@ -166,7 +166,15 @@ def _limits(kind: dict[str, Any]) -> Row:
         "ebs_maximum_iops": _times(ebs.get("MaximumIops"), 1.0),
         "ebs_baseline_bytes_per_second": _times(ebs.get("BaselineThroughputInMBps"), MEGA),
         "ebs_maximum_bytes_per_second": _times(ebs.get("MaximumThroughputInMBps"), MEGA),
+        "network_baseline_bytes_per_second": _bandwidth(kind, "BaselineBandwidthInGbps"),
+        "network_peak_bytes_per_second": _bandwidth(kind, "PeakBandwidthInGbps"),
     }
+
+
+def _bandwidth(kind: Row, which: str) -> float | None:
+    """Of all network cards, in bytes per second; null where one of them doesn't tell."""
+    cards = [card.get(which) for card in kind.get("NetworkInfo", {}).get("NetworkCards", ())]
+    return sum(cards) * GIGABIT if cards and None not in cards else None
 
 
 def _times(figure: float | None, factor: float) -> float | None:

@@ -159,6 +159,13 @@ _ROWS = {
         'app-' || n / 3, 'running', false, h, true, 60, case when n % 500 = 7 then 60 else 0 end, 0, 0,
         case when n % 500 = 7 then h end
       from {_DAY} cross join generate_series(0, :instances - 1) as n""",
+    "metrics.instance_network_hourly": f"""hour, account, region, instance_id, direction, instance_type,
+      baseline_bytes_per_second, peak_bytes_per_second, minutes_expected, minutes_present, bytes_per_second_mean,
+      bytes_per_second_p99, bytes_per_second_max, bytes_per_second_now, minutes_above_baseline, minutes_at_peak,
+      minutes_above_lately, minutes_at_baseline_lately <-
+      select h, '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), d, 'm5.2xlarge', 312.5e6, 1250e6, 60, 60,
+        1e8, 2e8, 2e8, 1e8, case when n % 100 = 3 then 60 else 0 end, 0, case when n % 100 = 3 then 15 else 0 end, 0
+      from {_WEEK} cross join generate_series(0, :instances - 1) as n cross join unnest(array['in', 'out']) as d""",
     "metrics.scaling_activity_hourly": f"""hour, account, region, activity_id, scaling_group, instance_id, is_termination,
       cause, status, started_at <-
       select h, '123456789012', 'eu-central-1', format('%s at %s', n, h), 'group-' || n, 'i-' || lpad(n::text, 17, '0'), true,

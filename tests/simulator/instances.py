@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +24,7 @@ from streamwarden.base.hours import HOUR
 from spark_apps.apps import machines as app
 from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.ec2 import Ec2Instances
+from tests.simulator import network
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.frames import null_filled, rows_frame
@@ -344,23 +346,26 @@ def build(scenario: Scenario) -> Fleet:
     return fleet
 
 
-def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
-    fleet = build(scenario)
+def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
+    """Simulates, judges and scores: those that fail, and those whose network starves, in one hour of the app."""
+    fleet, links = build(scenario), network.build(scenario)
     with TemporaryDirectory() as folder:
-        bench.load("machines", app.transform(_sources(bench, fleet, Path(folder)), JUDGED, Config()))
-    _remember(bench, fleet)
+        bench.load("machines", app.transform(_sources(bench, fleet, links, Path(folder)), JUDGED, Config()))
+    _remember(bench, fleet, links)
+    return [_score(bench, RULE, "machines", fleet.truth), _score(bench, network.RULE, "instance_id", links.truth)]
+
+
+def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
+    """Of its own fleet."""
     verdicts = [
-        Verdict(
-            str(row.about.columns["machines"]), JUDGED, row.status, row.reason, row.because, row.figures, row.severity
-        )
-        for row in bench.judge(RULE)
-        if row.about.columns["account"] == ACCOUNT
+        Verdict(name, JUDGED, row.status, row.reason, row.because, row.figures, row.severity)
+        for row in bench.judge(rule)
+        if row.about.columns["account"] == ACCOUNT and (name := str(row.about.columns[key])) in truth.decoys
     ]
-    return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
+    return score(rule, at_once(bench.detector(rule)), verdicts, truth)
 
 
-def _sources(bench: Bench, fleet: Fleet, folder: Path) -> dict[str, Any]:
+def _sources(bench: Bench, fleet: Fleet, links: network.Fleet, folder: Path) -> dict[str, Any]:
     """As `extract` gives them, for the judged hour."""
     every = [(group, machine) for group in fleet.groups for machine in group.machines]
     ec2 = rows_frame(
@@ -370,16 +375,18 @@ def _sources(bench: Bench, fleet: Fleet, folder: Path) -> dict[str, Any]:
                      "tags": {"aws:autoscaling:groupName": g.name} if g.is_scaling else {"application": g.name},
                      "observed_at": END}
             for g, m in every if m.gone_at is None or m.gone_at > JUDGED
-        ],
+        ] + network.instances(links, PLACE),
         Ec2Instances({}).schema(),
     )  # fmt: skip
     in_hour = [_activity(g, m) for g, m in every if m.gone_at is not None and m.gone_at >= JUDGED]
     points = null_filled(
-        bench.spark, folder / "checks", (row for _, m in every if m.is_checked for row in _checks(m)),
+        bench.spark, folder / "points",
+        chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE)),
         calls="int", metrics_asked="int", resource="string",
     )  # fmt: skip
     return {
-        "machines": app.machines_of(ec2, END),
+        "machines": app.machines_of(ec2, END).withColumn("known_until", f.lit(END)),
+        "network_limits": app.network_limits(ec2),
         "scaling_activities": rows_frame(bench.spark, in_hour or [dict(PLACE)], ScalingActivities({}).schema()),
         "cloudwatch": points.withColumn("period_seconds", f.col("period_seconds").cast("int")),
     }
@@ -406,12 +413,13 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
                                "value": float(fails)}  # fmt: skip
 
 
-def _remember(bench: Bench, fleet: Fleet) -> None:
+def _remember(bench: Bench, fleet: Fleet, links: network.Fleet) -> None:
     """What other apps, and earlier hours, left."""
     every = [(group, machine) for group in fleet.groups for machine in group.machines]
     with bench.warehouse.begin() as connection:
         for day in range(-1, 10):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+        copy(connection, "metrics.instance_network_hourly", network.past(links, PLACE))
         copy(connection, "metrics.instance_sample", pd.concat([_minutes(m) for _, m in every]))
         past = [_activity(g, m) | {"hour": m.gone_at.replace(minute=0, second=0, microsecond=0)}
                 for g, m in every if m.gone_at is not None and m.gone_at < JUDGED]  # fmt: skip

@@ -38,9 +38,20 @@ APPS: dict[str, SparkApp] = {
         ),
         SparkApp(
             "machines",
-            "EC2 instances that fail: status checks, and what Auto Scaling took out of service",
-            reads=("ec2", "autoscaling", "cloudwatch", "metrics.instance_health_hourly"),
-            writes=("metrics.scaling_activity_hourly", "metrics.instance_health_hourly"),
+            "EC2 instances: status checks, what Auto Scaling took out of service, network",
+            reads=(
+                "ec2",
+                "autoscaling",
+                "cloudwatch",
+                "metrics.instance_health_hourly",
+                "metrics.instance_network_hourly",
+            ),
+            writes=(
+                "metrics.scaling_activity_hourly",
+                "metrics.instance_health_hourly",
+                "metrics.instance_network_sample",
+                "metrics.instance_network_hourly",
+            ),
         ),
         SparkApp(
             "brokers",

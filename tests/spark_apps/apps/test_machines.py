@@ -108,6 +108,40 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
     assert "AWS's hardware under it" in said["search"]["reason"] and "Stop and start it" in said["search"]["cure"]
 
 
+def test_a_network_that_bursts_at_its_peak_or_is_not_told(
+    spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
+) -> None:
+    detailed, basic, old = "i-0b1", "i-0b2", "i-0b3"
+    world.add_instance(*PLACE, detailed, "m5.large", detailed_monitoring=True)
+    world.add_instance(*PLACE, basic, "m5.large")
+    world.add_instance(*PLACE, old, "m4.large")
+    end = LAST_HOUR + HOUR
+    world.instances[detailed].network.append((end - timedelta(minutes=30), end, 3e6, 9e12))
+    world.instances[basic].network.append((end - timedelta(minutes=20), end, 200e6, 3e6))
+    run_app(spark, "machines", LAST_HOUR, load_config())
+    with warehouse.connect() as connection:
+        query = sa.text("select * from metrics.instance_network_hourly")
+        hours = {(row.instance_id, row.direction): row for row in connection.execute(query)}
+    peak, burst = hours[detailed, "out"], hours[basic, "in"]
+    assert (peak.minutes_present, peak.minutes_at_peak, peak.minutes_above_lately) == (60, 30, 15)
+    assert peak.bytes_per_second_max == peak.peak_bytes_per_second == 1.25e9
+    assert peak.baseline_bytes_per_second == 93.75e6
+    # Basic monitoring: a point for five minutes, which holds the sum of all five.
+    assert (burst.minutes_present, burst.minutes_above_baseline, burst.minutes_at_peak) == (60, 20, 0)
+    assert burst.bytes_per_second_now == pytest.approx(200e6)
+    assert hours[basic, "out"].bytes_per_second_mean == pytest.approx((40 * 2e6 + 20 * 3e6) / 60)
+    samples = rows(warehouse, "metrics.instance_network_sample", "at")
+    assert len(samples) == 60 and {row["period_seconds"] for row in samples.values()} <= {60, 300}
+    with warehouse.begin() as connection:
+        insert_row(connection, "detect.load", {"hour": LAST_HOUR, "app": "brokers", "status": "loaded"})
+    assert evaluate(warehouse, load_detectors()["instance_network_starving"], LAST_HOUR, Config()).status == "judged"
+    found = rows(warehouse, "detect.evaluation", "fingerprint").values()
+    said = {row["identity"]["instance_id"]: row for row in found}
+    assert said[detailed]["because"] == "at_peak" and said[basic]["because"] == "bursting"
+    assert said[old]["because"] == "limits_unknown" and said[HUNG]["because"] == "within"
+    assert ">= `20.00`]" in said[detailed]["commands"][0]
+
+
 def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
     endpoint.faults.inject("deny", times=None, action="GetMetricData")

@@ -1,0 +1,33 @@
+/*
+title: What it receives and sends
+unit: bytes/s
+kind: lines
+why: "Above what the type sustains it spends a burst, whose rest AWS doesn't tell; a line that then lies flat on the limit is held there."
+*/
+with one as (
+  select
+    hour,
+    max(baseline_bytes_per_second) as baseline,
+    max(peak_bytes_per_second) as peak,
+    max(bytes_per_second_max) as highest
+  from metrics.instance_network_hourly
+  where hour = cast(:hour as timestamptz) and account = :account and region = :region and instance_id = :instance_id
+  group by hour
+)
+
+select
+  s.at,
+  line.series,
+  line.value
+from one as o
+inner join metrics.instance_network_sample as s
+  on s.at >= o.hour - interval '5 hours' and s.at < o.hour + interval '1 hour'
+cross join lateral (
+  values
+  ('received', s.in_bytes / s.period_seconds),
+  ('sent', s.out_bytes / s.period_seconds),
+  ('limit sustained', o.baseline),
+  ('limit peak', case when o.highest >= 0.5 * o.peak then o.peak end)
+) as line (series, value)
+where s.account = :account and s.region = :region and s.instance_id = :instance_id and line.value is not null
+order by s.at, line.series

@@ -1,0 +1,272 @@
+"""Instances whose network is held back, bursts until it will be, or only looks so: what they want, minute by minute.
+
+What is wanted is cut down as EC2 does it: to the peak while there are credits, to the baseline when they are spent.
+Nothing tells how many there are; a burst lasts 5 to 60 minutes at the peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+
+RULE = "instance_network_starving"
+GIGABIT = 125e6
+TYPES = {"m5.large": (0.75, 10), "m5.xlarge": (1.25, 10), "r5.2xlarge": (2.5, 10), "m6i.large": (0.781, 12.5)}
+FLAT = {"m5.8xlarge": (10, 10), "r5.12xlarge": (12, 12)}
+MINUTES = 240
+"""Up to the end of the judged hour."""
+
+
+@dataclass
+class Link:
+    """One instance's network."""
+
+    name: str
+    kind: str
+    chance: np.random.Generator
+    instance_type: str
+    baseline: float
+    peak: float
+    wanted: dict[str, np.ndarray]
+    """Bytes a second by direction and minute."""
+    credits: float
+    """Bytes beyond the baseline."""
+    is_detailed: bool
+    days_alike: int = 0
+    known: np.ndarray = field(default_factory=lambda: np.ones(MINUTES, dtype=bool))
+    tells_limits: bool = True
+
+    def carried(self, direction: str) -> np.ndarray:
+        """What comes of what is wanted."""
+        left, found = self.credits, np.empty(MINUTES)
+        for minute, wanted in enumerate(self.wanted[direction]):
+            most = self.peak if left > 0 else self.baseline * (1 + self.chance.normal(0, 0.004))
+            found[minute] = min(wanted, most)
+            left = min(self.credits, left - 60 * (found[minute] - self.baseline))
+        return found
+
+
+@dataclass
+class Fleet:
+    links: list[Link] = field(default_factory=list)
+    truth: Truth = field(default_factory=Truth)
+
+    def fault(self, link: Link, because: str) -> None:
+        self.truth.faults.append(Fault(link.name, link.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=(because,)))
+
+
+Make = Callable[[Fleet, Link], None]
+
+
+def a_link(name: str, kind: str, chance: np.random.Generator, types: dict[str, tuple[float, float]]) -> Link:
+    """One that does a part of what it may."""
+    instance_type = str(chance.choice(list(types)))
+    baseline, peak = (GIGABIT * figure for figure in types[instance_type])
+    wanted = {}
+    for direction in ("in", "out"):
+        level = baseline * chance.uniform(0.1, 0.6)
+        wanted[direction] = level * (1 + 0.1 * np.sin(np.arange(MINUTES) / 30) + chance.normal(0, 0.05, MINUTES))
+    # A day's credits are full before: so many minutes at the peak.
+    credits = (peak - baseline) * 60 * chance.uniform(8, 55)
+    return Link(name, kind, chance, instance_type, baseline, peak, wanted, credits, bool(chance.random() < 0.5))
+
+
+def _surge(link: Link, begins: int, ends: int, of_baseline: tuple[float, float]) -> None:
+    """Wants so much in a direction."""
+    direction = str(link.chance.choice(["in", "out"]))
+    level = link.baseline * link.chance.uniform(*of_baseline)
+    link.wanted[direction][begins:ends] = level * (1 + link.chance.normal(0, 0.03, ends - begins))
+
+
+# Faults
+
+
+def held_back(fleet: Fleet, link: Link) -> None:
+    """It burst for a while, within this hour or the last; since then it gets what the type sustains."""
+    spent_at = int(link.chance.integers(150, 218))
+    burst = int(link.chance.integers(10, 50))
+    _surge(link, spent_at - burst, MINUTES, (2.0, 4.0))
+    link.credits = _beyond(link, spent_at - burst, spent_at)
+    fleet.fault(link, "held")
+
+
+def held_back_for_hours(fleet: Fleet, link: Link) -> None:
+    _surge(link, 0, MINUTES, (2.0, 4.0))
+    link.credits = _beyond(link, 0, 20)
+    fleet.fault(link, "held")
+
+
+def _beyond(link: Link, begins: int, ends: int) -> float:
+    """Credits that end just then."""
+    surplus = {
+        name: np.clip(wanted - link.baseline, 0, None)[begins:ends].sum() for name, wanted in link.wanted.items()
+    }
+    return 60 * max(surplus.values())
+
+
+def bursts(fleet: Fleet, link: Link) -> None:
+    begins = MINUTES - int(link.chance.integers(22, 58))
+    _surge(link, begins, MINUTES, (1.3, 3.4))
+    link.credits = 2 * _beyond(link, begins, MINUTES)
+    fleet.fault(link, "bursting")
+
+
+def bursts_longer_than_ever(fleet: Fleet, link: Link) -> None:
+    """A habit of two days only."""
+    bursts(fleet, link)
+    link.days_alike = 2
+
+
+def at_its_peak(fleet: Fleet, link: Link) -> None:
+    begins = MINUTES - int(link.chance.integers(25, 60))
+    _surge(link, begins, MINUTES, (20, 40))
+    link.credits = np.inf
+    fleet.fault(link, "at_peak")
+
+
+def at_its_limit_without_burst(fleet: Fleet, link: Link) -> None:
+    begins = MINUTES - int(link.chance.integers(25, 60))
+    _surge(link, begins, MINUTES, (1.05, 2))
+    fleet.fault(link, "at_peak")
+
+
+# Decoys
+
+
+def peaks_shortly(fleet: Fleet, link: Link) -> None:
+    for begins in link.chance.integers(180, 230, 2):
+        _surge(link, int(begins), int(begins) + int(link.chance.integers(1, 5)), (1.5, 4))
+    link.credits = np.inf
+
+
+def burst_is_over(fleet: Fleet, link: Link) -> None:
+    begins = int(link.chance.integers(150, 190))
+    _surge(link, begins, begins + int(link.chance.integers(12, 25)), (1.5, 3))
+    link.credits = np.inf
+
+
+def bursts_each_day(fleet: Fleet, link: Link) -> None:
+    begins = MINUTES - int(link.chance.integers(22, 58))
+    _surge(link, begins, MINUTES, (1.3, 3.4))
+    link.credits, link.days_alike = np.inf, int(link.chance.integers(3, 7))
+
+
+def steady_at_the_baseline(fleet: Fleet, link: Link) -> None:
+    """All it wants is as much as the type sustains."""
+    direction = str(link.chance.choice(["in", "out"]))
+    link.wanted[direction] = link.baseline * (0.98 + link.chance.normal(0, 0.008, MINUTES))
+
+
+def sways_about_the_baseline(fleet: Fleet, link: Link) -> None:
+    """Now above, now below, some minutes each: it earns what it spends."""
+    direction = str(link.chance.choice(["in", "out"]))
+    link.wanted[direction] = link.baseline * (0.9 + 0.4 * np.sin(np.arange(MINUTES) / 2.5))
+    link.credits = np.inf
+
+
+def high_without_burst(fleet: Fleet, link: Link) -> None:
+    link.wanted["out"] *= 0.85 * link.baseline / link.wanted["out"].max()
+
+
+def limits_untold(fleet: Fleet, link: Link) -> None:
+    bursts(Fleet(), link)
+    link.tells_limits = False
+
+
+def minutes_lost(fleet: Fleet, link: Link) -> None:
+    bursts(Fleet(), link)
+    link.known[MINUTES - 40 :] = False
+
+
+def healthy(fleet: Fleet, link: Link) -> None:
+    """Nothing."""
+
+
+FAULTS: tuple[Make, ...] = (
+    held_back, held_back_for_hours, bursts, bursts_longer_than_ever, at_its_peak, at_its_limit_without_burst,
+)  # fmt: skip
+DECOYS: tuple[Make, ...] = (
+    peaks_shortly, burst_is_over, bursts_each_day, steady_at_the_baseline, sways_about_the_baseline, high_without_burst,
+    limits_untold, minutes_lost, healthy,
+)  # fmt: skip
+WITHOUT_BURST = {at_its_limit_without_burst, high_without_burst}
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    fleet, kinds = Fleet(), (*FAULTS, *DECOYS)
+    for n in range(scenario.applications * 2):
+        make = kinds[n % len(kinds)]
+        chance = np.random.default_rng([scenario.seed, 18, n])
+        link = a_link(
+            f"i-link{n:04d}", make.__name__.replace("_", " "), chance, FLAT if make in WITHOUT_BURST else TYPES
+        )
+        make(fleet, link)
+        fleet.links.append(link)
+        fleet.truth.decoys[link.name] = link.kind
+    return fleet
+
+
+def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
+    """As EC2 tells them."""
+    return [
+        place | {
+            "instance_id": link.name, "instance_type": link.instance_type, "state": "running", "is_spot": False,
+            "launched_at": JUDGED - 999 * HOUR, "tags": {}, "observed_at": JUDGED + HOUR,
+            "network_baseline_bytes_per_second": link.baseline if link.tells_limits else None,
+            "network_peak_bytes_per_second": link.peak if link.tells_limits else None,
+        }
+        for link in fleet.links
+    ]  # fmt: skip
+
+
+def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """As CloudWatch tells the judged hour."""
+    for link in fleet.links:
+        for direction in ("in", "out"):
+            carried = 60 * link.carried(direction)
+            step = 1 if link.is_detailed else 5
+            for minute in range(MINUTES - 60, MINUTES, step):
+                if link.known[minute]:
+                    at = JUDGED + (minute - MINUTES + 60) * timedelta(minutes=1)
+                    value = float(carried[minute : minute + step].sum())
+                    yield place | {"resource_id": link.name, "metric": f"{direction}_bytes", "at": at,
+                                   "period_seconds": 60, "value": value}  # fmt: skip
+
+
+def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
+    """The hours before, as far as the rule reads them."""
+    rows = []
+    for link in fleet.links:
+        for direction in ("in", "out"):
+            carried = link.carried(direction)
+            head = place | {
+                "instance_id": link.name, "direction": direction, "minutes_expected": 60, "minutes_present": 60,
+                "baseline_bytes_per_second": link.baseline, "peak_bytes_per_second": link.peak,
+            }  # fmt: skip
+            for back in (1, 2, 3):
+                hour = carried[MINUTES - 60 * (back + 1) : MINUTES - 60 * back]
+                rows.append(head | {"hour": JUDGED - back * HOUR} | _facts(link, hour))
+            for day in range(1, link.days_alike + 1):
+                rows.append(head | {"hour": JUDGED - 24 * day * HOUR} | _facts(link, carried[-60:]))
+    return pd.DataFrame(rows)
+
+
+def _facts(link: Link, hour: np.ndarray) -> dict[str, Any]:
+    lately, baseline = hour[-15:], link.baseline
+    return {
+        "bytes_per_second_p99": float(np.percentile(hour, 99)),
+        "bytes_per_second_max": float(hour.max()),
+        "minutes_above_baseline": int((hour > 1.05 * baseline).sum()),
+        "minutes_at_peak": int((hour >= 0.95 * link.peak).sum()),
+        "minutes_above_lately": int((lately > 1.05 * baseline).sum()),
+        "minutes_at_baseline_lately": int(((lately >= 0.95 * baseline) & (lately <= 1.05 * baseline)).sum()),
+    }
