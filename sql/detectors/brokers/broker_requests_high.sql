@@ -22,15 +22,15 @@ says:
   high:
     status: alarm
     severity: warning
-    reason: "It gets {{ produce_requests_per_second }} produce requests of {{ request_bytes }}; {{ knee_per_second }} are {% if is_learnt %}what it bears: with more producers wait longer{% else %}what a broker bears{% endif %}.{% if processors_busy_ratio %} Its processors are busy for {{ processors_busy_ratio }},{% endif %}{% if handlers_idle_min_ratio %} its request handlers idle for {{ handlers_idle_min_ratio }},{% endif %} for {{ busy_hours }} of the last 24."
+    reason: "Produce requests of {{ request_bytes }} come at {{ produce_requests_per_second }}; {% if is_learnt %}from {{ knee_per_second }} on its producers have waited longer{% else %}a broker bears {{ knee_per_second }}{% endif %}. {% if processors_busy_ratio %}Its processors are busy for {{ processors_busy_ratio }}. {% endif %}{% if handlers_idle_min_ratio %}Its request handlers are idle for {{ handlers_idle_min_ratio }} of their time. {% endif %}So it was in {{ busy_hours }} of the last 24."
     cure: "{% if can_batch %}Let producers{% if topics %} of {{ topics | map(attribute='topic') | join(', ') }}{% endif %} send larger batches (linger.ms 5 to 50, batch.size, compression.type): in batches of {{ batch_bytes }} the same bytes are {{ batched_requests_per_second }}. A topic with fewer partitions makes fuller ones.{% else %}Its requests are large already: take leaders from it, if others have room.{% endif %} Else the cluster needs {{ more_brokers | counted('broker') }} more."
     commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe{% if topics %} --topic {{ topics[0].topic }}{% endif %}"]
-  habit: {status: ok, reason: "It gets {{ produce_requests_per_second }} produce requests, {{ usual_requests_per_second }} are usual at this hour, and for {{ busy_hours }} of the last 24 only it gets more than it bears."}
-  peer_down: {status: ok, reason: "It gets {{ produce_requests_per_second }} produce requests while {{ down_brokers | counted('broker') }} of {{ brokers }} are down, whose share it takes."}
-  new: {status: ok, reason: "It gets {{ produce_requests_per_second }} produce requests, more than the {{ knee_per_second }} that it bears, but not for {{ hours }} yet."}
-  few: {status: ok, reason: "It is busy, but not with its {{ produce_requests_per_second }} produce requests: it bears {{ knee_per_second }}."}
-  at_ease: {status: ok, reason: "It handles {{ produce_requests_per_second }} produce requests at ease."}
-  short_history: {status: skip, reason: "It gets {{ produce_requests_per_second }} produce requests; whether it does so each day isn't known of only {{ known_hours }}."}
+  habit: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }}, {{ usual_requests_per_second }} is usual at this hour, and in {{ busy_hours }} of the last 24 only it got more than it bears."}
+  peer_down: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }} while {{ down_brokers }} of {{ brokers }} brokers {{ 'is' if down_brokers == 1 else 'are' }} down, whose share it takes."}
+  new: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }}, more than the {{ knee_per_second }} that it bears, but not for {{ hours }} yet."}
+  few: {status: ok, reason: "It is busy, but not with its produce requests: they come at {{ produce_requests_per_second }}, and it bears {{ knee_per_second }}."}
+  at_ease: {status: ok, reason: "It handles produce requests at {{ produce_requests_per_second }} with ease."}
+  short_history: {status: skip, reason: "Produce requests come at {{ produce_requests_per_second }}; of only {{ known_hours }} known nobody can say whether they always do at this hour."}
   untold: {status: skip, reason: "The broker did not tell its produce requests, or how busy it is."}
   controller: {status: skip, nothing_to_judge: true, reason: "It is a controller and holds no logs."}
   silent: {status: skip, reason: "The broker did not answer over JMX."}

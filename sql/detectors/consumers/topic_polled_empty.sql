@@ -14,12 +14,12 @@ says:
   polled:
     status: alarm
     severity: info
-    reason: "Each partition of {{ topic }} is read {{ reader_fetches_per_second }} by {% if readers == 1 %}group {{ group_ids }}{% else %}each of {{ readers }} groups ({{ group_ids }}){% endif %}, for {{ records_per_second }} in all that it reads: {{ fetches_ratio }} of all that the cluster's brokers read of partitions for nothing.{% if is_busy %} Their request handlers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
+    reason: "{% if readers == 1 %}Group {{ group_ids }} fetches{% else %}Each of {{ readers }} groups ({{ group_ids }}) fetches{% endif %} each partition of {{ topic }} at {{ reader_fetches_per_second }}, though all that it reads gets {{ records_per_second }}. That is {{ fetches_ratio }} of all fetches of partitions in the cluster.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
     cure: "Look at how {{ client_id or 'its client' }} polls: fetch.max.wait.ms should be 500 (fetch.wait.max.ms in librdkafka), fetch.min.bytes 1 or more. If both are, update the client."
     commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ first_group_id }}"]
-  beside_busy: {status: ok, reason: "Its readers fetch often, and have reason to: {{ records_per_second }} come of all that they read in the same sessions."}
-  waits: {status: ok, reason: "Each of its partitions is read {{ reader_fetches_per_second }} by a reader, as often as one does that waits."}
-  no_reader: {status: skip, reason: "Its partitions are read {{ fetches_per_second }}, by nobody who is a member of a group: who reads what isn't known."}
+  beside_busy: {status: ok, reason: "Its readers fetch often, and have reason to: what they read in the same sessions gets {{ records_per_second }}."}
+  waits: {status: ok, reason: "A reader fetches each of its partitions at {{ reader_fetches_per_second }}: it waits for records."}
+  no_reader: {status: skip, reason: "Each of its partitions is fetched at {{ fetches_per_second }}, by nobody who is a member of a group: who reads what isn't known."}
   neighbours_unknown: {status: skip, reason: "What else its readers read in the same sessions isn't counted, so that the fetches may be for that."}
   followers_unknown: {status: skip, reason: "How many partitions it has, or how many of the fetches are its followers', isn't known."}
   uncounted: {status: skip, reason: "JMX did not tell how often it is fetched."}
