@@ -224,7 +224,7 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
     topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in ("empty", "waits", "beside", "busy")}
     a_second = {name: told["fetch_requests"] / told["covered_seconds"] / 4 for name, told in topics.items()}
     assert a_second["waits"] < 3 and a_second["empty"] > 50 and a_second["beside"] == pytest.approx(a_second["busy"])
-    assert 0 < topics["busy"]["produce_requests"] <= 500 and topics["empty"]["produce_requests"] == 0
+    assert 0 < round(topics["busy"]["produce_requests"]) <= 500 and topics["empty"]["produce_requests"] == 0
     detector = load_detectors()["topic_polled_empty"]
     params = detector.params_in_force(Config()) | {"fetches": 5}  # a busy machine makes the busy topic slow
     with warehouse.connect() as connection:
