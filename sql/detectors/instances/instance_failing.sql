@@ -150,7 +150,7 @@ reading as materialized (
     values
     ('cpu', s.cpu_percent, cast(:cpu_percent as double precision)), ('memory', s.memory_used_percent, :memory_percent)
   ) as r (resource, percent, limit_percent)
-  where s.at > cast(:hour as timestamptz) - interval '27 hours' and s.at < cast(:hour as timestamptz) + interval '1 hour'
+  where s.at > cast(:hour as timestamptz) - interval '27 hours'
   and r.percent is not null
 ),
 
@@ -230,6 +230,15 @@ node as (
   group by instance_id
 ),
 
+memory_told as materialized (
+  select distinct
+    account,
+    region,
+    instance_id
+  from reading
+  where resource = 'memory' and not is_gone
+),
+
 -- Instances whose CPU is full now, with the memory that was short before.
 full_now as (
   select
@@ -239,18 +248,12 @@ full_now as (
     c.since as cpu_full_at,
     m.since as memory_short_at,
     n.iowait_ratio,
-    coalesce(
-      m.since is not null,
-      false
-    ) or (not exists (
-      select from reading as r
-      where r.account = c.account and r.region = c.region and r.instance_id = c.instance_id
-      and r.resource = 'memory' and not r.is_gone
-    ) and coalesce(n.least_memory_percent >= :memory_percent, false)) as is_short
+    m.since is not null or (t.instance_id is null and n.least_memory_percent >= :memory_percent) as is_short
   from stretch as c
   left join stretch as m
     on c.account = m.account and c.region = m.region and c.instance_id = m.instance_id
     and m.resource = 'memory' and not m.is_gone and c.since >= m.since and c.upto - interval '5 minutes' <= m.upto
+  left join memory_told as t on c.account = t.account and c.region = t.region and c.instance_id = t.instance_id
   left join node as n on c.instance_id = n.instance_id
   where c.resource = 'cpu' and not c.is_gone and c.upto > cast(:hour as timestamptz) + interval '45 minutes'
   and c.upto - c.since >= make_interval(mins => cast(:full_minutes as integer))
@@ -290,10 +293,7 @@ judged as (
     f.memory_short_at,
     f.iowait_ratio,
     b.borne_hours,
-    n.memory_percent is null and not exists (
-      select from reading as r
-      where r.account = m.account and r.region = m.region and r.instance_id = m.instance_id and r.resource = 'memory'
-    ) as is_untold,
+    n.memory_percent is null and t.instance_id is null as is_untold,
     case
       when m.state <> 'running' then 'not_running'
       when m.failing_since is not null
@@ -309,6 +309,7 @@ judged as (
   from machine as m
   left join full_now as f on m.account = f.account and m.region = f.region and m.instance_id = f.instance_id
   left join habit as b on m.account = b.account and m.region = b.region and m.instance_id = b.instance_id
+  left join memory_told as t on m.account = t.account and m.region = t.region and m.instance_id = t.instance_id
   left join node as n on m.instance_id = n.instance_id
 ),
 
@@ -361,7 +362,7 @@ told as (
       when s.untold_instances > 0 then 'memory_untold'
       else 'well'
     end as because,
-    (coalesce(f.affected, '{}') || coalesce(s.affected, '{}'))[:20] as affected
+    (f.affected || s.affected)[:20] as affected
   from standing as s
   full join failed as f on s.account = f.account and s.region = f.region and s.machines = f.machines
 ),
@@ -371,7 +372,7 @@ spoken as (
     *,
     case when because in ('out_of_memory', 'taken_out') then newest else worst end as one
   from told
-  where instances > 0 or taken_out_instances > 0 or ended_instances > 0
+  where instances > 0 or taken_out_instances is not null
 )
 
 select
@@ -403,9 +404,10 @@ from spoken as s
 left join lateral (
   select j.app, j.resident_bytes
   from metrics.jvm_app_hourly as j
-  where j.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
+  where s.because in ('out_of_memory', 'exhausting')
+  and j.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
   and j.hour <= cast(:hour as timestamptz)
   and j.instance_id = s.one ->> 'instance_id' and j.resident_bytes is not null
   order by j.hour desc, j.resident_bytes desc, j.app asc
   limit 1
-) as p on s.because in ('out_of_memory', 'exhausting')
+) as p on true
