@@ -78,3 +78,11 @@ def test_processes_whose_memory_grows_are_told_from_those_that_only_fill(bench: 
     [result] = scores_of("growth", bench, SMALL)
     assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 10
+
+
+def test_machines_are_judged_right(bench: Bench) -> None:
+    scores = scores_of("instances", bench, SMALL)
+    assert [(s.analysis, s.missed, s.false_alarms, s.misjudged) for s in scores] == [
+        ("instance_failing", [], [], []), ("instance_network_starving", [], [], []),
+    ]  # fmt: skip
+    assert all(each.faults >= 6 for each in scores)
