@@ -1,6 +1,8 @@
--- How much of their block caches the stores of a process can't fill. A cache holds blocks of its stores' files: no more than
--- there are now, and will be in ahead_days at the pace of the last data_days. Unknown, and so not told, where that pace is known
--- of less than paced_days. Tasks move between processes, so the pace is that of a mean task of the application.
+-- How much of their block caches and write buffers the stores of a process can't fill. A cache holds blocks of its stores'
+-- files: no more than there are now, and will be in ahead_days at the pace of the last data_days. Write buffers hold at most
+-- twice what they were seen to hold in that time, between two flushes, and what is written until then. Unknown, and so not
+-- told, where that pace is known of less than paced_days. Tasks move between processes, so both are of a mean task of the
+-- application.
 create or replace function metrics.unfilled_caches(
   of_hour timestamptz, data_days double precision, paced_days double precision, ahead_days double precision,
   unpacked_ratio double precision,             -- of blocks in the cache to their files
@@ -19,14 +21,17 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       h.app,
       h.store,
       floor(extract(epoch from of_hour - h.hour) / 21600) as ago,
-      percentile_cont(0.5) within group (order by h.bytes) as bytes
+      percentile_cont(0.5) within group (order by h.bytes) as bytes,
+      max(h.buffered_bytes) as buffered_bytes
     from (
       select
         m.hour,
         m.cluster,
         m.app,
         m.store,
-        sum(m.sst_bytes) / nullif(sum(m.tasks), 0) as bytes
+        sum(m.sst_bytes) / nullif(sum(m.tasks), 0) as bytes,
+        case when count(m.memtable_bytes) = count(*) then sum(m.memtable_bytes) / nullif(sum(m.tasks), 0) end
+          as buffered_bytes
       from metrics.state_store_memory_hourly as m
       where m.hour > of_hour - make_interval(secs => data_days * 86400) and m.hour <= of_hour
       and (m.cluster, m.app) in (select a.cluster, a.app from asked as a)
@@ -41,7 +46,8 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       q.cluster,
       q.app,
       q.store,
-      24 * public.theil_sen(array_agg(of_hour - q.ago * interval '6 hours'), array_agg(q.bytes)) as bytes_per_day
+      24 * public.theil_sen(array_agg(of_hour - q.ago * interval '6 hours'), array_agg(q.bytes)) as bytes_per_day,
+      case when count(q.buffered_bytes) = count(*) then max(q.buffered_bytes) end as buffered_bytes
     from quarter as q
     group by q.cluster, q.app, q.store
     having max(q.ago) - min(q.ago) >= 4 * paced_days
@@ -54,10 +60,11 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       m.endpoint,
       m.expected_bytes,
       m.tasks * m.segments * m.block_cache_capacity_bytes as cache_bytes,
-      case when p.bytes_per_day is not null
-        then unpacked_ratio * (m.sst_bytes + m.tasks * greatest(p.bytes_per_day, 0) * ahead_days) end as data_bytes
+      case when p.bytes_per_day is not null then unpacked_ratio * (m.sst_bytes + g.bytes) end as data_bytes,
+      2 * m.tasks * p.buffered_bytes + g.bytes as buffered_bytes
     from metrics.state_store_memory_hourly as m
     left join pace as p on m.cluster = p.cluster and m.app = p.app and m.store = p.store
+    cross join lateral (select m.tasks * greatest(p.bytes_per_day, 0) * ahead_days as bytes) as g
     where m.hour = of_hour
   )
 
@@ -65,7 +72,9 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     a.cluster,
     a.endpoint,
     case
-      when not coalesce(a.rocksdb_shared_cache, false) then sum(greatest(h.cache_bytes - h.data_bytes, 0))
+      when not coalesce(a.rocksdb_shared_cache, false)
+        then sum(greatest(h.cache_bytes - h.data_bytes, 0))
+          + coalesce(sum(greatest(h.expected_bytes - h.cache_bytes - h.buffered_bytes, 0)), 0)
       -- Write buffers that are charged to it (nothing is expected beside it) fill a shared cache without any data.
       when min(h.expected_bytes) > 0 and count(h.data_bytes) = count(*)
         then greatest(a.rocksdb_shared_bytes - sum(h.data_bytes), 0)
@@ -75,4 +84,4 @@ language sql stable rows 1000 set enable_nestloop = off as $$
   group by a.cluster, a.app, a.endpoint, a.rocksdb_shared_cache, a.rocksdb_shared_bytes
 $$;
 comment on function metrics.unfilled_caches is
-'How much of its stores'' block caches each process can''t fill, by the data that exist and the pace at which they grow.';
+'How much of its stores'' block caches and write buffers each process can''t fill, by the data that exist and their pace.';

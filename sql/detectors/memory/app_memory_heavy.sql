@@ -96,8 +96,9 @@ rule: |
   RocksDB: for each store instance its write buffers and its block cache, a shared cache once, or what RocksDB reports
   where that is more already. Once a process has run for measured_days with no fewer stores, and RocksDB has grown no more
   (still_ratio), the most that it reported counts instead. A cache holds no more than its stores' files do, now and in
-  ahead_days at the pace of the last data_days; where that pace isn't known, its whole capacity counts. All JVMs of a
-  machine are added up, containers up to their limits; an application is as badly off as the worst of its processes.
+  ahead_days at the pace of the last data_days, and write buffers no more than twice what they were seen to hold in that
+  time and what is written until then; where that isn't known, all of their capacity counts. All JVMs of a machine are
+  added up, containers up to their limits; an application is as badly off as the worst of its processes.
   Critical: what it is given and what RocksDB holds is more than heavy_percent of the memory of the container or the
   machine; or the system itself has so much in use.
 
