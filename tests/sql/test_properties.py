@@ -26,12 +26,14 @@ CANT_HOLD = {
     # Of an hour gone by, in which there were fewer; or the only figure that tells of stores at all, of a process that
     # isn't known to be a Streams application (of one that is, the changelogs tell).
     ("app_memory_heavy", "metrics.jvm_app_hourly.store_instances"),
+    # Of an hour gone by that was slow: with one fewer the knee isn't learnt, and what is said of all brokers counts.
+    ("broker_requests_high", "metrics.broker_hourly.produce_p99_ms"),
     # Of the only hours gone by that had more threads: nothing else remembers them.
     ("stream_threads_dead", "metrics.jvm_app_hourly.stream_threads_alive"),
 }
 """Gaps that make something fine because nothing is left that says otherwise, each with the reason."""
 SCOPES = ("cluster", "account")
-OWN = ("instance_id", "volume_id", "endpoint")
+OWN = ("instance_id", "volume_id", "endpoint", "machines", "scaling_group")
 """Names that no two clusters or accounts share."""
 
 
