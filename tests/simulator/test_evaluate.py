@@ -33,7 +33,7 @@ def test_a_small_fleet_is_judged_right(bench: Bench) -> None:
 
 def test_some_topics_groups_and_applications_are_judged_right(bench: Bench) -> None:
     """A quarter of their kinds: all take two minutes."""
-    scores = scores_of("workloads", bench, replace(SMALL, groups=8))
+    scores = scores_of("workloads", bench, replace(SMALL, seed=3, groups=8))
     assert [
         (s.analysis, s.missed, s.false_alarms, s.false_claims) for s in scores if not all(g.is_met for g in s.goals)
     ] == []
