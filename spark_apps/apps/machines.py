@@ -87,10 +87,7 @@ def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFr
     checks = samples(sources["cloudwatch"], "instance_id", [check.column for check in CHECKS])
     failed = f.greatest(*(check.column for check in CHECKS)) > 0
     last_passed = f.max(f.when(~failed, f.col("at")))
-    known = (
-        activities.groupBy("account", "region")
-        .agg((f.count("gap") == 0).alias("activities_known"))
-    )  # fmt: skip
+    known = activities.groupBy("account", "region").agg((f.count("gap") == 0).alias("activities_known"))
     hours = checks.groupBy(*INSTANCE).agg(
         minutes(f.lit(1)).alias("minutes_checked"),
         *(minutes(f.col(check.column)).alias(f"minutes_{check.column}") for check in CHECKS),

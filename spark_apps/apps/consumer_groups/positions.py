@@ -71,7 +71,7 @@ def ends(sources: dict[str, DataFrame]) -> DataFrame:
     )
     is_refuted = f.coalesce(f.col("offset_at_to") < f.col("proven"), f.lit(False))
     end = f.when(is_refuted, f.col("proven")).otherwise(f.col("offset_at_to"))
-    recent = f.when(f.col("recent_offset") < f.col("proven_recent"), end).otherwise(f.col("recent_offset"))
+    is_recent_refuted = is_refuted | (f.col("recent_offset") < f.col("proven_recent"))
     return (
         logs(sources)
         .join(proven, PARTITION, "left")
@@ -87,7 +87,7 @@ def ends(sources: dict[str, DataFrame]) -> DataFrame:
             "known_end",
             "known_at",
             is_refuted.alias("is_refuted"),
-            f.when(is_refuted, end).otherwise(recent).alias("recent_offset"),
+            f.when(is_recent_refuted, end).otherwise(f.col("recent_offset")).alias("recent_offset"),
             end.alias("log_end_offset"),
             f.col("log_end_offset").alias("end_now"),
             f.when(~is_refuted, f.col("offset_at_to") - f.col("offset_at_from")).alias("arrived"),
