@@ -68,4 +68,6 @@ def _rows(warehouse: sa.Engine) -> dict[str, int]:
         where n.nspname in ('inventory', 'metrics', 'detect') and c.relkind in ('r', 'p') and not c.relispartition""")
     with warehouse.connect() as connection:
         names = connection.execute(tables).scalars().all()
-        return {name: connection.execute(sa.text(f"select count(*) from {name}")).scalar_one() for name in names}
+        rows = {name: connection.execute(sa.text(f"select count(*) from {name}")).scalar_one() for name in names}
+        judged = sa.text("select detector || ' ' || status, count(*) from detect.evaluation group by 1")
+        return rows | dict(connection.execute(judged).tuples().all())

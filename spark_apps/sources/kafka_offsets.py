@@ -121,6 +121,8 @@ class OffsetsReader(ClusterReader):
         # No record at or after that time: the log ended there already.
         found = {column: [o if o >= 0 else e for o, e in zip(of, end, strict=True)] for column, of in offsets.items()}
         found.setdefault("offset_at_to", end)
+        # It was asked for after the end: above it no transaction was open below that end.
+        found["last_stable_offset"] = [min(o, e) for o, e in zip(found["last_stable_offset"], end, strict=True)]
         where = {"topic": [key[0] for key in keys], "partition": [key[1] for key in keys]}
         yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | found)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
@@ -246,6 +248,35 @@ def test_offsets_of_the_present_hour(read: Read) -> None:
     assert (orders.log_start_offset, orders.log_end_offset, orders.last_stable_offset) == (0, 100, 100)
     assert orders.offset_at_from == orders.recent_offset == orders.offset_at_to == 100  # nothing came in this hour
     assert not gaps(rows)
+
+
+def test_no_transaction_is_open_where_records_come_in_meanwhile(read: Read, broker: SecuredBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic("busy", 4, 1)])["busy"].result()
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            for partition in range(4):
+                producer.produce("busy", b"x", partition=partition)
+            producer.flush()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            rounds = [
+                [r for r in read(KafkaOffsets, "watched") if r.topic == "busy" and r.kind == "log"] for _ in "123"
+            ]
+        finally:
+            over.set()
+        writing.result()
+    producer.flush()
+    admin.delete_topics(["busy"])["busy"].result()
+    rounds = [[row for row in rows if row.topic == "busy" and row.kind == "log"] for rows in answers]
+    ends = [sum(row.log_end_offset for row in rows) for rows in rounds]
+    assert 0 < ends[0] < ends[1] < ends[2]  # it was busy
+    assert [row for rows in rounds for row in rows if row.last_stable_offset != row.log_end_offset] == []
 
 
 def test_offsets_by_time_of_a_past_hour(read: Read) -> None:
