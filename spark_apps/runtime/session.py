@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -53,11 +54,16 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
         builder = builder.config("spark.default.parallelism", min(int(slots[1]), os.cpu_count() or 1))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    # When the JVM dies, the call that waits for it says so; this connection would add a traceback.
+    # When the JVM dies, the call that waits for it says so; the connections to it would add tracebacks.
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    logging.getLogger().addFilter(_isnt_py4js)
     if config:
         equip(spark, config)
     return _tuned(spark)
+
+
+def _isnt_py4js(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
 
 
 def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
