@@ -96,6 +96,22 @@ def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds
     consumer.close()
 
 
+def times_written(bootstrap_servers: str, group: str, place: TopicPartition) -> int:
+    """How often a commit stands in the log: a client repeats one whose answer it didn't like or get."""
+    reader = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False})
+    log = TopicPartition(TOPIC, log_partition(group, len(reader.list_topics(TOPIC, 10).topics[TOPIC].partitions)), 0)
+    _, end = reader.get_watermark_offsets(log, timeout=10)
+    reader.assign([log])
+    key, times, next_offset = commit_key(group, place.topic, place.partition), 0, 0
+    while next_offset < end:
+        if (record := reader.poll(10)) is None:
+            break
+        times += record.key() == key and record.value() is not None
+        next_offset = (record.offset() or 0) + 1
+    reader.close()
+    return times
+
+
 def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:
     """Puts commits where their group's coordinator would. A coordinator learns of them only when it loads anew."""
     records = []

@@ -29,7 +29,7 @@ from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.simulator.frames import KNOWN_COMMITS, NO_KNOWN_ENDS, rows_frame
-from tests.spark_apps.offsets_log import Commit, commit, log_partition, write_commits, write_group
+from tests.spark_apps.offsets_log import Commit, commit, log_partition, times_written, write_commits, write_group
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
 pytestmark = pytest.mark.slow
@@ -343,7 +343,8 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     # Committed on one partition of three; the commit on the deleted topic has been removed by its coordinator.
     assert {key for key in first if key[0] == "partial"} == {("partial", name, 1)}
     partial = first["partial", name, 1]
-    assert (partial["committed_offset"], partial["lag_records"], partial["commits"]) == (70, 30, 2)
+    assert (partial["committed_offset"], partial["lag_records"]) == (70, 30)
+    assert partial["commits"] == times_written(servers, "partial", TopicPartition(name, 1)) >= 2
     assert partial["records_consumed"] == 10
     assert 0 < partial["lag_seconds"] < 120
     assert (first["beyond", name, 0]["lag_records"], first["beyond", name, 0]["log_end_offset"]) == (None, 100)
