@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config
 
@@ -94,6 +94,8 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "stream_threads_alive",
         "stream_threads_failed",
         *_OF_THREADS,
+        "record_latency_ms",
+        "poll_ratio",
         "records_processed",
         "records_dropped",
         "records_to_restore",
@@ -133,8 +135,14 @@ def _gauges(samples: DataFrame) -> DataFrame:
         f.min(reading("stream_threads_alive")).alias("stream_threads_alive"),
         f.max(reading("stream_threads_failed")).alias("stream_threads_failed"),
         *(f.max(f.when(f.col("metric") == name, f.col("value"))).alias(name) for name in _OF_THREADS),
+        _mean_of_threads("process_latency_mean_ms").alias("record_latency_ms"),
+        _mean_of_threads("poll_ratio").alias("poll_ratio"),
         f.max(reading("records_to_restore")).alias("records_to_restore"),
     )
+
+
+def _mean_of_threads(metric: str) -> Column:
+    return f.avg(f.when(f.col("metric") == metric, f.col("value")))
 
 
 def _used_after_gc(samples: DataFrame) -> DataFrame:

@@ -75,6 +75,7 @@ METRICS: Mapping[str, Kind] = {
     "stream_threads_alive": "gauge",
     "stream_threads_failed": "gauge",
     "poll_latency_max_ms": "gauge",
+    "poll_ratio": "gauge",
     "process_latency_mean_ms": "gauge",
     "process_latency_max_ms": "gauge",
     "records_processed_total": "counter",
@@ -311,6 +312,7 @@ MBEANS: tuple[MBean, ...] = (
         "kafka.streams:type=stream-thread-metrics,thread-id=*",
         (
             Reading("poll-latency-max", "poll_latency_max_ms"),
+            Reading("poll-ratio", "poll_ratio"),
             Reading("process-latency-avg", "process_latency_mean_ms"),
             Reading("process-latency-max", "process_latency_max_ms"),
             Reading("process-total", "records_processed_total"),

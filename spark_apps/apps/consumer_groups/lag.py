@@ -119,6 +119,7 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps:
     return (
         described.join(places, GROUP, "full")
         .join(_answered_groups(sources), GROUP, "left")
+        .join(busy_members(sources, partitions), GROUP, "left")
         .join(steps.groupBy(*GROUP).agg(f.count(f.lit(1)).alias("rebalances")), GROUP, "left")
         .join(unread_clusters(sources), "cluster", "left")
         .select(
@@ -137,7 +138,38 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps:
             "status",
             "worst_topic",
             "worst_partition",
+            "busy_member_per_second",
         )
+    )
+
+
+def busy_members(sources: dict[str, DataFrame], partitions: DataFrame) -> DataFrame:
+    """Of each group the fastest member that had something to read all the time: whoever has, reads as fast as it can.
+
+    That is so where the record that it reads next had come before the first of the commits at hand. Members with one
+    client id on one host can't be told apart: all their partitions must be so, and the mean counts.
+    """
+    member = ["client_id", "host"]
+    was_behind = f.col("lag_seconds_low") >= f.col("silent_seconds") + f.col("reading_seconds")
+    read = f.coalesce("reading_per_second_high", f.when(f.col("records_consumed") == 0, 0.0))
+    members = (
+        sources["kafka_groups"]
+        .select(*GROUP, f.explode("members").alias("m"))
+        .groupBy(*GROUP, "m.client_id", "m.host")
+        .agg(f.count(f.lit(1)).alias("alike"))
+    )
+    return (
+        partitions.withColumns({"was_behind": was_behind, "read": read})
+        .groupBy(*GROUP, *member)
+        .agg(
+            f.count_if("was_behind").alias("behind"),
+            f.count(f.lit(1)).alias("partitions"),
+            sum_unless_unknown("read"),
+        )
+        .join(members, [*GROUP, *member])
+        .filter("behind = partitions or alike = 1 and behind > 0")
+        .groupBy(*GROUP)
+        .agg(f.max(f.col("read") / f.col("alike")).alias("busy_member_per_second"))
     )
 
 

@@ -22,6 +22,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions
+from spark_apps.apps.consumer_groups.lag import busy_members
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import KafkaOffsets
@@ -137,6 +138,44 @@ def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
         ("c", 3): (None, False, 4),
         ("d", 3): ("k3", True, 0),
     }
+
+
+def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -> None:
+    """A member of one partition that is behind, of several, of none; alike ones only where all are behind."""
+    members = {
+        "one": ["a", "b"],
+        "busy beside idle": ["a"],
+        "alike": ["a", "a"],
+        "alike, one behind": ["a", "a"],
+        "keeps up": ["a"],
+        "untold": ["a"],
+        "began behind": ["a"],
+    }
+    sources = {
+        "kafka_groups": spark.createDataFrame(
+            [("c", group, [(client, "h") for client in clients]) for group, clients in members.items()],
+            "cluster string, group_id string, members array<struct<client_id string, host string>>",
+        )
+    }
+    behind, silent, late = 3000.0, 300.0, 3300.0
+    partitions = [
+        ("one", "a", late, behind, 200.0, 5), ("one", "b", late, behind, 150.0, 5),
+        ("one", None, late, behind, 900.0, 5),
+        ("busy beside idle", "a", late, behind, 100.0, 5), ("busy beside idle", "a", 0.0, None, None, 0),
+        ("busy beside idle", "a", 1.0, behind, 40.0, 5),
+        ("alike", "a", late, behind, 100.0, 5), ("alike", "a", late, behind, 300.0, 5),
+        ("alike, one behind", "a", late, behind, 100.0, 5), ("alike, one behind", "a", 0.0, behind, 10.0, 5),
+        ("keeps up", "a", 0.0, behind, 100.0, 5),
+        ("untold", "a", late, behind, 100.0, 5), ("untold", "a", 1.0, None, None, 5),
+        ("began behind", "a", late - 1, behind, 100.0, 5),
+    ]  # fmt: skip
+    places = spark.createDataFrame(
+        [("c", group, client, client and "h", *rest, silent) for group, client, *rest in partitions],
+        "cluster string, group_id string, client_id string, host string, lag_seconds_low double,"
+        " reading_seconds double, reading_per_second_high double, records_consumed int, silent_seconds double",
+    )
+    found = {row["group_id"]: row["busy_member_per_second"] for row in busy_members(sources, places).collect()}
+    assert found == {"one": 200.0, "busy beside idle": 140.0, "alike": 200.0, "untold": None}
 
 
 def test_a_commit_older_than_the_history_at_hand_is_as_old_as_the_hour_before_told(spark: Any) -> None:

@@ -107,7 +107,8 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     assert app["records_dropped"] == app["records_to_restore"] == 0 and app["poll_latency_max_ms"] > 0
     if which == "bounded":  # the other one finds all processed
         assert 0 < app["records_processed"] <= 20_000
-        assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= 0
+        assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= app["record_latency_ms"] >= 0
+    assert 0 < app["poll_ratio"] <= 1
     assert app["resident_bytes"] is None  # no MBean has it
     assert app["store_instances"] == 2 * PARTITIONS
     assert {(row["store"], row["kind"], row["tasks"], row["segments"]) for row in stores} == {
