@@ -1,6 +1,7 @@
 -- How each state store of an application grows, by the daily medians of its size over all processes (tasks move between
--- them, so the sum counts). A day counts if it has an hour in which each process of the application that answered told
--- this store's figures, and with as many tasks as on the newest day: a reset, a new assignment or a restore is no growth.
+-- them, so the sum counts), of every third hour: eight of a day are enough. A day counts if it has such an hour in which
+-- each process of the application that answered told this store's figures, and with as many tasks as on the newest day:
+-- a reset, a new assignment or a restore is no growth.
 create or replace function public.store_growth(as_of timestamptz, days integer) returns table (
   cluster text, application_id text, store text, sst_bytes double precision, keys double precision,
   known_days bigint, bytes_per_day double precision, keys_per_day double precision, most_fallen_ratio double precision,
@@ -15,7 +16,11 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
       endpoint,
       samples
     from metrics.jvm_app_hourly
-    where hour > as_of - make_interval(days => days) and hour <= as_of and application_id is not null
+    where
+      hour = any(array(
+        select as_of - make_interval(hours => 3 * n) from generate_series(0, 8 * days - 1) as n
+      ))
+      and application_id is not null
   ),
 
   -- An hour in which a process was silent isn't known.
@@ -39,7 +44,9 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
     inner join told using (hour, cluster, application_id)
     inner join metrics.state_store_memory_hourly as m
       on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
-    where m.hour between as_of - make_interval(days => days) and as_of
+    where m.hour = any(array(
+      select as_of - make_interval(hours => 3 * n) from generate_series(0, 8 * days - 1) as n
+    ))
     group by p.hour, p.cluster, p.application_id, m.store
   ),
 

@@ -65,6 +65,9 @@ def _insert(warehouse: sa.Engine, large: Large, table: str, rows: str) -> None:
     }  # fmt: skip
     columns, query = rows.split("<-")
     statement = re.sub(r"(?<!:):([a-z]+)\b", lambda found: str(values[found[1]]), query)
+    if columns.strip().startswith("hour,"):  # one hour is loaded after the other, and lies together
+        made, conflict, how = statement.partition("on conflict")
+        statement = f"{made} order by 1 {conflict}{how}"
     with warehouse.begin() as connection:
         connection.exec_driver_sql(f"insert into {table} ({columns.strip()}) {statement}".replace("%", "%%"))
 

@@ -223,6 +223,8 @@ led as materialized (
     on g.last_listed_hour = p.hour and g.cluster = p.cluster and g.broker_id = p.leader
   left join metrics.partition_hourly as n
     on n.hour = cast(:hour as timestamptz) and p.cluster = n.cluster and p.topic = n.topic and p.partition = n.partition
+  -- As hours, so that no others of a day of all partitions are read.
+  where p.hour = any(array(select last_listed_hour from gone))
 ),
 
 stopped as (

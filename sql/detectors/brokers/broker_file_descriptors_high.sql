@@ -104,10 +104,15 @@ topics as (
     jsonb_agg(jsonb_build_object('topic', topic, 'log_bytes', log_bytes) order by place) as largest_topics
   from (
     select
-      *,
-      row_number() over (partition by cluster, endpoint order by log_bytes desc, topic asc) as place
-    from metrics.broker_topic_sample
-    where hour = cast(:hour as timestamptz) and log_bytes is not null
+      s.cluster,
+      s.endpoint,
+      s.topic,
+      s.log_bytes,
+      row_number() over (partition by s.cluster, s.endpoint order by s.log_bytes desc, s.topic asc) as place
+    from judged as j
+    inner join metrics.broker_topic_sample as s on j.hour = s.hour and j.cluster = s.cluster and j.endpoint = s.endpoint
+    where s.hour = cast(:hour as timestamptz) and s.log_bytes is not null
+    and (j.used_ratio >= least(:high_ratio, :critical_ratio) or j.hours_to_full <= :hours_ahead)
   ) as ranked
   where place <= 5
   group by cluster, endpoint

@@ -92,7 +92,7 @@ held as (
 broker as (
   select
     cluster,
-    count(distinct broker_id) as brokers,
+    count(broker_id) as brokers,
     bool_or(broker_id is null) as has_leaderless
   from (
     select
@@ -100,7 +100,7 @@ broker as (
       broker_id
     from metrics.replica_sample
     where hour = cast(:hour as timestamptz)
-    union all
+    union
     select
       cluster,
       leader
