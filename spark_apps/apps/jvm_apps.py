@@ -67,6 +67,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         configured.join(gauges, [*APP], "left")
         .join(rates, ["cluster", "endpoint"], "left")
         .join(_used_after_gc(samples), [*APP], "left")
+        .join(_restored(samples), [*APP], "left")
         .join(by_process(instances), [*APP], "left")
         .join(_application_stores(instances, gauges), ["cluster", "application_id"], "left")
     )
@@ -99,6 +100,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "records_processed",
         "records_dropped",
         "records_to_restore",
+        "restored_records_per_second",
         "store_instances",
         "application_stores",
         "rocksdb_measured_bytes",
@@ -143,6 +145,19 @@ def _gauges(samples: DataFrame) -> DataFrame:
 
 def _mean_of_threads(metric: str) -> Column:
     return f.avg(f.when(f.col("metric") == metric, f.col("value")))
+
+
+def _restored(samples: DataFrame) -> DataFrame:
+    """How fast a process that restores does so; one that comes to an end within the run may have ended long before."""
+    left = samples.where(f.col("metric") == "records_to_restore").groupBy(*APP)
+    ends = left.agg(
+        f.min_by("value", "at").alias("first"),
+        f.max_by("value", "at").alias("last"),
+        (f.unix_micros(f.max("at")) - f.unix_micros(f.min("at"))).alias("micros"),
+    )
+    return ends.where("last > 0 and last < first").select(
+        *APP, ((f.col("first") - f.col("last")) / f.col("micros") * 1_000_000).alias("restored_records_per_second")
+    )
 
 
 def _used_after_gc(samples: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.clock import present_hour
 pytestmark = pytest.mark.slow
 MIB = 2**20
 PARTITIONS = 4
+SAMPLED = timedelta(seconds=2.5)
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,46 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     (row,) = frames["metrics.jvm_app_hourly"].collect()
     assert row["application_id"] is None and row["store_instances"] is None and row["heap_max_bytes"] > 0
     assert frames["metrics.state_store_memory_hourly"].count() == 0
+
+
+def test_how_fast_state_is_restored_is_what_its_gauge_fell_by(spark: Any) -> None:
+    """Not where it rose, stood or fell to nothing, nor of one sample: when that was done nobody knows."""
+    from spark_apps.apps import jvm_apps
+
+    left = {"falls": (9000, 8000, 6000), "rises": (10, 20), "stands": (7, 7), "done": (50, 0), "once": (5,), "none": ()}
+    config = Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": "unused:9092"}],
+            "jmx": [
+                {"role": "app", "app": name, "cluster": "demo", "url": f"http://{name}:1/jolokia"} for name in left
+            ],
+        }
+    )
+    began = datetime(2026, 1, 5, 11, tzinfo=UTC)
+    rows = [
+        (
+            "demo",
+            "app",
+            name,
+            f"http://{name}:1/jolokia",
+            "records_to_restore",
+            "{}",
+            began + n * SAMPLED,
+            "gauge",
+            value,
+        )
+        for name, values in left.items()
+        for n, value in enumerate(map(float, values))
+    ]
+    columns = "cluster string, role string, app string, endpoint string, metric string, labels string, at timestamp"
+    samples = spark.createDataFrame(rows, f"{columns}, kind string, value double").selectExpr(
+        "*", "cast(null as timestamp) as process_started_at"
+    )
+    empty = spark.createDataFrame(
+        [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+    )
+    frames = jvm_apps.transform({"jmx": samples, "earlier_counters": empty}, began, config)
+    found = {row["app"]: row for row in frames["metrics.jvm_app_hourly"].collect()}
+    rates = {name: row["restored_records_per_second"] for name, row in found.items()}
+    assert rates == {name: 600.0 if name == "falls" else None for name in left}
+    assert found["falls"]["records_to_restore"] == 9000 and found["none"]["records_to_restore"] is None
