@@ -1,0 +1,17 @@
+/*
+title: How long each store takes after the death of the machine that holds most
+unit: seconds
+kind: stacked
+why: "The stores that the finding shows: the longest bars without a standby are what an application waits for."
+*/
+select
+  one.store as label,
+  case when one.has_standby then 'has a standby' else 'no standby' end as series,
+  one.failover_seconds as value
+from detect.evaluation as e
+cross join lateral jsonb_to_recordset(cast(e.figures -> 'slowest_stores' as jsonb))
+  as one (store text, failover_seconds double precision, has_standby boolean)
+where e.hour = cast(:hour as timestamptz) and e.detector = 'state_store_restore_slow'
+and e.identity ->> 'cluster' = :cluster and e.identity ->> 'application_id' = :application_id
+and json_typeof(e.figures -> 'slowest_stores') = 'array' and one.failover_seconds is not null
+order by one.failover_seconds desc, one.store asc
