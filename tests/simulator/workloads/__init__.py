@@ -25,7 +25,7 @@ from streamwarden.detectors.things import thing_key
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.workloads import counts, groups, past, polls, rests, sources, streams, topics
+from tests.simulator.workloads import counts, groups, past, polls, restores, rests, sources, streams, topics
 from tests.simulator.workloads.life import Life
 
 Kind = Callable[[Life], None]
@@ -50,6 +50,7 @@ RULES = (
     streams.GROWS,
     streams.DEAD,
     streams.RESTARTS,
+    restores.SLOW,
 )
 FAULTS: tuple[Kind, ...] = (
     *topics.FAULTS,
@@ -58,6 +59,7 @@ FAULTS: tuple[Kind, ...] = (
     *polls.FAULTS,
     *counts.FAULTS,
     *streams.FAULTS,
+    *restores.FAULTS,
 )
 DECOYS: tuple[Kind, ...] = (
     *topics.DECOYS,
@@ -66,6 +68,7 @@ DECOYS: tuple[Kind, ...] = (
     *polls.DECOYS,
     *counts.DECOYS,
     *streams.DECOYS,
+    *restores.DECOYS,
 )
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""

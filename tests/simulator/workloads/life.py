@@ -248,7 +248,10 @@ class Process:
     """From when on so many stream threads live, and so many have failed since it began (none: it doesn't tell)."""
     silent_from: float = NEVER
     to_restore: float = 0.0
-    """Records that its tasks have yet to restore."""
+    """Records that its tasks have yet to restore when it is asked first."""
+    restores_per_second: float = 0.0
+    restored: list[tuple[float, float]] = field(default_factory=list)
+    """Moments at which it was asked while it restored, and how many a second."""
     stores: list[Store] = field(default_factory=list)
 
     def started(self, t: float) -> float:

@@ -376,7 +376,10 @@ def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
                  "samples": "2" if is_there else None, "threads": 60 if is_there else None,
                  "heap_max_bytes": 2 * GIB if is_there else None,
                  "stream_threads_alive": str(alive) if is_there else None,
-                 "stream_threads_failed": str(failed) if is_there and failed is not None else None}
+                 "stream_threads_failed": str(failed) if is_there and failed is not None else None,
+                 "restored_records_per_second": next(
+                     (rate for at, rate in process.restored if end - 1 < at <= end), None
+                 )}
             )  # fmt: skip
         yield pd.DataFrame(rows)
 

@@ -346,7 +346,8 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
     yield "streams_info", {"application_id": process.application_id}, 1.0
     yield "stream_threads_alive", {}, float(alive)
     if process.to_restore:
-        yield "records_to_restore", {}, process.to_restore
+        since = (t - NOW - JMX_AT) / SECOND
+        yield "records_to_restore", {}, process.to_restore - process.restores_per_second * since
     if failed is not None:
         yield "stream_threads_failed", {}, float(failed)
     for store in process.stores:
