@@ -30,6 +30,8 @@ class Large:
     groups: int = 300
     volumes: int = 1_000
     applications: int = 500
+    watched_hours: int = 24
+    """Of instances and volumes: how many hours before the newest there are, it included."""
     days: int = 0
     """Of findings and tickets, and of volumes once a day."""
 
@@ -61,7 +63,7 @@ def _insert(warehouse: sa.Engine, large: Large, table: str, rows: str) -> None:
     values: Mapping[str, object] = {
         "h": f"timestamptz '{HOUR.isoformat()}'",
         "brokers": large.brokers, "groups": large.groups, "volumes": large.volumes, "days": large.days,
-        "applications": large.applications, "topics": large.partitions // 10, "instances": _instances(large),
+        "watched": large.watched_hours, "applications": large.applications, "topics": large.partitions // 10, "instances": _instances(large),
     }  # fmt: skip
     columns, query = rows.split("<-")
     statement = re.sub(r"(?<!:):([a-z]+)\b", lambda found: str(values[found[1]]), query)
@@ -89,6 +91,7 @@ _CONFIGS = """jsonb_build_object(
   'retention.ms', jsonb_build_object('value', '604800000', 'source', 'DEFAULT_CONFIG'),
   'segment.bytes', jsonb_build_object('value', '1073741824', 'source', 'DEFAULT_CONFIG'))"""
 _DAY = "generate_series(:h - interval '23 hours', :h, interval '1 hour') as h"
+_WATCHED = "generate_series(:h - (:watched - 1) * interval '1 hour', :h, interval '1 hour') as h"
 _WEEK = "generate_series(:h - interval '191 hours', :h, interval '1 hour') as h"
 _MONTH = "generate_series(:h - interval '672 hours', :h, interval '1 hour') as h"
 _ROWS = {
@@ -99,12 +102,12 @@ _ROWS = {
         case when n >= :brokers then 'app-' || (n - :brokers) % :applications end, 'team-' || n % 40,
         format('10.%s.%s.%s', n / 65536, n / 256 % 256, n % 256), h - interval '90 days', 8, 34359738368, true,
         12000, 18750, 264241152, 593750000, '{{}}', h
-      from {_DAY} cross join generate_series(0, :instances - 1) as n""",
+      from {_WATCHED} cross join generate_series(0, :instances - 1) as n""",
     "metrics.instance_hourly": f"""hour, account, region, instance_id, minutes_expected, minutes_present,
       cpu_mean_percent, cpu_max_percent, memory_used_mean_percent, memory_used_max_percent, disk_used_max_percent,
       ebs_io_balance_min_percent, ebs_byte_balance_min_percent, minutes_ebs_limited <-
       select h, '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), 60, 60, 30, 60, 50, 60, 40, 99, 99, 0
-      from {_DAY} cross join generate_series(0, :instances - 1) as n""",
+      from {_WATCHED} cross join generate_series(0, :instances - 1) as n""",
     "inventory.volume_hourly": f"""hour, account, region, volume_id, volume_type, size_gib, provisioned_iops,
       provisioned_throughput_mib_s, state, multi_attach, instance_id, device, attached_at, created_at, name,
       application, owner, tags, observed_at <-
@@ -113,7 +116,7 @@ _ROWS = {
         case when n % 3 > 0 then 125 end, 'in-use', false, 'i-' || lpad((n % :instances)::text, 17, '0'),
         '/dev/sd' || chr(102 + n / :instances), h - interval '90 days', h - interval '90 days', 'data-' || n,
         null, null, '{{}}', h
-      from {_DAY} cross join generate_series(0, :volumes - 1) as n""",
+      from {_WATCHED} cross join generate_series(0, :volumes - 1) as n""",
     "metrics.volume_hourly": """hour, account, region, volume_id, known_until, minutes_expected, minutes_present,
       minutes_balance, iops_mean, iops_p95, iops_p99, iops_max, iops_now, busy_iops_p95, bytes_per_second_mean,
       bytes_per_second_p95, bytes_per_second_p99, bytes_per_second_max, bytes_per_second_now, read_bytes, write_bytes,
@@ -134,13 +137,13 @@ _ROWS = {
         case when g.gp2 then g.sick * 60 end, g.sick * 60, 0, 0, 0, g.sick * 60,
         case when g.sick = 1 then :h - interval '6 hours' end, i * 1.2, i * 1.3, i * 80000, i * 85000, 24,
         i * 20000, i * 2000, 672, 'hour_of_week', case when g.gp2 then g.sick * 60 end, 0.8, 1.0, 1.2, 1.4
-      from generate_series(:h - interval '191 hours', :h, interval '1 hour') as h
+      from generate_series(:h - greatest(191, :watched - 1) * interval '1 hour', :h, interval '1 hour') as h
       cross join generate_series(0, :volumes - 1) as n
       cross join lateral (
         select n % 3 = 0 as gp2, case when n % 300 = 3 and h > :h - interval '6 hours' then 1 else 0 end as sick
       ) as g
       cross join lateral (select 200.0 + n % 100 + g.sick * 1200 as i) as load
-      where h > :h - interval '24 hours' or extract(hour from h) % 6 = 0""",
+      where h > :h - :watched * interval '1 hour' or extract(hour from h) % 6 = 0""",
     "metrics.volume_sample": """account, region, volume_id, at, period_seconds, read_ops, write_ops, read_bytes,
       write_bytes, read_seconds, write_seconds, idle_seconds, queue_length, burst_balance_percent, iops_exceeded,
       throughput_exceeded, stalled <-

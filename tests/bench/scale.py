@@ -1,4 +1,5 @@
-"""What a large and old warehouse costs: judging an hour by each detector, the pages, and the views for people.
+"""What a large and old warehouse costs: judging an hour by each detector, the pages, the views for people,
+and a backtest.
 
 A million partitions take a quarter of an hour and 15 GB; `LARGEST=100000` leaves them out.
 """
@@ -10,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from statistics import median
 from tempfile import NamedTemporaryFile
 
@@ -19,6 +21,7 @@ from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
 from streamwarden.base.paths import SQL
 from streamwarden.base.warehouse import engine
 from streamwarden.detectors import evaluate, load_detectors
+from streamwarden.detectors.backtest import backtest
 from streamwarden.store.migrate import migrate
 from streamwarden.ui import pages
 from streamwarden.ui.render import render
@@ -29,8 +32,10 @@ from tests.conftest import a_database
 
 JUDGED = Large(brokers=100, partitions=100_000, groups=500, volumes=5_000, applications=500)
 LIVED_WITH = Large(brokers=8, partitions=10_000, groups=100, volumes=5_000, applications=100, days=455)
+TRIED_ON = Large(brokers=3, partitions=1_000, groups=10, volumes=500, applications=100, watched_hours=337)
 LARGEST = int(os.environ.get("LARGEST", "1000000"))
 SIZES = [size for size in (10_000, 100_000, 1_000_000) if size <= LARGEST]
+BACKTEST_SECONDS = 15
 JUDGING_CPU_SECONDS, WORST_EXPONENT, PAGE_SECONDS, VIEW_SECONDS = 20, 1.1, 0.3, 1.0
 _ADDRESS = {"root": "/streamwarden", "airflow": "/", "assets": "1", "form": None, "told": None}  # as a viewer sees it
 LEAST_CPU_SECONDS = 0.3
@@ -39,7 +44,7 @@ LEAST_CPU_SECONDS = 0.3
 
 def measure() -> list[Figure]:
     """All of it; the judging of the largest fleet takes minutes."""
-    return [*_judging(), *_growth(), *_reading()]
+    return [*_judging(), *_growth(), *_reading(), *_backtest()]
 
 
 def _judging() -> list[Figure]:
@@ -87,6 +92,17 @@ def _reading() -> list[Figure]:
         Figure("largest page", max(size for _, size in shown.values()) / 1e6, "MB"),
         *(Figure(f"view {name}", asked[name], "s", VIEW_SECONDS) for name in slowest),
     ]
+
+
+def _backtest() -> list[Figure]:
+    with _large(TRIED_ON) as warehouse:
+        started = time.monotonic()
+        rule, start = load_detectors()["ebs_volume_starving"], HOUR - timedelta(days=14)
+        result = backtest(warehouse, Config(), rule, start, HOUR, tried=None, progress=lambda *_: None)
+        seconds = time.monotonic() - started
+    if len(result.hours) != result.hours_asked:
+        raise AssertionError(f"{len(result.hours)} of {result.hours_asked} hours are there")
+    return [Figure("backtest of 14 days of 500 volumes", seconds, "s", BACKTEST_SECONDS)]
 
 
 @contextmanager

@@ -19,8 +19,10 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors.episodes import Episode, Status, replay, whole_hours
-from streamwarden.detectors.evaluate import findings
+from streamwarden.detectors.evaluate import said_of
+from streamwarden.detectors.finding import case_of, fingerprint_of
 from streamwarden.detectors.load import Detector, ParameterValue
+from streamwarden.detectors.things import Thing
 from streamwarden.words.readable import moment, span
 
 Progress = Callable[[int, int], None]
@@ -34,6 +36,8 @@ class Outcome:
 
     detector: Detector
     params: Params
+    things: dict[str, Thing] = field(default_factory=dict)
+    """By their keys, as they were seen first."""
     resources: dict[str, str] = field(default_factory=dict)
     """Fingerprint → the resource, for people."""
     histories: dict[str, dict[datetime, Status]] = field(default_factory=dict)
@@ -222,9 +226,12 @@ def spans_in_words(hours: Iterable[datetime], most: int = 3) -> str:
 
 
 def _judge(connection: sa.Connection, config: Config, hour: datetime, outcome: Outcome) -> None:
-    for finding in findings(connection, outcome.detector, hour, config, outcome.params):
-        outcome.resources[finding.fingerprint] = finding.resource
-        outcome.histories.setdefault(finding.fingerprint, {})[hour] = finding.status
+    detector = outcome.detector
+    for said in said_of(connection, detector, hour, config, outcome.params, outcome.things):
+        fingerprint = fingerprint_of(detector.id, said.about)
+        status = "ok" if said.excepted else case_of(detector, said.row["because"], said.about).status
+        outcome.resources[fingerprint] = said.about.name
+        outcome.histories.setdefault(fingerprint, {})[hour] = status
 
 
 def _find_episodes(outcome: Outcome, gone_hours: list[datetime]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -69,28 +69,54 @@ def findings(
     Raises:
         StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
     """
+    found: list[Finding] = []
+    for said in said_of(connection, detector, hour, config, params, {}):
+        if said.excepted:
+            reason = f"The config leaves it out: {said.excepted}."
+            found.append(Finding(detector.id, said.about, EXCEPTED, "ok", None, {}, reason))
+        else:
+            found.append(make_finding(detector, said.row, said.about, said.params, _context(config, said.about)))
+    return found
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a detector's SQL says of a thing in an hour, by the parameters that hold for it."""
+
+    about: Thing
+    row: Row
+    params: Params
+    excepted: str = ""
+    """Why the config leaves the thing out, where it does."""
+
+
+def said_of(
+    connection: sa.Connection, detector: Detector, hour: datetime, config: Config, params: Params,
+    known: dict[str, Thing],
+) -> Iterator[Said]:  # fmt: skip
+    """A detector's rows of an hour, the config's exceptions heeded.
+
+    Args:
+        known: things that needn't be asked for; those of this hour are added.
+    """
     rows = _by_key(detector, run(connection, detector, hour, params))
-    things = _things(connection, detector, hour, rows)
+    if unknown := {key: row for key, row in rows.items() if key not in known}:
+        known |= _things(connection, detector, hour, unknown)
     exceptions = [(n, one) for n, one in enumerate(exceptions_of(detector, config)) if one.holds_in(hour)]
     with_params: dict[int, dict[str, Row]] = {}
-    found: list[Finding] = []
     for key, row in rows.items():
-        about = things[key]
+        about = known[key]
         matching = next((pair for pair in exceptions if _matches(pair[1], about)), None)
         if matching is None:
-            finding = make_finding(detector, row, about, params, _context(config, about))
+            yield Said(about, row, params)
         elif matching[1].off:
-            finding = Finding(
-                detector.id, about, EXCEPTED, "ok", None, {}, f"The config leaves it out: {matching[1].why}."
-            )
+            yield Said(about, row, params, matching[1].why)
         else:
             number, exception = matching
             own = {**params, **exception.params}
             if number not in with_params:
                 with_params[number] = _by_key(detector, run(connection, detector, hour, own))
-            finding = make_finding(detector, with_params[number].get(key, row), about, own, _context(config, about))
-        found.append(finding)
-    return found
+            yield Said(about, with_params[number].get(key, row), own)
 
 
 def exceptions_of(detector: Detector, config: Config) -> Sequence[DetectorException]:

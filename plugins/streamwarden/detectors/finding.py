@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.detectors.load import NO_FIGURES, Detector, ParameterValue, Status
+from streamwarden.detectors.load import NO_FIGURES, Case, Detector, ParameterValue, Status
 from streamwarden.detectors.things import KINDS, Thing
 from streamwarden.words.figures import Figure
 from streamwarden.words.readable import SEVERITIES
@@ -41,9 +41,8 @@ class Finding:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of detector and thing: never of a value or the severity, so that a ticket outlives both."""
-        identity = json.dumps([self.detector, dict(self.about.columns)], sort_keys=True)
-        return hashlib.sha256(identity.encode()).hexdigest()
+        """See `fingerprint_of`."""
+        return fingerprint_of(self.detector, self.about)
 
     @property
     def resource(self) -> str:
@@ -105,6 +104,25 @@ class Finding:
         )
 
 
+def fingerprint_of(detector: str, about: Thing) -> str:
+    """SHA-256 of detector and thing: never of a value or the severity, so that a ticket outlives both."""
+    identity = json.dumps([detector, dict(about.columns)], sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def case_of(detector: Detector, because: str, about: Thing) -> Case:
+    """What the detector's header says of a row's `because`.
+
+    Raises:
+        StreamwardenError: nothing; one line.
+    """
+    if because not in detector.says:
+        raise StreamwardenError(
+            f"{detector.file}: {about.name}: because is {because!r}, for which `says` has no words."
+        )
+    return detector.says[because]
+
+
 def make_finding(
     detector: Detector,
     row: Mapping[str, Any],
@@ -123,11 +141,7 @@ def make_finding(
         StreamwardenError: the row isn't what a detector may say, or a template fails on it; one line.
     """
     because = row["because"]
-    if because not in detector.says:
-        raise StreamwardenError(
-            f"{detector.file}: {about.name}: because is {because!r}, for which `says` has no words."
-        )
-    case = detector.says[because]
+    case = case_of(detector, because, about)
     severity = (row.get("severity") or case.severity) if case.status == "alarm" else None
     if severity is not None and severity not in SEVERITIES:
         raise StreamwardenError(f"{detector.file}: {about.name}: severity {severity!r}: not {', '.join(SEVERITIES)}.")
