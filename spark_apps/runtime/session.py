@@ -40,6 +40,8 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
         # To note where in Python each column was made takes a twentieth of an app's CPU.
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.sql.dataFrameQueryContext.enabled", "false")
+        # What is broadcast may come from an API that takes its time: Spark's 300 s would end an app that only waits.
+        .config("spark.sql.broadcastTimeout", "3600")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
         .config("spark.ui.showConsoleProgress", "false")
