@@ -84,6 +84,8 @@ def main() -> int:
                     is_whole = False
                     console.print(f"[red]failed[/] {name}: {_first_line(error)} [dim]({again})[/]")
                     continue
+                finally:
+                    spark.catalog.clearCache()  # else the JVM is full after ten seeds
                 scores += made
                 seconds = time.monotonic() - started
                 console.print(f"seed {seed}, {name}: {sum(s.cases for s in made)} h in {seconds:.0f} s", style="dim")
