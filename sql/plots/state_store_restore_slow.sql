@@ -1,8 +1,8 @@
 /*
-title: How long each store takes after the death of the machine that holds most
+title: Restore of each store if that machine dies
 unit: seconds
 kind: stacked
-why: "The stores that the finding shows: the longest bars without a standby are what an application waits for."
+why: "Of the stores of the machine whose death costs most: what has no standby is what the application waits for."
 */
 select
   one.store as label,

@@ -10,7 +10,7 @@ params:
   rate_days: {default: 14, unit: d, why: "as it restored in the last two weeks it will restore again"}
   settled_hours: {default: 3, unit: h, why: "a task that warms up on another process looks like a standby, for minutes"}
   anew_ratio: {default: 0.8, unit: ratio, why: "of what the changelogs hold of its tasks; who has kept its files restores only what came since"}
-convinces: [machine_records, failover_seconds, rate_records_per_second, left_records, left_seconds]
+convinces: [to_read_anew_records, failover_seconds, each_process_restores_records_per_second, left_records, left_seconds]
 says:
   restores:
     status: alarm
@@ -27,10 +27,10 @@ says:
   slow:
     status: alarm
     severity: warning
-    reason: "If {{ machine }} dies, about {{ machine_records }} of {{ uncovered_stores | counted('store') }} without a standby are read anew from their changelogs{% if machine_bytes %} ({{ machine_bytes }}){% endif %}. That takes at least about {{ failover_seconds }}, at {{ rate_records_per_second }} in {% if restoring_processes == 1 %}one process{% else %}each of {{ restoring_processes }} processes{% endif %}{% if rate_hours %}, as it restored in {{ rate_hours | counted('hour') }} of the last {{ rate_days }}{% else %}; that rate is assumed, as it was not seen restoring within {{ rate_days }}{% endif %}. Until then tasks stand."
+    reason: "If {{ machine }} dies, about {{ to_read_anew_records }} of {{ stores_without_standby | counted('store') }} without a standby are read anew from their changelogs{% if to_read_anew_bytes %} ({{ to_read_anew_bytes }}){% endif %}. That takes at least about {{ failover_seconds }}, at {{ each_process_restores_records_per_second }} in {% if restoring_processes == 1 %}one process{% else %}each of {{ restoring_processes }} processes{% endif %}{% if seen_restoring_hours %}, as it restored in {{ seen_restoring_hours | counted('hour') }} of the last {{ rate_days }}{% else %}; that rate is assumed, as it was not seen restoring within {{ rate_days }}{% endif %}. Until then tasks stand."
     cure: "{% if processes == restoring_processes %}Run it on a second machine, with{% else %}Set{% endif %} num.standby.replicas=1: a standby has next to nothing to restore. It costs about {{ standby_bytes }} of disk{% if standby_memory_bytes %} and up to {{ standby_memory_bytes }} of memory{% endif %} over all processes, and reads the changelogs as they grow."
     commands: *commands
-  quick: {status: ok, reason: "If {{ machine }} dies, about {{ machine_records }} without a standby are read anew, in about {{ failover_seconds }}."}
+  quick: {status: ok, reason: "If {{ machine }} dies, about {{ to_read_anew_records }} without a standby are read anew, in about {{ failover_seconds }}."}
   standbys: {status: ok, reason: "All of its {{ stores | counted('store') }} {{ 'has' if stores == 1 else 'have' }} standbys, or are being warmed up elsewhere."}
   stateless: {status: ok, reason: "No process tells of a store in RocksDB that has a changelog."}
   silent: {status: skip, reason: "{{ silent_processes }} of its {{ processes | counted('process', 'processes') }} did not answer over JMX: they may hold standbys."}
@@ -101,7 +101,7 @@ restored as (
 application as (
   select
     p.*,
-    r.hours as rate_hours,
+    r.hours as seen_restoring_hours,
     coalesce(r.records_per_second, p.threads * :reload_rate) as records_per_second
   from (
     select
@@ -132,7 +132,7 @@ stored as (
     cluster,
     application_id,
     count(distinct store) as stores,
-    count(distinct store) filter (where is_uncovered) as uncovered_stores,
+    count(distinct store) filter (where is_uncovered) as stores_without_standby,
     bool_or(coalesce(all_tasks, 0) < partitions) as is_unseen,
     bool_or(is_uncovered and records_per_task is null) as is_unmeasured,
     sum(records_per_task * tasks) / nullif(
@@ -264,18 +264,18 @@ select
     when w.seconds >= :restore_seconds and not s.is_unseen then 'slow'
     when s.is_unseen then 'unseen'
     when s.is_unmeasured then 'unmeasured'
-    when s.uncovered_stores = 0 then 'standbys'
+    when s.stores_without_standby = 0 then 'standbys'
     else 'quick'
   end as because,
   a.cluster,
   a.application_id,
   w.machine,
-  w.records as machine_records,
-  w.bytes as machine_bytes,
+  w.records as to_read_anew_records,
+  w.bytes as to_read_anew_bytes,
   w.seconds as failover_seconds,
   w.processes as restoring_processes,
-  a.records_per_second as rate_records_per_second,
-  a.rate_hours,
+  a.records_per_second as each_process_restores_records_per_second,
+  a.seen_restoring_hours,
   r.endpoint,
   r.process_started_at,
   r.records_to_restore,
@@ -285,7 +285,7 @@ select
   s.standby_bytes,
   s.standby_memory_bytes,
   s.stores,
-  s.uncovered_stores,
+  s.stores_without_standby,
   a.processes,
   a.silent_processes,
   m.stores as slowest_stores
