@@ -130,6 +130,12 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   where hour = as_of
 
   union all
+  select distinct public.thing_key('reading', cluster, topic, group_id), public.thing_key('group', cluster, group_id),
+    'part of', hour
+  from metrics.consumer_partition_hourly
+  where hour = as_of
+
+  union all
   select public.thing_key('store', cluster, topic), public.thing_key('application', cluster, application_id), 'store of',
     max(hour)
   from metrics.state_store_hourly

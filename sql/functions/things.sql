@@ -131,6 +131,16 @@ create or replace function public.things(as_of timestamptz) returns table (
   left join application as a on g.cluster = a.cluster and g.group_id = a.application_id
 
   union all
+  -- A group on a topic, in this hour.
+  select 'reading', k.key, r.cluster || '/' || r.topic || ' as read by ' || r.group_id, r.cluster, a.application_id,
+    coalesce(detect.owner_of(k.key), detect.owner_of(public.thing_key('group', r.cluster, r.group_id)), a.owner), as_of
+  from (
+    select distinct cluster, topic, group_id from metrics.consumer_partition_hourly where hour = as_of
+  ) as r
+  cross join lateral (select public.thing_key('reading', r.cluster, r.topic, r.group_id) as key) as k
+  left join application as a on r.cluster = a.cluster and r.group_id = a.application_id
+
+  union all
   select 'application', public.thing_key('application', a.cluster, a.application_id), a.cluster || '/' || a.application_id,
     a.cluster, a.application_id, a.owner, a.hour
   from application as a

@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "store": ("cluster", "topic"),
     "application": ("cluster", "application_id"),
     "topic": ("cluster", "topic"),
+    "reading": ("cluster", "topic", "group_id"),
     "group": ("cluster", "group_id"),
 }
 """Kind → the columns that identify one, in the order of its key. The deeper layers come first."""

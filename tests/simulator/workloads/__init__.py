@@ -25,7 +25,18 @@ from streamwarden.detectors.things import thing_key
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.workloads import counts, groups, past, polls, restores, rests, sources, streams, topics
+from tests.simulator.workloads import (
+    capacity,
+    counts,
+    groups,
+    past,
+    polls,
+    restores,
+    rests,
+    sources,
+    streams,
+    topics,
+)
 from tests.simulator.workloads.life import Life
 
 Kind = Callable[[Life], None]
@@ -46,6 +57,7 @@ RULES = (
     rests.POISONOUS,
     rests.RESTLESS,
     counts.BROKEN,
+    capacity.SHORT,
     streams.UNUSED,
     streams.GROWS,
     streams.DEAD,
@@ -58,6 +70,7 @@ FAULTS: tuple[Kind, ...] = (
     *rests.FAULTS,
     *polls.FAULTS,
     *counts.FAULTS,
+    *capacity.FAULTS,
     *streams.FAULTS,
     *restores.FAULTS,
 )
@@ -67,6 +80,7 @@ DECOYS: tuple[Kind, ...] = (
     *rests.DECOYS,
     *polls.DECOYS,
     *counts.DECOYS,
+    *capacity.DECOYS,
     *streams.DECOYS,
     *restores.DECOYS,
 )

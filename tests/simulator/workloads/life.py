@@ -253,6 +253,16 @@ class Process:
     restored: list[tuple[float, float]] = field(default_factory=list)
     """Moments at which it was asked while it restored, and how many a second."""
     stores: list[Store] = field(default_factory=list)
+    latency_ms: float | None = None
+    """Time that a record takes; none: it doesn't tell."""
+    poll_ratio: float = 0.2
+    reads: list[Topic] = field(default_factory=list)
+    """Topics of which it processes its share."""
+    share: float = 1.0
+
+    def processed(self, t: float) -> float:
+        """Records, by then."""
+        return float(sum(topic.end(t) * topic.partitions for topic in self.reads)) * self.share
 
     def started(self, t: float) -> float:
         return max(start for start in self.starts if start <= t)

@@ -258,6 +258,7 @@ def _steady(life: Life, group: Group, ends: np.ndarray) -> dict[str, Any]:
         "topics": len(group.topics), "partitions": count,
         "lag_records": lag.astype(int), "lag_seconds_max": seconds,
         "commits": np.where(alive, per_hour * count, 0), "records_consumed": consumed.astype(int),
+        "busy_member_per_second": np.where(seconds >= 4500, consumed / 3600 / max(group.members, 1), np.nan),
         "status": np.where(rewound, "rewind", np.where(seconds < 60, "ok", np.where(alive, "warn", "stop"))),
     }  # fmt: skip
 
@@ -360,9 +361,10 @@ def _instances(life: Life) -> Iterator[pd.DataFrame]:
 
 
 def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
-    """By the hour for a week and a day, by the day before."""
-    ends = [*_ends(life, WEEK + DAY), *range(NOW - WEEK - 2 * DAY, NOW - life.known, -DAY)]
+    """By the hour for a week and a day, or two weeks where it tells its latency; by the day before."""
     for process in life.processes:
+        days = 14 if process.latency_ms else 8
+        ends = [*_ends(life, days * DAY), *range(NOW - (days + 1) * DAY, NOW - life.known, -DAY)]
         rows = []
         for end in ends:
             t = float(end) + JMX_AT
@@ -375,6 +377,8 @@ def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
                  "process_started_at": life.at(process.started(t)) if is_there else None,
                  "samples": "2" if is_there else None, "threads": 60 if is_there else None,
                  "heap_max_bytes": 2 * GIB if is_there else None,
+                 "record_latency_ms": process.latency_ms if is_there else None,
+                 "poll_ratio": process.poll_ratio if is_there and process.latency_ms else None,
                  "stream_threads_alive": str(alive) if is_there else None,
                  "stream_threads_failed": str(failed) if is_there and failed is not None else None,
                  "restored_records_per_second": next(

@@ -325,13 +325,32 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                 if t >= process.silent_from:
                     continue
                 head = {"cluster": life.cluster, "role": "app", "app": process.app,
-                        "endpoint": process_url(life, process), "at": life.at(t), "kind": "gauge",
+                        "endpoint": process_url(life, process), "at": life.at(t),
                         "process_started_at": life.at(process.started(t))}  # fmt: skip
-                rows += [head | {"metric": metric, "labels": json.dumps(labels, sort_keys=True), "value": value}
+                rows += [head | {"metric": metric, "labels": json.dumps(labels, sort_keys=True), "value": value,
+                                 "kind": "counter" if metric.endswith("_total") else "gauge"}
                          for metric, labels, value in _beans(process, t)]  # fmt: skip
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
-    sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame([], EARLIER)}
+    sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
     return jvm_apps.transform(sources, JUDGED, config)
+
+
+def _counted_before(lives: Sequence[Life]) -> list[tuple[Any, ...]]:
+    """The counters of an hour ago, of processes that count."""
+    then = NOW - 1 + JMX_AT
+    return [
+        (
+            life.cluster,
+            process_url(life, process),
+            "records_processed_total",
+            "{}",
+            life.at(then),
+            process.processed(then),
+        )
+        for life in lives
+        for process in life.processes
+        if process.reads
+    ]
 
 
 def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -350,6 +369,11 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
         yield "records_to_restore", {}, process.to_restore - process.restores_per_second * since
     if failed is not None:
         yield "stream_threads_failed", {}, float(failed)
+    if process.latency_ms is not None:
+        yield "process_latency_mean_ms", {"thread": "1"}, process.latency_ms
+        yield "poll_ratio", {"thread": "1"}, process.poll_ratio
+    if process.reads:
+        yield "records_processed_total", {}, process.processed(t)
     for store in process.stores:
         tasks = int(store.tasks[NOW])
         for task in range(tasks):

@@ -31,6 +31,9 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         ),
         ("metrics.consumer_group_hourly", 5, {"cluster": "a", "group_id": "g"}),
         ("metrics.consumer_group_hourly", 3, {"cluster": "a", "group_id": "g"}),
+        ("metrics.consumer_partition_hourly", 0, {"cluster": "a", "topic": "x", "group_id": "g", "partition": 0}),
+        ("metrics.consumer_partition_hourly", 0, {"cluster": "a", "topic": "x", "group_id": "g", "partition": 1}),
+        ("metrics.consumer_partition_hourly", 1, {"cluster": "a", "topic": "x", "group_id": "h", "partition": 1}),
         ("metrics.state_store_hourly", 4, {"cluster": "a", "topic": "s", "application_id": "app"}),
     ]
     with warehouse.begin() as connection:
@@ -42,6 +45,7 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
     assert backs == {
         "cluster:a": 0, "cluster:b": 0, "cluster:c": 2, "topic:a/old": 23, "topic:a/x": 0, "topic:a/y": 0,
         "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
+        "reading:a/x/g": 0,
         "store:a/s": 4, "machines:1/r/m": 1,
     }  # fmt: skip
     assert [found[key][0] for key in ("volume:1/r/v", "volume:2/r/v", "instance:1/r/i")] == [

@@ -1,0 +1,137 @@
+"""Topics that get almost as much as their readers can take, and what only looks so. See `topics`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.simulator.workloads.life import BEHIND, DAY, HOURS, NOW, Group, Life, Topic
+
+SHORT = "topic_partitions_short"
+TOPIC, APP, READER = "orders", "joiner", "search"
+WEEKS = 14 * DAY
+"""Of which the peak is the 99th percentile."""
+
+
+def _topic(life: Life, peak: float, partitions: int, since: float = 0.0) -> Topic:
+    """At its peak it gets so many records a second, and half of that before the fault; hours differ little else."""
+    topic = life.topic(TOPIC, partitions=partitions)
+    rhythm = life.rhythm(noise=0.03)
+    grown = np.where(np.arange(HOURS) >= np.floor(life.begins or 0), 1.0, 0.5)
+    now = np.where(np.arange(HOURS) >= np.floor(since), 1.0, 0.5)
+    topic.messages = rhythm * now * peak * 3600 / np.quantile((rhythm * grown)[NOW - WEEKS : NOW], 0.99)
+    return topic
+
+
+def _application(life: Life, threads: int, partitions: int, used: float, since: float = 0.0) -> float:
+    """Kafka Streams with so many threads; its peak takes such a share of what they can. A thread's records a second."""
+    latency = life.uniform(2, 12)
+    topic = _topic(life, used * min(threads, partitions) * 1000 / latency, partitions, since)
+    life.application(APP, TOPIC)
+    life.groups[APP].members = threads
+    for process in life.processes:
+        process.threads = [(-1e9, threads // len(life.processes), 0)]
+        process.latency_ms, process.reads, process.share = latency, [topic], 1 / len(life.processes)
+    life.topics[f"{APP}-totals-changelog"].partitions = partitions
+    return 1000 / latency
+
+
+def _used(life: Life) -> float:
+    return life.uniform(0.84, 0.9)
+
+
+def _names(life: Life, because: str, group: str) -> None:
+    life.fault(SHORT, because, topic=TOPIC, group_id=group)
+
+
+def peak_fills_the_threads_of_all_partitions(life: Life) -> None:
+    count = life.chance.choice([4, 6, 8])
+    _application(life, count, count, _used(life), life.onset(26, 9 * DAY))
+    _names(life, "partitions_short", APP)
+
+
+def peak_fills_fewer_threads_than_partitions(life: Life) -> None:
+    count = life.chance.choice([2, 4])
+    _application(life, count, 3 * count, _used(life), life.onset(26, 9 * DAY))
+    _names(life, "few_members", APP)
+
+
+def _catches_up(life: Life, used: float, thread: float) -> Group:
+    """Plain consumers that stood for hours some days ago, and then read as fast as they could until they had it all."""
+    count = life.chance.choice([4, 6])
+    topic = _topic(life, used * count * thread, count)
+    group = life.group(READER, TOPIC, members=count)
+    stood = NOW - life.uniform(4, 10) * DAY
+    moments = np.arange(0, 4 * DAY, 0.25)
+    begin = float(np.interp(stood, np.arange(len(topic.records)), topic.records))
+    places = np.interp(begin + moments * 3600 * count * thread, topic.records, np.arange(len(topic.records)))
+    back = stood + life.uniform(8, 14)
+    behind = places < back + moments
+    last = int(np.argmin(behind)) if not behind.all() else len(moments) - 1
+    group.path = [(0.0, -BEHIND), (stood, stood - BEHIND), (back, stood - BEHIND)]
+    group.path += [(back + float(m), float(p)) for m, p in zip(moments[1:last], places[1:last], strict=True)]
+    group.path += [(back + float(moments[last]) + 0.1, back + float(moments[last]) + 0.1), (NOW + 1, NOW + 1)]
+    life.may |= {"consumer_replaying"}  # while it caught up it read what memory no longer held
+    return group
+
+
+def peak_fills_what_was_read_while_behind(life: Life) -> None:
+    _catches_up(life, _used(life), life.uniform(50, 300))
+    _names(life, "partitions_short", READER)
+
+
+def readers_that_caught_up_have_room(life: Life) -> None:
+    _catches_up(life, life.uniform(0.3, 0.7), life.uniform(50, 300))
+
+
+def threads_have_room(life: Life) -> None:
+    _application(life, 4, 6, life.uniform(0.2, 0.72))
+
+
+def threads_wait(life: Life) -> None:
+    """Records are taken several at a time: the time for one says too little."""
+    _application(life, 4, 6, _used(life))
+    for process in life.processes:
+        process.poll_ratio = life.uniform(0.6, 0.95)
+
+
+def latency_of_few_records(life: Life) -> None:
+    _application(life, 2, 2, 1.0)
+    topic, a_second = life.topics[TOPIC], life.uniform(0.02, 0.2)
+    topic.messages *= a_second * 3600 / topic.messages.max()
+    for process in life.processes:
+        process.latency_ms = 1000 / a_second * 2 * 0.9
+
+
+def single_hours_are_full(life: Life) -> None:
+    """A burst of two hours in as many weeks."""
+    thread = _application(life, 4, 6, life.uniform(0.4, 0.6))
+    begin = NOW - life.chance.randrange(4, WEEKS - 4)
+    life.topics[TOPIC].messages[begin : begin + 2] = 0.95 * 4 * thread * 3600
+
+
+def replays_at_full_speed(life: Life) -> None:
+    """It went back and reads again: that isn't what comes in."""
+    thread = _application(life, 4, 6, life.uniform(0.4, 0.6))
+    topic, group = life.topics[TOPIC], life.groups[APP]
+    went = NOW - life.uniform(2, 5)
+    begin = float(np.interp(went - 30, np.arange(len(topic.records)), topic.records))
+    moments = np.arange(0.25, NOW + 1 - went, 0.25)
+    places = np.interp(begin + moments * 3600 * 4 * thread * 0.95, topic.records, np.arange(len(topic.records)))
+    group.path = [(0.0, -BEHIND), (went, went - BEHIND), (went + 1e-6, went - 30)]
+    group.path += [(went + float(m), float(p)) for m, p in zip(moments, places, strict=True)]
+    life.may |= {"consumer_replaying"}
+
+
+FAULTS = (
+    peak_fills_the_threads_of_all_partitions,
+    peak_fills_fewer_threads_than_partitions,
+    peak_fills_what_was_read_while_behind,
+)
+DECOYS = (
+    readers_that_caught_up_have_room,
+    threads_have_room,
+    threads_wait,
+    latency_of_few_records,
+    single_hours_are_full,
+    replays_at_full_speed,
+)
