@@ -69,7 +69,7 @@ def _insert(warehouse: sa.Engine, large: Large, table: str, rows: str) -> None:
     statement = re.sub(r"(?<!:):([a-z]+)\b", lambda found: str(values[found[1]]), query)
     if columns.strip().startswith("hour,"):  # one hour is loaded after the other, and lies together
         made, conflict, how = statement.partition("on conflict")
-        statement = f"{made} order by 1 {conflict}{how}"
+        statement = f"{made} order by 1, 2 {conflict}{how}"
     with warehouse.begin() as connection:
         connection.exec_driver_sql(f"insert into {table} ({columns.strip()}) {statement}".replace("%", "%%"))
 
@@ -392,8 +392,7 @@ _HISTORY = {
         select case
           when a.n < 3 or (a.n < 8 and extract(month from a.hour)::integer % 3 = 1) then 'alarm'
           when a.n = 11 then 'skip' else 'ok' end as status
-      ) as s
-      order by a.hour, a.detector""",
+      ) as s""",
     "tickets.ticket": f"""fingerprint, detector, resource, identity, severity, title, state, opened_hour,
       last_alarm_hour, closed_hour, close_reason, thing <-
       select encode(sha256(convert_to(d.detector || n, 'UTF8')), 'hex'), d.detector, 'thing ' || n,
