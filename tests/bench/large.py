@@ -289,9 +289,12 @@ _ROWS = {
       from {_DAY} cross join generate_series(0, :groups - 1) as n""",
     "metrics.consumer_group_hourly": f"""hour, cluster, group_id, state, members, topics, partitions, lag_records,
       lag_records_max, lag_seconds_max, lag_unknown_partitions, commits, records_consumed, rebalances, status,
-      worst_topic, worst_partition <-
+      worst_topic, worst_partition, busy_member_per_second <-
       select h, 'orders-prod', {_GROUP.format(n="n")}, 'STABLE', 2, :topics / :groups, 10 * :topics / :groups, 1000, 5,
-        0.4, 0, 720, 1000000, 0, 'ok', 'team-1.orders-000001.v1', 0
+        -- A third have caught up once.
+        case when n % 3 = 0 and h = :h - interval '51 hours' then 3600 else 0.4 end, 0, 720,
+        case when n % 50 = 9 then 10000 else 1000000 end, 0, 'ok', 'team-1.orders-000001.v1', 0,
+        case when n % 3 = 0 and h = :h - interval '50 hours' then 400 end
       from {_MONTH} cross join generate_series(0, :groups - 1) as n""",
     "metrics.group_step_hourly": f"""hour, cluster, group_id, generation, began_at, members, gone, come, poll_interval_ms,
       session_timeout_ms <-
@@ -313,12 +316,13 @@ _ROWS = {
       stream_threads_alive, stream_threads_failed, store_instances, rocksdb_measured_bytes, rocksdb_expected_bytes,
       rocksdb_shared_cache, heap_survived_bytes, application_stores, rocksdb_expected_max_bytes, rocksdb_shared_bytes,
       resident_bytes, poll_latency_max_ms, process_latency_mean_ms, process_latency_max_ms, records_processed,
-      records_dropped, records_to_restore <-
+      records_dropped, records_to_restore, record_latency_ms, poll_ratio <-
       select h, 'orders-prod', 'app-' || n, {_APP_ENDPOINT}, 'i-' || lpad((:brokers + n)::text, 17, '0'), 'app-' || n,
         :h - interval '90 days', 4, 8589934592, 4294967296, 2e9, 1.5e9, 2e8, 1e8, 60, 6e7, 12, 3600, 0.3, 900, 65536,
         case when n % 100 = 7 and h = :h then 3 else 4 end, case when n % 100 = 7 and h = :h then 1 else 0 end, 30,
         1e9 + case when n % 50 = 3 then 4e6 * (336 + extract(epoch from h - :h) / 3600) else 0 end, 1.5e9, false, 1.4e9,
-        3, 2e9, null, 5e9, 100, 2, 40, 1e7, 0, 0
+        3, 2e9, null, 5e9, 100, 2, 40, 1e7, 0, 0,
+        case when n % 50 = 9 then 600 else 1 end, 0.2
       from generate_series(:h - interval '335 hours', :h, interval '1 hour') as h
       cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p""",
     "metrics.state_store_memory_hourly": f"""hour, cluster, app, endpoint, store, kind, tasks, segments, memtable_bytes,

@@ -238,7 +238,7 @@ polled as materialized (
   group by hour, cluster, application_id
 ),
 
-at_peak as (
+at_peak as materialized (
   select
     h.cluster,
     h.topic,
@@ -261,7 +261,7 @@ short as materialized (
 ),
 
 -- What must have as many partitions: what it reads with the same number, its changelogs and repartition topics.
-beside as (
+beside as materialized (
   select
     s.cluster,
     s.topic,
