@@ -109,24 +109,32 @@ application as materialized (
   group by cluster, application_id
 ),
 
--- The fastest that its members read on the mean of them and of an hour; and one while the group caught up.
+-- The fastest that its members read: on the mean of them and of an hour.
 speed as materialized (
+  select
+    cluster,
+    group_id,
+    max(records_consumed / 3600.0 / nullif(least(members, partitions), 0)) as seen_per_second
+  from metrics.consumer_group_hourly
+  where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
+  group by cluster, group_id
+),
+
+-- And one of them while the group caught up.
+caught_up as materialized (
   select
     s.cluster,
     s.group_id,
-    max(s.records_consumed / 3600.0 / nullif(least(s.members, s.partitions), 0)) as seen_per_second,
-    nullif(
-      max(s.busy_member_per_second) filter (where s.lag_seconds_max <= b.lag_seconds_max - :caught_up_seconds), 0
-    ) as busy_per_second
+    max(s.busy_member_per_second) as busy_per_second
   from metrics.consumer_group_hourly as s
-  left join metrics.consumer_group_hourly as b
-    on s.busy_member_per_second is not null
-    and s.hour = b.hour + interval '1 hour' and s.cluster = b.cluster and s.group_id = b.group_id
+  inner join metrics.consumer_group_hourly as b
+    on s.hour = b.hour + interval '1 hour' and s.cluster = b.cluster and s.group_id = b.group_id
   where s.hour > cast(:hour as timestamptz) - make_interval(days => :days) and s.hour <= cast(:hour as timestamptz)
+  and s.busy_member_per_second > 0 and s.lag_seconds_max <= b.lag_seconds_max - :caught_up_seconds
   group by s.cluster, s.group_id
 ),
 
-able as (
+able as materialized (
   select
     g.cluster,
     g.group_id,
@@ -134,15 +142,16 @@ able as (
     a.records,
     a.record_latency_ms,
     s.seen_per_second,
-    greatest(own.per_second, s.busy_per_second) as thread_per_second,
-    coalesce(own.per_second > s.busy_per_second, own.per_second is not null) as is_estimate
+    greatest(own.per_second, c.busy_per_second) as thread_per_second,
+    coalesce(own.per_second > c.busy_per_second, own.per_second is not null) as is_estimate
   from metrics.consumer_group_hourly as g
   inner join speed as s using (cluster, group_id)
+  left join caught_up as c using (cluster, group_id)
   left join application as a using (cluster, group_id)
   cross join lateral (
     select case when a.records >= :least_records then 1000 / nullif(a.record_latency_ms, 0) end as per_second
   ) as own
-  where g.hour = cast(:hour as timestamptz) and (a.group_id is not null or s.busy_per_second is not null)
+  where g.hour = cast(:hour as timestamptz) and (a.group_id is not null or c.group_id is not null)
 ),
 
 rate as materialized (
