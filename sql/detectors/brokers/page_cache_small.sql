@@ -50,7 +50,14 @@ with cold as (
     hour
   from metrics.jvm_app_hourly
   where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
-  and (records_to_restore > 0 or process_started_at > hour)
+  and process_started_at > hour
+  union
+  select
+    cluster,
+    hour
+  from public.processes_restoring(
+    cast(:hour as timestamptz) - make_interval(days => :days) + interval '1 hour', cast(:hour as timestamptz)
+  )
 ),
 
 -- How far a group or a restore is behind is told of an hour's end: in the next hour it may still have caught up.

@@ -152,8 +152,7 @@ earlier as (
 
 restoring as (
   select distinct cluster, application_id
-  from metrics.jvm_app_hourly
-  where hour = cast(:hour as timestamptz) and records_to_restore > 0
+  from public.processes_restoring(cast(:hour as timestamptz), cast(:hour as timestamptz))
 )
 
 select
