@@ -85,7 +85,8 @@ def test_a_subject_waits_for_all_that_its_detectors_read(dags: dict[str, Any]) -
     # By ebs_volume_starving; by consumer_rogue and consumer_group_lagging; by its two kinds of rules about topics.
     assert tasks["judge.storage"].upstream_task_ids >= {"gather.ebs_volumes", "gather.prices"}
     assert tasks["judge.consumers"].upstream_task_ids >= {"gather.brokers", "gather.consumer_groups"}
-    assert tasks["judge.topics"].upstream_task_ids == {"gather.brokers", "gather.consumer_groups", "gather.ebs_volumes"}
+    gathered = {"brokers", "consumer_groups", "ebs_volumes", "jvm_apps"}
+    assert tasks["judge.topics"].upstream_task_ids == {f"gather.{app}" for app in gathered}
     for task in tasks.values():
         assert task.trigger_rule.value == "all_done"  # a failed app is noted by the detectors it blocks
 
