@@ -136,15 +136,16 @@ def _gauges(samples: DataFrame) -> DataFrame:
         f.max(reading("max_file_descriptors")).alias("max_file_descriptors"),
         f.min(reading("stream_threads_alive")).alias("stream_threads_alive"),
         f.max(reading("stream_threads_failed")).alias("stream_threads_failed"),
-        *(f.max(f.when(f.col("metric") == name, f.col("value"))).alias(name) for name in _OF_THREADS),
-        _mean_of_threads("process_latency_mean_ms").alias("record_latency_ms"),
-        _mean_of_threads("poll_ratio").alias("poll_ratio"),
+        *(f.max(_of_threads(name)).alias(name) for name in _OF_THREADS),
+        f.avg(_of_threads("process_latency_mean_ms")).alias("record_latency_ms"),
+        f.avg(_of_threads("poll_ratio")).alias("poll_ratio"),
         f.max(reading("records_to_restore")).alias("records_to_restore"),
     )
 
 
-def _mean_of_threads(metric: str) -> Column:
-    return f.avg(f.when(f.col("metric") == metric, f.col("value")))
+def _of_threads(metric: str) -> Column:
+    """As `reading`, of each stream thread."""
+    return f.when(f.col("metric") == metric, f.col("value"))
 
 
 def _restored(samples: DataFrame) -> DataFrame:

@@ -7,7 +7,11 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
   known_days bigint, bytes_per_day double precision, keys_per_day double precision, most_fallen_ratio double precision,
   rising_days bigint
 ) language sql stable rows 1000 set enable_nestloop = off as $$
-  with process as materialized (
+  with asked as (
+    select as_of - make_interval(hours => 3 * n) as hour from generate_series(0, 8 * days - 1) as n
+  ),
+
+  process as materialized (
     select
       hour,
       cluster,
@@ -16,11 +20,7 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
       endpoint,
       samples
     from metrics.jvm_app_hourly
-    where
-      hour = any(array(
-        select as_of - make_interval(hours => 3 * n) from generate_series(0, 8 * days - 1) as n
-      ))
-      and application_id is not null
+    where hour = any(array(select a.hour from asked as a)) and application_id is not null
   ),
 
   -- An hour in which a process was silent isn't known.
@@ -44,9 +44,7 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
     inner join told using (hour, cluster, application_id)
     inner join metrics.state_store_memory_hourly as m
       on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
-    where m.hour = any(array(
-      select as_of - make_interval(hours => 3 * n) from generate_series(0, 8 * days - 1) as n
-    ))
+    where m.hour = any(array(select a.hour from asked as a))
     group by p.hour, p.cluster, p.application_id, m.store
   ),
 

@@ -144,7 +144,8 @@ abandoned as (
     jsonb_agg(public.thing_key('topic', f.cluster, f.topic) order by f.place) filter (where f.place <= :most_shown)
       as affected
   from found as f
-  left join public.things(cast(:hour as timestamptz)) as t on t.key = public.thing_key('topic', f.cluster, f.topic)
+  left join public.things(cast(:hour as timestamptz)) as t
+    on t.kind = 'topic' and t.key = public.thing_key('topic', f.cluster, f.topic)
   group by f.cluster
 ),
 
