@@ -19,7 +19,7 @@ from spark_apps.models.json_shapes import Path, leaves_at, render
 from spark_apps.models.protobuf_schema import ProtobufSchema
 from spark_apps.models.schema_changes import NotComparable, Schema, changes
 from spark_apps.models.schema_report import Exemplar, masked, shown
-from spark_apps.models.schema_versions import SURPRISE, Kind, Profile
+from spark_apps.models.schema_versions import PAUSE, Kind, Profile
 
 HEAD = 5
 """Bytes of magic byte and schema id."""
@@ -154,7 +154,7 @@ class RegisteredReport:
         """Whether so many values without it would be a surprise if it were still written as often as it was."""
         first, last = kind.span
         share = kind.total / int(self.exposure[first : last + 1].sum())
-        return bool(share * self.exposure[last + 1 :].sum() >= SURPRISE)
+        return bool(share * self.exposure[last + 1 :].sum() >= PAUSE)
 
     def _is_another_kind(self, schema_id: int) -> bool:
         """Whether a topic holds values of two subjects side by side: those are no versions of each other."""

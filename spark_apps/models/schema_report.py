@@ -36,7 +36,8 @@ class Exemplar(NamedTuple):
 def one_row_each(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Changes of one path between the same versions as one row: where several types went at once, say.
 
-    The row that counts most values tells its examples; types and directions are those of all.
+    The row that counts most values tells its examples, and its values where nothing stood; types and directions are
+    those of all.
     """
     together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in changes:
@@ -47,7 +48,8 @@ def one_row_each(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for side in ("old", "new") if len(rows) > 1 else ():
             counts = {each[f"{side}_type"]: each[f"{side}_count"] for each in rows if each[f"{side}_type"]}
             row[f"{side}_type"] = ", ".join(sorted(counts)) or None
-            row[f"{side}_count"] = sum(count or 0 for count in counts.values()) if any(counts.values()) else None
+            if any(counts.values()):
+                row[f"{side}_count"] = sum(count or 0 for count in counts.values())
         for direction in ("breaks_backward", "breaks_forward"):
             row[direction] = any(each[direction] for each in rows)
         row["strict_only"] = all(each["strict_only"] for each in rows)

@@ -8,6 +8,7 @@ params:
   min_values: {default: 20, unit: values, why: "fewer of the old or of the new kind may be a slip, or chance; of registered schemas one is enough"}
   min_profiled: {default: 50, unit: values, why: "with fewer values a field can't be called required; a registered schema says it"}
   known_hours: {default: 24, unit: h, why: "constants of the day and of the night take turns: one is new, or gone, if a whole day knew nothing of it"}
+  known_share: {default: 0.75, unit: ratio, why: "of today's values: a log that was much smaller a day ago couldn't have shown yet that only young records have a constant"}
   moves_ratio: {default: 0.5, unit: ratio, why: "of the time that passes: what begins later each hour is the age of records (an order is still new), not a release"}
   strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields; most JSON readers don't"}
 convinces: [breaks, old_values, new_values, old_last_offset, new_first_offset]
@@ -69,8 +70,8 @@ runbook: |
 blind_spots: |
   The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
   Strings that are few and repeat are taken for an enumeration: names of a few shops are as well. A constant of the weekend
-  is told once as new, while the log knows no weekend before. Inside
-  arrays a value counts, not each element, and nulls aren't seen. Values framed by a Schema Registry are judged by their registered schemas, not
+  is told once as new, while the log knows no weekend before. In a log that has grown by a third since yesterday no
+  constant is told. Inside arrays a value counts, not each element, and nulls aren't seen. Values framed by a Schema Registry are judged by their registered schemas, not
   by what they hold; a schema id that no registry knows can't be judged. A long counter and a frame of 8 bytes look alike
   where the id isn't known. In a large log the values are a sample; a version of fewer than 0.1 % of them may be missed.
   In a compacted log old records are final states: a field that only young records lack looks like one that was removed,
@@ -96,7 +97,10 @@ with steady_constant as (
   inner join metrics.state_store_hourly as s using (hour, cluster, topic)
   cross join lateral (
     select
-      bool_or(b.hour <= c.hour - make_interval(hours => :known_hours)) as is_known,
+      bool_or(
+        b.hour <= c.hour - make_interval(hours => :known_hours)
+        and b.values_profiled >= s.values_profiled * :known_share
+      ) as is_known,
       bool_or(
         case c.change when 'constant_added' then c.new_first_at - a.new_first_at else c.old_last_at - a.old_last_at end
         > (c.hour - a.hour) * :moves_ratio
@@ -105,7 +109,8 @@ with steady_constant as (
     left join metrics.state_store_change_hourly as a
       on
         b.hour = a.hour and c.cluster = a.cluster and c.topic = a.topic and c.path = a.path and c.change = a.change
-        and c.old_type is not distinct from a.old_type and c.new_type is not distinct from a.new_type
+        and string_to_array(coalesce(c.old_type, c.new_type), ', ')
+        && string_to_array(coalesce(a.old_type, a.new_type), ', ')
     where
       b.cluster = c.cluster and b.topic = c.topic and b.values_profiled > 0
       and b.hour >= c.hour - make_interval(hours => :known_hours) * 1.25

@@ -73,6 +73,17 @@ def test_types_that_go_together_are_one_row() -> None:
     assert (row["breaks_backward"], row["breaks_forward"], row["strict_only"]) == (True, True, False)
 
 
+def test_constants_that_begin_together_keep_the_values_without_them() -> None:
+    row = {"path": "$.a", "change": "constant_added", "old_version": 1, "new_version": 1, "old_type": None,
+           "breaks_backward": False, "breaks_forward": True, "strict_only": True}  # fmt: skip
+    rows = [
+        row | {"new_type": "new", "old_count": 700, "new_count": 40},
+        row | {"new_type": "paid", "old_count": 600, "new_count": 150},
+    ]
+    [merged] = one_row_each(rows)
+    assert (merged["new_type"], merged["old_count"], merged["new_count"]) == ("new, paid", 600, 190)
+
+
 def test_a_change_that_stands_alone_is_told_as_it_is() -> None:
     rows = Report(profile([{"a": 1} if i < 500 else {"a": "x"} for i in range(1000)]), {}, show_values=False)
     assert one_row_each(rows.change_rows()) == rows.change_rows()
@@ -167,6 +178,13 @@ def test_a_field_that_few_values_have_so_far_isnt_called_required(with_it: int) 
         change = only_change(log)
         assert (change.change, change.breaks.strict_only) == ("optional_field_added", True)
     assert only_change([old] * 900 + [new] * 100).change == "field_added"
+
+
+@pytest.mark.parametrize(("since", "told"), [(300, []), (450, [("$.a", "field_made_required")])])
+def test_what_chance_leaves_out_isnt_over(since: int, told: list[tuple[str, str]]) -> None:
+    """45 of 800 values lack the field, then none: of 300 it happens once in a million, and a fleet asks often."""
+    before = [never(i) if i % 18 == 9 else always("x")(i) for i in range(810)]
+    assert changes(before[:802] + [always("x")(i) for i in range(since)]) == told
 
 
 def test_nullability_gained_and_lost() -> None:
