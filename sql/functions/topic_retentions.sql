@@ -1,10 +1,11 @@
 -- How long each topic that is deleted by time keeps its records, and how old the oldest was that a group had yet to read.
 -- A group's lag is known by group and hour: its worst one counts for each topic that it reads, so a need is never too
 -- small. Lags are those at the hours' ends, so an hour is added; a group that went back may have read anything.
-create or replace function public.topic_retentions(as_of timestamptz, days integer) returns table (
+create or replace function public.topic_retentions(as_of timestamptz, days integer, min_bytes double precision) returns table (
   cluster text, topic text, kept_seconds double precision, read_seconds double precision,
   groups bigint,                               -- null: nobody reads it
-  went_back boolean, is_unknown boolean, log_bytes double precision, written_bytes_per_second double precision,
+  went_back boolean, is_unknown boolean, log_bytes double precision,
+  written_bytes_per_second double precision,   -- of topics that are known to be smaller than min_bytes not asked for
   cluster_was_there boolean
 ) language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = off set enable_sort = off as $$
   with group_age as materialized (
@@ -52,10 +53,20 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
     group by cluster, topic
   ),
 
+  kept as materialized (
+    select t.*, h.log_bytes
+    from inventory.topic_hourly as t
+    left join held as h using (cluster, topic)
+    where t.hour = as_of and t.kind = 'plain' and coalesce(t.cleanup_policy, 'delete') = 'delete'
+    and coalesce((t.configs -> 'retention.bytes' ->> 'value')::bigint, -1) < 0
+  ),
+
+  -- A week of all topics takes longer to read than all else.
   rate as materialized (
-    select cluster, topic, avg(bytes_in / nullif(covered_seconds, 0)) as bytes_per_second, max(log_bytes) as log_bytes
-    from metrics.topic_hourly
-    where hour > as_of - interval '7 days' and hour <= as_of
+    select cluster, topic, avg(r.bytes_in / nullif(r.covered_seconds, 0)) as bytes_per_second, max(r.log_bytes) as log_bytes
+    from metrics.topic_hourly as r
+    inner join kept as k using (cluster, topic)
+    where r.hour > as_of - interval '7 days' and r.hour <= as_of and coalesce(k.log_bytes >= min_bytes, true)
     group by cluster, topic
   )
 
@@ -71,15 +82,12 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
     r.groups,
     r.went_back,
     r.is_unknown,
-    coalesce(h.log_bytes, w.log_bytes),
+    coalesce(t.log_bytes, w.log_bytes),
     w.bytes_per_second * t.replication_factor,
     t.cluster in (select cluster from there)
-  from inventory.topic_hourly as t
+  from kept as t
   left join read as r using (cluster, topic)
-  left join held as h using (cluster, topic)
   left join rate as w using (cluster, topic)
-  where t.hour = as_of and t.kind = 'plain' and coalesce(t.cleanup_policy, 'delete') = 'delete'
-  and coalesce((t.configs -> 'retention.bytes' ->> 'value')::bigint, -1) < 0
 $$;
 comment on function public.topic_retentions is
 'How long each topic that is deleted by time keeps its records, the age of the oldest that a group had yet to read in the days that end with an hour, and its size.';

@@ -9,7 +9,7 @@ create or replace function public.topics_by_rate(
   cluster text, topic text, owner text, partitions integer,
   cluster_was_there boolean,                   -- before the days
   is_judged boolean,
-  is_known boolean,                            -- JMX counted its bytes in half of the hours
+  is_known boolean,                            -- JMX counted its bytes in half of the hours; asked of those that are judged
   is_new boolean,                              -- made within the week before the days
   p95_bytes_per_second double precision,       -- this and what follows: null where no partition could go
   needed_partitions integer, freed_partitions integer, freed_replicas integer, freed_open_files integer
@@ -30,7 +30,8 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
         as is_low
     from metrics.topic_hourly as r
     inner join topic as t using (cluster, topic)
-    where r.hour > as_of - make_interval(days => days) and r.hour <= as_of
+    where t.partitions >= least_partitions
+    and r.hour > as_of - make_interval(days => days) and r.hour <= as_of
     and r.bytes_in / nullif(r.covered_seconds, 0) is not null
     group by cluster, topic
   ),
@@ -66,7 +67,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     select distinct cluster, p.group_id, topic, a.partitions, a.is_low
     from metrics.consumer_partition_hourly as p
     inner join aged as a using (cluster, topic)
-    where p.hour = as_of
+    where p.hour = as_of and a.partitions >= least_partitions
   ),
 
   -- All low topics of a set may shrink together; one that is busy, or isn't known, holds the others.

@@ -26,7 +26,7 @@ create or replace function public.topics_by_retention(
     and (r.groups is null or not r.is_unknown and num_nulls(r.written_bytes_per_second, r.log_bytes) = 0),
     over.saved_bytes,
     over.saved_bytes / power(1024, 3) * price.usd_per_gib
-  from public.topic_retentions(as_of, days) as r
+  from public.topic_retentions(as_of, days, min_bytes) as r
   cross join lateral (select greatest(r.read_seconds, least_seconds) as seconds) as need
   -- A log that isn't as old as its topic keeps holds less: what comes in while it is needed stays.
   cross join lateral (
