@@ -214,25 +214,70 @@ cold_group as (
   group by cluster
 ),
 
+-- What the commits of groups account for.
+accounted as (
+  select
+    cluster,
+    topic,
+    sum(accounted_bytes) as accounted_bytes,
+    sum(fresh_bytes) as fresh_bytes,
+    bool_or(is_untold) as is_untold,
+    jsonb_agg(group_id order by group_id) as group_ids
+  from group_topic
+  group by cluster, topic
+),
+
+sent as materialized (
+  select
+    t.*,
+    coalesce(a.accounted_bytes, 0) as accounted_bytes,
+    coalesce(a.fresh_bytes, 0) as fresh_bytes,
+    a.is_untold,
+    a.group_ids
+  from spike as s
+  inner join public.topic_bytes as t on s.cluster = t.cluster and t.hour = :hour
+  left join accounted as a on t.cluster = a.cluster and t.topic = a.topic
+  where t.kind <> 'internal' and t.bytes_out is not null
+),
+
+-- To find out what is usual takes longest, and matters only where groups don't account for all.
+usual as materialized (
+  select s.cluster, u.topic, u.sent_per_byte
+  from spike as s
+  cross join lateral public.usual_readers(
+    s.cluster, :hour, :usual_days, :usual_hours,
+    array(select t.topic from sent as t where t.cluster = s.cluster and t.bytes_out > t.accounted_bytes)
+  ) as u
+),
+
 -- What a topic sent to nobody known; where it may be a restore, or a group reads whose commits don't tell, it is known.
 topic as materialized (
   select
-    s.cluster,
+    t.cluster,
     t.topic,
-    t.sent_bytes,
+    t.bytes_out as sent_bytes,
     t.accounted_bytes,
     t.group_ids,
-    t.covered_seconds,
-    case when k.is_known then t.unaccounted_bytes else 0 end as restored_bytes,
-    case when k.is_known then 0 else t.unaccounted_bytes end as unaccounted_bytes
-  from spike as s
-  cross join lateral public.topic_unaccounted(
-    s.cluster, :hour, :page_cache_share, :usual_days, :usual_hours, :settled_hours
-  ) as t
+    nullif(t.covered_seconds, 0) as covered_seconds,
+    case when k.is_known then beyond.bytes else 0 end as restored_bytes,
+    case when k.is_known then 0 else beyond.bytes end as unaccounted_bytes
+  from sent as t
+  left join usual as u on t.cluster = u.cluster and t.topic = u.topic
   left join (
-    select cluster, topic, bool_or(is_untold) as is_untold from group_topic group by cluster, topic
-  ) as g on s.cluster = g.cluster and t.topic = g.topic
-  cross join lateral (select t.may_be_restored or g.is_untold as is_known) as k
+    select s.cluster, a.application_id
+    from spike as s
+    cross join lateral public.settled_applications(s.cluster, :hour, :settled_hours) as a
+  ) as settled on t.cluster = settled.cluster and t.application_id = settled.application_id
+  cross join lateral (
+    -- What is usual beyond what groups read of new records goes to readers that never commit, whatever else groups read.
+    select
+      greatest(t.bytes_out - t.accounted_bytes - greatest(u.sent_per_byte * t.bytes_in - t.fresh_bytes, 0), 0) as bytes
+  ) as beyond
+  cross join lateral (
+    select
+      t.is_untold
+      or (t.kind = 'changelog' and (settled.application_id is null or u.sent_per_byte is null)) as is_known
+  ) as k
 ),
 
 unaccounted as (

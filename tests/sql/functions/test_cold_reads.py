@@ -225,32 +225,6 @@ CALLS: list[Any] = [
             ("unknown", [0, None], "d", 30, []), ("one hour", [0], "d", 30, []), ("just started", [0, 0], "c", 119, []),
             ("started two hours ago", [0, 0], "c", 120, [("a",)]))
     ),
-    pytest.param(SENT, "select topic, sent_bytes, accounted_bytes, unaccounted_bytes, may_be_restored, group_ids"
-                 " from topic_unaccounted('c', :hour, 1, 7, 24, 6)", [("t", 5000.0, 1000.0, 4000.0, False, ["g"])],
-                 id="sent beyond what the group read"),
-    pytest.param(
-        SENT | {"metrics.topic_hourly": [TOPIC, *_days(sent=[3000] * 5)["metrics.topic_hourly"]]},
-        "select unaccounted_bytes from topic_unaccounted('c', :hour, 1, 7, 5, 6)", [(2000.0,)],
-        id="three readers are usual, one of them the group",
-    ),
-    pytest.param(
-        SENT | {"inventory.topic_hourly": [{"cluster": "c", "topic": "t", "kind": "changelog", "application_id": "a"}]},
-        "select may_be_restored from topic_unaccounted('c', :hour, 1, 7, 24, 6)", [(True,)], id="a changelog",
-    ),
-    pytest.param(
-        {"inventory.topic_hourly": [{"cluster": "c", "topic": topic, "kind": "changelog", "application_id": application}
-                                    for topic, application in (("t", "a"), ("u", "b"), ("new", "a"))],
-         "metrics.topic_hourly": [*_days(sent=[500] * 5)["metrics.topic_hourly"],
-                                  *(row | {"topic": "u"} for row in _days(sent=[500] * 5)["metrics.topic_hourly"]),
-                                  *(TOPIC | {"topic": topic, "covered_seconds": seconds}
-                                    for topic, seconds in (("t", 100), ("u", 0), ("new", 1)))],
-         "metrics.consumer_group_hourly": [{"cluster": "c", "group_id": "a", "rebalances": 0}],
-         "metrics.consumer_partition_hourly": [READ | {"records_consumed": 50}]},
-        "select topic, covered_seconds, accounted_bytes, unaccounted_bytes, may_be_restored"
-        " from topic_unaccounted('c', :hour, 1, 7, 5, 1) order by 1",
-        [("new", 1.0, 0.0, 5000.0, True), ("t", 100.0, 5000.0, 0.0, False), ("u", None, 0.0, 4500.0, True)],
-        id="only what a settled application's changelog is known to send isn't restored",
-    ),
     pytest.param(
         {"metrics.broker_sample": [{"cluster": cluster, "endpoint": e, "metric": "client_fetch_bytes_per_second",
                                     "labels": f'{{"client": "{client}", "user": ""}}', "value": 5}
