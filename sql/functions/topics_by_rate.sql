@@ -6,7 +6,9 @@
 create or replace function public.topics_by_rate(
   as_of timestamptz, days integer, least_partitions integer, bytes_per_partition double precision, set_topics integer
 ) returns table (
-  cluster text, topic text, owner text, partitions integer,
+  cluster text, topic text,
+  owner text,                                  -- of those of which some could go
+  partitions integer,
   cluster_was_there boolean,                   -- before the days
   is_judged boolean,
   is_known boolean,                            -- JMX counted its bytes in half of the hours; asked of those that are judged
@@ -101,19 +103,20 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
   ),
 
   need as (
-    select cluster, topic, p.bytes_per_second, n.partitions, l.partitions - n.partitions as freed
+    select l.cluster, l.topic, t.owner, p.bytes_per_second, n.partitions, l.partitions - n.partitions as freed
     from low as l
     inner join p95 as p using (cluster, topic)
     cross join lateral (
       select greatest(1, ceil(p.bytes_per_second / bytes_per_partition))::integer as partitions
     ) as n
+    left join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', l.cluster, l.topic)
     where l.partitions > n.partitions
   )
 
   select
     a.cluster,
     a.topic,
-    t.owner,
+    n.owner,
     a.partitions,
     a.cluster_was_there,
     a.is_judged,
@@ -127,7 +130,6 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     n.freed * coalesce(a.replication_factor, 1) * 3
   from aged as a
   left join need as n using (cluster, topic)
-  left join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', n.cluster, n.topic)
 $$;
 comment on function public.topics_by_rate is
 'The topics of an hour, and how many partitions those need whose rate is low. See the detector topic_partitions_wasted.';

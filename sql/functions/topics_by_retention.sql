@@ -4,7 +4,9 @@ create or replace function public.topics_by_retention(
   as_of timestamptz, days integer, least_seconds double precision, kept_over_needed double precision,
   min_bytes double precision, keep text
 ) returns table (
-  cluster text, topic text, owner text, groups bigint, kept_seconds double precision, needed_seconds double precision,
+  cluster text, topic text,
+  owner text,                                  -- of those that keep them too long
+  groups bigint, kept_seconds double precision, needed_seconds double precision,
   log_bytes double precision,
   cluster_was_there boolean,                   -- whether its groups are known since the days began
   is_judged boolean,                           -- large, or of unknown size, and none of `keep`
@@ -12,32 +14,11 @@ create or replace function public.topics_by_retention(
   saved_bytes double precision,                -- null: it doesn't keep them too long
   saved_usd_per_month double precision
 ) language sql stable rows 10000 set enable_nestloop = off as $$
-  select
-    r.cluster,
-    r.topic,
-    t.owner,
-    r.groups,
-    r.kept_seconds,
-    need.seconds,
-    r.log_bytes,
-    r.cluster_was_there,
-    coalesce(r.log_bytes >= min_bytes, true) and is_free,
-    r.kept_seconds is not null
-    and (r.groups is null or not r.is_unknown and num_nulls(r.written_bytes_per_second, r.log_bytes) = 0),
-    over.saved_bytes,
-    over.saved_bytes / power(1024, 3) * price.usd_per_gib
-  from public.topic_retentions(as_of, days, min_bytes) as r
-  cross join lateral (select greatest(r.read_seconds, least_seconds) as seconds) as need
-  -- A log that isn't as old as its topic keeps holds less: what comes in while it is needed stays.
-  cross join lateral (
+  with topic as materialized (
     select
-      keep = '' or r.topic !~ keep as is_free,
-      r.log_bytes - greatest(
-        r.log_bytes * need.seconds / nullif(r.kept_seconds, 0), r.written_bytes_per_second * need.seconds
-      ) as saved_bytes
-  ) as could
-  cross join lateral (
-    select
+      r.*,
+      need.seconds as needed_seconds,
+      could.is_free,
       case
         when
           r.cluster_was_there and not r.went_back and not r.is_unknown and could.is_free
@@ -45,9 +26,42 @@ create or replace function public.topics_by_retention(
           and r.kept_seconds >= kept_over_needed * need.seconds and could.saved_bytes >= min_bytes
           then could.saved_bytes
       end as saved_bytes
-  ) as over
+    from public.topic_retentions(as_of, days, min_bytes) as r
+    cross join lateral (select greatest(r.read_seconds, least_seconds) as seconds) as need
+    -- A log that isn't as old as its topic keeps holds less: what comes in while it is needed stays.
+    cross join lateral (
+      select
+        keep = '' or r.topic !~ keep as is_free,
+        r.log_bytes - greatest(
+          r.log_bytes * need.seconds / nullif(r.kept_seconds, 0), r.written_bytes_per_second * need.seconds
+        ) as saved_bytes
+    ) as could
+  ),
+
+  owned as (
+    select r.cluster, r.topic, t.owner
+    from topic as r
+    inner join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', r.cluster, r.topic)
+    where r.saved_bytes is not null
+  )
+
+  select
+    r.cluster,
+    r.topic,
+    o.owner,
+    r.groups,
+    r.kept_seconds,
+    r.needed_seconds,
+    r.log_bytes,
+    r.cluster_was_there,
+    coalesce(r.log_bytes >= min_bytes, true) and r.is_free,
+    r.kept_seconds is not null
+    and (r.groups is null or not r.is_unknown and num_nulls(r.written_bytes_per_second, r.log_bytes) = 0),
+    r.saved_bytes,
+    r.saved_bytes / power(1024, 3) * price.usd_per_gib
+  from topic as r
+  left join owned as o using (cluster, topic)
   left join inventory.broker_storage_price(as_of) as price using (cluster)
-  left join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', r.cluster, r.topic)
 $$;
 comment on function public.topics_by_retention is
 'The topics of an hour that are deleted by time, and what those would save that keep their records much longer than anybody needed them. See the detector topic_retention_wasteful.';

@@ -145,14 +145,28 @@ judged as (
   from weighed
 ),
 
-owned as (
+placed as (
   select
-    j.*,
-    row_number() over (partition by j.cluster, j.weakness order by j.log_bytes desc nulls last, j.topic asc) as place,
-    thing.owner
-  from judged as j
+    *,
+    row_number() over (partition by cluster, weakness order by log_bytes desc nulls last, topic asc) as place
+  from judged
+),
+
+weak as (
+  select
+    p.cluster,
+    json_agg(
+      json_build_object(
+        'topic', p.topic, 'weakness', p.weakness, 'owner', thing.owner, 'replicas', p.replication_factor,
+        'bytes', p.log_bytes
+      ) order by p.weakness, p.place
+    ) as topics,
+    jsonb_agg(public.thing_key('topic', p.cluster, p.topic) order by p.weakness, p.place) as affected
+  from placed as p
   left join public.things(cast(:hour as timestamptz)) as thing
-    on thing.kind = 'topic' and thing.key = public.thing_key('topic', j.cluster, j.topic)
+    on thing.kind = 'topic' and thing.key = public.thing_key('topic', p.cluster, p.topic)
+  where p.weakness in ('one replica', 'stops writes', 'deceives') and p.place <= :most_shown
+  group by p.cluster
 ),
 
 summary as (
@@ -167,15 +181,8 @@ summary as (
     count(*) filter (where weakness = 'deceives') as deceiving_topics,
     count(*) filter (where weakness = 'unknown') as unknown_topics,
     sum(log_bytes) filter (where weakness = 'one replica') as exposed_bytes,
-    sum(added_bytes) filter (where weakness = 'one replica') as added_bytes,
-    json_agg(
-      json_build_object(
-        'topic', topic, 'weakness', weakness, 'owner', owner, 'replicas', replication_factor, 'bytes', log_bytes
-      ) order by weakness, place
-    ) filter (where weakness in ('one replica', 'stops writes', 'deceives') and place <= :most_shown) as weak_topics,
-    jsonb_agg(public.thing_key('topic', cluster, topic) order by weakness, place)
-      filter (where weakness in ('one replica', 'stops writes', 'deceives') and place <= :most_shown) as affected
-  from owned
+    sum(added_bytes) filter (where weakness = 'one replica') as added_bytes
+  from judged
   group by cluster, brokers, has_leaderless
 )
 
@@ -197,8 +204,9 @@ select
   deceiving_topics,
   unknown_topics,
   judged_topics,
-  topics,
+  s.topics,
   brokers,
-  weak_topics,
-  affected
-from summary
+  w.topics as weak_topics,
+  w.affected
+from summary as s
+left join weak as w using (cluster)
