@@ -70,7 +70,9 @@ METRICS: Mapping[str, Kind] = {
     "uncleanable_bytes": "gauge",
     "cleaner_last_run_seconds": "gauge",
     "client_fetch_bytes_per_second": "gauge",  # of the last seconds; only of clients that have a quota
+    "client_connections": "gauge",  # by the client's software, its version and the listener
     # Kafka Streams
+    "streams_version": "gauge",  # 1, with the label version
     "streams_info": "gauge",  # 1, with the label application_id
     "stream_threads_alive": "gauge",
     "stream_threads_failed": "gauge",
@@ -104,7 +106,7 @@ METRICS: Mapping[str, Kind] = {
 }
 
 
-PRESENCES = ("broker_info", "streams_info")
+PRESENCES = ("broker_info", "streams_info", "streams_version")
 """Metrics whose value is 1 whatever the JVM knows."""
 
 
@@ -299,10 +301,19 @@ MBEANS: tuple[MBean, ...] = (
         labels={"client-id": "client", "user": "user"},
         when="last",
     ),
+    # Of each network thread one. Clients before Kafka 2.4 don't say what they are: unknown.
+    MBean(
+        "kafka.server:type=socket-server-metrics,clientSoftwareName=*,clientSoftwareVersion=*",
+        (Reading("connections", "client_connections"),),
+        _BROKER,
+        labels={"clientSoftwareName": "client", "clientSoftwareVersion": "version", "listener": "listener"},
+        when="last",
+    ),
     MBean(
         "kafka.streams:type=stream-metrics",
         (
             Reading("application-id", "streams_info", label="application_id"),
+            Reading("version", "streams_version", label="version"),
             Reading("alive-stream-threads", "stream_threads_alive"),
             Reading("failed-stream-threads", "stream_threads_failed"),
         ),

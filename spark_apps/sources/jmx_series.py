@@ -59,11 +59,10 @@ _HEAP, _NON_HEAP = {"area": "heap"}, {"area": "nonheap"}
 _BROKER_ID: tuple[tuple[Dialect, str, str, dict[str, str]], ...] = (
     ("jmx", "kafka_server_app_info_starttimems", "id", {"id": "*"}),
     ("rules", "kafka_server_app_info_start_time_ms", "client_id", {"client_id": "*"}),
-    ("rules", "kafka_server_quota_start_time_ms", "clientId", {"resource": "app-info", "clientId": "*"}),
     ("rules", "kafka_server_quota_start_time_ms", "clientid", {"resource": "app-info", "clientid": "*"}),
 )
 SERIES: tuple[Series, ...] = (
-    # A text attribute isn't exposed: the broker's id is a label of the number beside it.
+    # A text attribute isn't exposed (so none for streams_version): the broker's id is a label of the number beside it.
     *(
         Series(dialect, name, Reading("Value", "broker_info", presence=True), where, {label: "broker_id"})
         for dialect, name, label, where in _BROKER_ID
@@ -255,8 +254,12 @@ def _names_by_rules(name: str, attribute: str) -> Iterator[tuple[str, dict[str, 
 
 @lru_cache(maxsize=2**17)
 def _meant(names: Names, name: str, labels: Labels) -> tuple[tuple[int, str, Labels], ...]:
-    """Index of the family, attribute, labels of the bean. Kept: all brokers of a cluster have the same series."""
-    by_name, same_bean = dict(labels), tuple(pair for pair in labels if pair[0] != "quantile")
+    """Index of the family, attribute, labels of the bean. Kept: all brokers of a cluster have the same series.
+
+    Some rules write the keys of labels in lower case: all are taken so.
+    """
+    by_name = {key.lower(): value for key, value in labels}
+    same_bean = tuple((key, value) for key, value in by_name.items() if key != "quantile")
     return tuple((m.family, m.attribute, same_bean) for m in names.meanings[name] if m.holds(by_name))
 
 

@@ -15,6 +15,7 @@ STREAMS = next(bean for bean in MBEANS if bean.pattern.endswith("type=stream-met
 LOG = next(bean for bean in MBEANS if "type=Log," in bean.pattern)
 FETCH = next(bean for bean in MBEANS if bean.pattern.endswith("type=Fetch"))
 MEMORY = next(bean for bean in MBEANS if bean.pattern.endswith("type=Memory"))
+CLIENTS = next(bean for bean in MBEANS if "clientSoftwareName" in bean.pattern)
 
 
 def test_every_reading_is_a_metric_and_every_metric_is_read() -> None:
@@ -116,4 +117,19 @@ def test_a_client_is_known_by_its_id_and_its_user() -> None:
     assert list(readings_of(FETCH, found)) == [
         ("client_fetch_bytes_per_second", {"client": "notebook"}, 5.0),
         ("client_fetch_bytes_per_second", {"client": "notebook", "user": "ann"}, 7.0),
+    ]
+
+
+def test_clients_are_known_by_their_software_whatever_thread_serves_them() -> None:
+    name = "kafka.server:type=socket-server-metrics,clientSoftwareName={},clientSoftwareVersion={},listener=PUBLIC"
+    java, unknown = name.format("apache-kafka-java", "3.2.0"), name.format("unknown", "unknown")
+    found = {
+        f"{java},networkProcessor=0": {"connections": 2},
+        f"{java},networkProcessor=1": {"connections": 3},
+        f"{unknown},networkProcessor=1": {"connections": 1},
+    }
+    listener = {"listener": "PUBLIC"}
+    assert list(readings_of(CLIENTS, found)) == [
+        ("client_connections", {"client": "apache-kafka-java", "version": "3.2.0"} | listener, 5.0),
+        ("client_connections", {"client": "unknown", "version": "unknown"} | listener, 1.0),
     ]
