@@ -1,6 +1,6 @@
 """App jvm_apps: the memory of applications' JVMs, and the machines that JVMs run on.
 
-Samples as they were read, an hour per process, per store and per machine.
+Samples as they were read, an hour per process, per store, per node of a topology and per machine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from spark_apps.models.counters import counts, earlier_counters
 from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
+from spark_apps.models.stream_nodes import stream_nodes
 from spark_apps.sources.jmx import endpoints_of, read_jmx
 from spark_apps.sources.jmx_endpoint import name_of
 
@@ -32,7 +33,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Heap, off-heap and the rest of each process; RocksDB per store; memory and disks of each machine."""
+    """Heap, off-heap and the rest of each process; RocksDB per store; records' ages per node; each machine."""
     readings = sources["jmx"].where(f.col("metric").isNotNull())
     samples, of_nodes = readings.where(f.col("role") == "app"), readings.where(f.col("role") == "node")
     configured, nodes = _configured(samples.sparkSession, config), _nodes(samples.sparkSession, config)
@@ -44,6 +45,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "metrics.jvm_app_sample": samples.select(*APP, *columns),
         "metrics.jvm_app_hourly": _jvm_app_hourly(configured, samples, gained, instances),
         "metrics.state_store_memory_hourly": by_store(instances),
+        "metrics.stream_node_hourly": stream_nodes(samples),
         "metrics.node_sample": of_nodes.select(*NODE, *columns),
         "metrics.node_hourly": node_hours(nodes, of_nodes, gained),
     }

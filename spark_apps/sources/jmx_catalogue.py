@@ -83,6 +83,12 @@ METRICS: Mapping[str, Kind] = {
     "records_processed_total": "counter",
     "records_dropped_total": "counter",
     "records_to_restore": "gauge",
+    # Of a node, over the last minute at most: how old records are when they come to it. Negative: a clock is ahead.
+    "record_age_min_ms": "gauge",
+    "record_age_mean_ms": "gauge",
+    "record_age_max_ms": "gauge",
+    "reads_topic": "gauge",  # 1, with the labels node and topic
+    "holds_back": "gauge",  # 1, with the label task: it aggregates windows, or suppresses updates
     "memtable_bytes": "gauge",
     "memtable_unflushed_bytes": "gauge",
     "block_cache_usage_bytes": "gauge",
@@ -106,7 +112,7 @@ METRICS: Mapping[str, Kind] = {
 }
 
 
-PRESENCES = ("broker_info", "streams_info", "streams_version")
+PRESENCES = ("broker_info", "streams_info", "streams_version", "reads_topic", "holds_back")
 """Metrics whose value is 1 whatever the JVM knows."""
 
 
@@ -126,6 +132,8 @@ class Reading:
     """What counts is that the attribute is there: the value is 1."""
     skip_unknown: bool = False
     """Unknown parts add nothing to the sum: of the heap's pools only some have a maximum."""
+    signed: bool = False
+    """Below 0 it isn't unknown."""
 
 
 @dataclass(frozen=True)
@@ -342,6 +350,33 @@ MBEANS: tuple[MBean, ...] = (
         (Reading("restore-remaining-records-total", "records_to_restore"),),
         _APP,
     ),
+    # Only nodes that take records in and those at the end of a sub-topology have these.
+    MBean(
+        "kafka.streams:type=stream-processor-node-metrics,task-id=*",
+        (
+            Reading("record-e2e-latency-min", "record_age_min_ms", signed=True),
+            Reading("record-e2e-latency-avg", "record_age_mean_ms", signed=True),
+            Reading("record-e2e-latency-max", "record_age_max_ms", signed=True),
+            # Of each aggregation of windows; whether it emits at their end is told at level debug only.
+            Reading("window-aggregate-final-emit-total", "holds_back", presence=True),
+        ),
+        _APP,
+        labels={"processor-node-id": "node", "task-id": "task"},
+    ),
+    MBean(
+        "kafka.streams:type=stream-topic-metrics",
+        (Reading("records-consumed-total", "reads_topic", presence=True),),
+        _APP,
+        labels={"processor-node-id": "node", "topic": "topic"},
+        when="last",
+    ),
+    MBean(
+        "kafka.streams:type=stream-state-metrics,in-memory-suppression-state-id=*",
+        (Reading("suppression-buffer-count-max", "holds_back", presence=True),),
+        _APP,
+        labels={"task-id": "task"},
+        when="last",
+    ),
     _rocksdb("rocksdb-state-id", "key_value"),
     _rocksdb("rocksdb-window-state-id", "window"),
     _rocksdb("rocksdb-session-state-id", "session"),
@@ -401,12 +436,12 @@ def _value_of(
         return ({**labels, reading.label: raw}, 1.0) if is_text else (labels, None)
     if reading.presence:
         return labels, 1.0
-    value = number(raw)
+    value = number(raw, signed=reading.signed)
     other = number(attributes.get(reading.times)) if reading.times else 1.0
     return labels, None if value is None or other is None else value * reading.factor * other
 
 
-def number(raw: Any) -> float | None:
+def number(raw: Any, *, signed: bool = False) -> float | None:
     """The reading as a number; null where the JVM doesn't know it."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None
@@ -414,7 +449,7 @@ def number(raw: Any) -> float | None:
         value = float(raw)
     except OverflowError:  # an integer of hundreds of digits
         return None
-    return value if math.isfinite(value) and value >= 0 else None
+    return value if math.isfinite(value) and (signed or value >= 0) else None
 
 
 def key_properties(name: str) -> dict[str, str]:

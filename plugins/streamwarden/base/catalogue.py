@@ -73,6 +73,7 @@ APPS: dict[str, SparkApp] = {
                 "metrics.jvm_app_sample",
                 "metrics.jvm_app_hourly",
                 "metrics.state_store_memory_hourly",
+                "metrics.stream_node_hourly",
                 "metrics.node_sample",
                 "metrics.node_hourly",
             ),

@@ -50,7 +50,7 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
         problem = _not_loaded(connection, detector, hour)
         status = "blocked" if problem else "judged"
         if not problem:
-            sync_owners(connection, config)
+            sync_config(connection, config)
             try:
                 found = findings(connection, detector, hour, config, params)
             except StreamwardenError as error:
@@ -204,18 +204,26 @@ def _context(config: Config, about: Thing) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def sync_owners(connection: sa.Connection, config: Config) -> None:
-    """Puts the config's `owners` where SQL finds them."""
-    wanted = [(n, owner.key_pattern, owner.owner) for n, owner in enumerate(config.owners)]
-    has = connection.execute(sa.text("select position, key_pattern, owner from detect.owner order by position")).all()
+def sync_config(connection: sa.Connection, config: Config) -> None:
+    """Puts the config's `owners` and `latency_targets` where SQL finds them."""
+    owners = [(n, one.key_pattern, one.owner) for n, one in enumerate(config.owners)]
+    targets = [(n, one.key_pattern, one.seconds) for n, one in enumerate(config.latency_targets)]
+    _sync(connection, "detect.owner", "owner", owners)
+    _sync(connection, "detect.latency_target", "seconds", targets)
+
+
+def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[tuple[int, str, str | float]]) -> None:
+    """Replaces what a table of patterns has, where that isn't what is wanted."""
+    names = f"position, key_pattern, {column}"
+    has = connection.execute(sa.text(f"select {names} from {table} order by position")).all()  # noqa: S608 our own names
     if [tuple(row) for row in has] == wanted:
         return
-    connection.execute(sa.text("lock table detect.owner in share row exclusive mode"))
-    connection.execute(sa.text("delete from detect.owner"))
+    connection.execute(sa.text(f"lock table {table} in share row exclusive mode"))
+    connection.execute(sa.text(f"delete from {table}"))  # noqa: S608
     if wanted:
         connection.execute(
-            sa.text("insert into detect.owner (position, key_pattern, owner) values (:position, :key_pattern, :owner)"),
-            [{"position": n, "key_pattern": pattern, "owner": owner} for n, pattern, owner in wanted],
+            sa.text(f"insert into {table} ({names}) values (:position, :key_pattern, :value)"),  # noqa: S608
+            [{"position": n, "key_pattern": pattern, "value": value} for n, pattern, value in wanted],
         )
 
 

@@ -66,6 +66,14 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
             "tickets.routes.0.owner: owner: not a regular expression",
         ),
         (
+            "latency_targets: [{key_pattern: '^(', seconds: 5}]",
+            "latency_targets.0.key_pattern: key_pattern: not a regular expression",
+        ),
+        (
+            "latency_targets: [{key_pattern: '^application:', seconds: 0}]",
+            "latency_targets.0.seconds: Input should be greater than 0 (value: 0)",
+        ),
+        (
             "tickets: {trackers: {a: {kind: roundup, url: 'http://tracker.internal', password: p}}}",
             "roundup.url: must begin with https://: credentials are sent there",
         ),

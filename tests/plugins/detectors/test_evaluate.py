@@ -90,6 +90,21 @@ def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
             assert connection.execute(sa.text("select owner from detect.evaluation")).scalar_one() == owner
 
 
+def test_the_first_pattern_that_matches_tells_how_soon_an_application_is_to_be_done(
+    warehouse: sa.Engine, tmp_path: Path
+) -> None:
+    loaded(warehouse)
+    targets = [{"key_pattern": "^application:c/a", "seconds": 0.5}, {"key_pattern": "/a", "seconds": 9}]
+    for config, told in ((Config.model_validate({"latency_targets": targets}), [0.5, 9, None]), (Config(), [None] * 3)):
+        evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, config)
+        with warehouse.connect() as connection:
+            ask = sa.text(
+                "select detect.latency_target_of(key) from unnest(array[:a, :b, :c]) with ordinality as k (key, n)"
+            )
+            keys = {"a": "application:c/a-1", "b": "application:d/a", "c": "application:c/b"}
+            assert connection.execute(ask, keys).scalars().all() == told
+
+
 def excepting(**exception: object) -> Config:
     return Config.model_validate({"detectors": {"a_test": {"except": [{"why": "known", **exception}]}}})
 

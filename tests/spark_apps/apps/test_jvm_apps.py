@@ -97,6 +97,7 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     with warehouse.connect() as connection:
         apps = connection.execute(sa.text("select * from metrics.jvm_app_hourly")).mappings().all()
         stores = connection.execute(sa.text("select * from metrics.state_store_memory_hourly")).mappings().all()
+        nodes = connection.execute(sa.text("select * from metrics.stream_node_hourly")).mappings().all()
     app = next(row for row in apps if row["app"] == which)
     silent = next(row for row in apps if row["app"] == "silent")
     assert silent["samples"] is None and silent["heap_max_bytes"] is None and silent["store_instances"] is None
@@ -109,6 +110,7 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     if which == "bounded":  # the other one finds all processed
         assert 0 < app["records_processed"] <= 20_000
         assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= app["record_latency_ms"] >= 0
+        check_nodes({row["node"]: row for row in nodes})
     assert 0 < app["poll_ratio"] <= 1
     assert app["resident_bytes"] is None  # no MBean has it
     assert app["store_instances"] == 2 * PARTITIONS
@@ -124,6 +126,19 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
         assert app["rocksdb_shared_cache"] is False
         assert app["rocksdb_expected_bytes"] == PARTITIONS * (1 + 3) * (50 + 3 * 16) * MIB
         assert app["rocksdb_measured_bytes"] < app["rocksdb_expected_bytes"]
+
+
+def check_nodes(nodes: dict[str, Any]) -> None:
+    """The node that reads orders, and both at which they end; one of those aggregates windows."""
+    source, latest, windows = (
+        nodes[f"KSTREAM-{name}"] for name in ("SOURCE-0000000000", "REDUCE-0000000001", "AGGREGATE-0000000002")
+    )
+    assert len(nodes) == 3 and source["topics"] == ["orders"]
+    for node in (source, latest, windows):
+        assert node["holds_back"] and node["subtopology"] == "0"
+        assert node["readings"] == len(node["ages_ms"]) == 2 * PARTITIONS
+        assert 0 < node["age_min_ms"] <= node["age_mean_ms"] <= node["age_max_ms"] < 600_000
+    assert latest["topics"] is windows["topics"] is None and source["age_mean_ms"] <= latest["age_mean_ms"]
 
 
 def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> None:
@@ -144,7 +159,7 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     frames = jvm_apps.transform({"jmx": samples, "earlier_counters": empty}, datetime.now(UTC), config)
     (row,) = frames["metrics.jvm_app_hourly"].collect()
     assert row["application_id"] is None and row["store_instances"] is None and row["heap_max_bytes"] > 0
-    assert frames["metrics.state_store_memory_hourly"].count() == 0
+    assert frames["metrics.state_store_memory_hourly"].count() == frames["metrics.stream_node_hourly"].count() == 0
 
 
 def test_how_fast_state_is_restored_is_what_its_gauge_fell_by(spark: Any) -> None:

@@ -16,6 +16,8 @@ LOG = next(bean for bean in MBEANS if "type=Log," in bean.pattern)
 FETCH = next(bean for bean in MBEANS if bean.pattern.endswith("type=Fetch"))
 MEMORY = next(bean for bean in MBEANS if bean.pattern.endswith("type=Memory"))
 CLIENTS = next(bean for bean in MBEANS if "clientSoftwareName" in bean.pattern)
+NODES = next(bean for bean in MBEANS if "stream-processor-node-metrics" in bean.pattern)
+TOPICS = next(bean for bean in MBEANS if "stream-topic-metrics" in bean.pattern)
 
 
 def test_every_reading_is_a_metric_and_every_metric_is_read() -> None:
@@ -97,6 +99,40 @@ def test_stores_are_told_apart_by_task_not_by_thread() -> None:
         "kafka.streams:type=stream-state-metrics,thread-id=t1,task-id=0_1,rocksdb-state-id=s": {"estimate-num-keys": 4}
     }
     assert list(readings_of(ROCKSDB, found)) == [("keys", {"store": "s", "task": "0_1", "kind": "key_value"}, 4.0)]
+
+
+def test_records_are_younger_than_now_where_a_clock_is_ahead_and_nodes_say_what_they_read() -> None:
+    """As a real application answers at level INFO; only a node that aggregates windows has figures of them."""
+    thread = "thread-id=t1,task-id=1_0,processor-node-id"
+    found = {
+        f"kafka.streams:type=stream-processor-node-metrics,{thread}=sink": {
+            "record-e2e-latency-min": -40.0,
+            "record-e2e-latency-avg": 12.5,
+            "record-e2e-latency-max": None,
+        },
+        f"kafka.streams:type=stream-processor-node-metrics,{thread}=windows": {
+            "window-aggregate-final-emit-total": 0.0
+        },
+    }
+    of = {"task": "1_0", "node": "sink"}
+    assert list(readings_of(NODES, found)) == [
+        ("record_age_min_ms", of, -40.0),
+        ("record_age_mean_ms", of, 12.5),
+        ("record_age_max_ms", of, None),
+        ("holds_back", {"task": "1_0", "node": "windows"}, 1.0),
+    ]
+    found = {
+        "kafka.streams:type=stream-topic-metrics,task-id=0_0,processor-node-id=in,topic=a": {
+            "records-consumed-total": 0
+        },
+        "kafka.streams:type=stream-topic-metrics,task-id=0_1,processor-node-id=in,topic=a": {
+            "records-consumed-total": 7
+        },
+        "kafka.streams:type=stream-topic-metrics,task-id=0_0,processor-node-id=out,topic=b": {
+            "records-produced-total": 7
+        },
+    }
+    assert list(readings_of(TOPICS, found)) == [("reads_topic", {"node": "in", "topic": "a"}, 1.0)]
 
 
 def test_wide_beans_are_read_seldom() -> None:

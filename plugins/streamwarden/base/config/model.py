@@ -359,6 +359,26 @@ class Owner(Section):
         return pattern
 
 
+class LatencyTarget(Section):
+    """How soon Kafka Streams applications whose keys match a pattern are to have processed a record."""
+
+    key_pattern: Name = Field(
+        description="Regular expression on an application's key, e.g. `^application:orders-prod/billing-`; the view"
+        " `thing` has all keys."
+    )
+    seconds: float = Field(
+        gt=0,
+        allow_inf_nan=False,
+        description="From the record's timestamp to the end of its way through the application.",
+    )
+
+    @field_validator("key_pattern")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        _regular_expression("key_pattern", pattern)
+        return pattern
+
+
 def _is_meant(wanted: str, value: str) -> bool:
     """Whether a value is the wanted one, or matches it where that begins with ^."""
     return re.search(wanted, value) is not None if wanted.startswith("^") else wanted == value
@@ -385,6 +405,11 @@ class Config(Section):
     owners: list[Owner] = Field(
         default_factory=list,
         description="Who owns what has no tag `owner`: the first that matches; else who owns what it belongs to.",
+    )
+    latency_targets: list[LatencyTarget] = Field(
+        default_factory=list,
+        description="What the detector latency_over_target judges applications by: the first that matches; without one"
+        " an application isn't judged.",
     )
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
