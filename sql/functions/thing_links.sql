@@ -112,6 +112,13 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   group by cluster, application_id
 
   union all
+  select public.thing_key('group', cluster, application_id), public.thing_key('application', cluster, application_id),
+    'reads for', max(hour)
+  from process
+  where is_streams
+  group by cluster, application_id
+
+  union all
   select public.thing_key('instance', i.account, i.region, i.instance_id),
     public.thing_key('group', m.cluster, m.group_id), 'member runs on', max(m.hour)
   from inventory.consumer_member_hourly as m

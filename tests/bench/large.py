@@ -332,6 +332,13 @@ _ROWS = {
       from generate_series(:h - interval '335 hours', :h, interval '1 hour') as h
       cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p
       cross join generate_series(0, 2) as s""",
+    "metrics.stream_node_hourly": f"""hour, cluster, app, endpoint, subtopology, node, topics, holds_back, readings,
+      age_min_ms, age_mean_ms, age_max_ms, ages_ms <-
+      select :h, 'orders-prod', 'app-' || n, {_APP_ENDPOINT}, '0', node, case when node = 'source' then jsonb_build_array({_TOPIC}) end,
+        false, 300, 5, late * 1000, late * 9000, (select jsonb_agg(late * 1000 + r) from generate_series(1, 300) as r)
+      from generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p
+      cross join unnest(array['source', 'sink', 'other-sink']) as node
+      cross join lateral (select case when n % 50 = 9 then 9 else 1 end as late) as l""",
     "metrics.state_store_hourly": f"""hour, cluster, topic, application_id, store, format, windowed, records, tombstones,
       unreadable_values, values_profiled, values_total, versions, bytes, first_at, last_at, schemas <-
       select h, 'orders-prod', format('app-%s-store-%s-changelog', n, s), 'app-' || n, 'store-' || s, 'json', false,

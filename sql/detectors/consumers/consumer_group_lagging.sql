@@ -65,6 +65,7 @@ says:
   lag_unknown: {status: skip, reason: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
   commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
 causes:
+  lag_delays_records: [one_stands, stands, falls_behind, catches_up_slowly]
   lag_nears_retention: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
 effect_of:
   broker_delays_readers: [stands, falls_behind, catches_up_slowly]

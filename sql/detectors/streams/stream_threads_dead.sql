@@ -46,6 +46,7 @@ says:
   untold: {status: skip, reason: "The process did not tell its stream threads."}
   short_history: {status: skip, reason: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
 causes:
+  threads_delay_records: [some_dead, none_alive, closed]
   threads_stop_group: [none_alive, some_dead, closed, gone]
 effect_of:
   memory_ends_threads: [gone]
