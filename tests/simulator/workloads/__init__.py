@@ -20,6 +20,7 @@ import numpy as np
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Finding
+from streamwarden.detectors.evaluate import sync_config
 from streamwarden.detectors.things import thing_key
 
 from tests.simulator.bench import Bench
@@ -29,6 +30,7 @@ from tests.simulator.workloads import (
     capacity,
     counts,
     groups,
+    latency,
     past,
     polls,
     restores,
@@ -63,6 +65,7 @@ RULES = (
     streams.DEAD,
     streams.RESTARTS,
     restores.SLOW,
+    latency.LATE,
 )
 FAULTS: tuple[Kind, ...] = (
     *topics.FAULTS,
@@ -73,6 +76,7 @@ FAULTS: tuple[Kind, ...] = (
     *capacity.FAULTS,
     *streams.FAULTS,
     *restores.FAULTS,
+    *latency.FAULTS,
 )
 DECOYS: tuple[Kind, ...] = (
     *topics.DECOYS,
@@ -83,6 +87,7 @@ DECOYS: tuple[Kind, ...] = (
     *capacity.DECOYS,
     *streams.DECOYS,
     *restores.DECOYS,
+    *latency.DECOYS,
 )
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""
@@ -136,6 +141,12 @@ def load(bench: Bench, lives: Sequence[Life]) -> None:
         if any(life.processes for life in lives):
             bench.load("jvm_apps", sources.processes(bench.spark, lives, config, Path(folder)))
     past.write(bench, lives)
+    targets = [
+        {"key_pattern": f"^application:{life.cluster}/{app}$", "seconds": seconds}
+        for life in lives for app, seconds in life.targets.items()
+    ]  # fmt: skip
+    with bench.warehouse.begin() as connection:
+        sync_config(connection, Config.model_validate({"latency_targets": targets}))
 
 
 def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:

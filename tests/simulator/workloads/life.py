@@ -237,6 +237,30 @@ class Store:
 
 
 @dataclass
+class Way:
+    """How records get through an application: seconds, least, mean and most, beside their time in the log."""
+
+    topic: Topic
+    group: Group
+    before: tuple[float, float, float]
+    """From the record's timestamp until it is in the log: a clock that is off counts."""
+    inside: tuple[float, float, float]
+    holds_back: bool = False
+    """It aggregates windows."""
+    tells_topics: bool = True
+    """Clients before Kafka 3.3 don't."""
+
+    def ages(self, partition: int, t: float) -> tuple[list[float], list[float]] | None:
+        """Milliseconds, where the partition's records are taken in and where they end; none: nothing came."""
+        place = self.group.read_of(self.topic.name, partition, t)
+        if self.topic.end(place) == self.topic.end(self.group.read_of(self.topic.name, partition, t - MINUTE)):
+            return None
+        late = (t - place) / SECOND
+        taken = [1000 * (late + seconds) for seconds in self.before]
+        return taken, [age + 1000 * seconds for age, seconds in zip(taken, self.inside, strict=True)]
+
+
+@dataclass
 class Process:
     """A JVM of an application."""
 
@@ -259,6 +283,7 @@ class Process:
     reads: list[Topic] = field(default_factory=list)
     """Topics of which it processes its share."""
     share: float = 1.0
+    way: Way | None = None
 
     def processed(self, t: float) -> float:
         """Records, by then."""
@@ -301,6 +326,8 @@ class Life:
     topics: dict[str, Topic] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
+    targets: dict[str, float] = field(default_factory=dict)
+    """Seconds within which applications are to have processed a record."""
     begins: float | None = None
     """When its fault begins."""
     rights: dict[str, Right] = field(default_factory=dict)

@@ -33,11 +33,14 @@ from tests.simulator.workloads.life import (
     Member,
     Process,
     Topic,
+    Way,
 )
 
 JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
 """When a run reads those, after the end of its hour."""
 SAMPLES = 2
+PROCESSES = 2
+"""Among which the tasks of an application with ages lie."""
 LOOK_BACK = consumer_groups.LOOK_BACK / HOUR
 DIRECTORY = "/var/lib/kafka"
 EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
@@ -374,6 +377,8 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
         yield "poll_ratio", {"thread": "1"}, process.poll_ratio
     if process.reads:
         yield "records_processed_total", {}, process.processed(t)
+    if process.way:
+        yield from _ages(process, process.way, t)
     for store in process.stores:
         tasks = int(store.tasks[NOW])
         for task in range(tasks):
@@ -384,3 +389,17 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
             yield "block_cache_capacity_bytes", labels, 50.0 * MIB
             yield "block_cache_usage_bytes", labels, 20.0 * MIB + task * MIB
             yield "table_readers_bytes", labels, 200_000.0
+
+
+def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Of each of its tasks, at the node that reads the topic and at the one at which records end."""
+    if way.tells_topics:
+        yield "reads_topic", {"node": "source", "topic": way.topic.name}, 1.0
+    for partition in range(process.number, way.topic.partitions, PROCESSES):
+        task = f"0_{partition}"
+        if way.holds_back:
+            yield "holds_back", {"node": "windows", "task": task}, 1.0
+        ages = way.ages(partition, t)
+        for node, of_node in zip(("source", "sink"), ages or (), strict=False):
+            for metric, age in zip(("min", "mean", "max"), of_node, strict=True):
+                yield f"record_age_{metric}_ms", {"node": node, "task": task}, age
