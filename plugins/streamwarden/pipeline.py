@@ -16,6 +16,7 @@ from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
+import psycopg
 import sqlalchemy as sa
 
 from streamwarden.base.addresses import masked
@@ -64,7 +65,8 @@ def judge(
     for detector in detectors:
         try:
             judgement = evaluate(warehouse, detector, hour, config)
-        except sa.exc.SQLAlchemyError as error:  # what is wrong with a detector's own SQL has been noted as `failed`
+        # What is wrong with a detector's own SQL has been noted as `failed`.
+        except (sa.exc.SQLAlchemyError, psycopg.Error) as error:
             judgement = Judgement(detector.id, "failed", one_line(error))
         counts = f"{judgement.alarms} alarm, {judgement.oks} ok, {judgement.skips} skip"
         said = counts if judgement.status == "judged" else f"{judgement.status}: {judgement.reason}"

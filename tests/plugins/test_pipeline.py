@@ -99,7 +99,11 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
 def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine) -> None:
     good = replace(load_detectors()["controllers_missing"], reads=(), params={}, sql="select 1 where :hour is null")
     bad = replace(good, id="bad", sql="select 1 / 0, :hour as x")
+    said = replace(good, id="said", sql="select 'healthy' as because, 'c' as cluster where :hour is not null")
+    no_text = {"where": {"cluster": "c"}, "off": True, "why": "PostgreSQL's text holds no \0"}
+    config = Config.model_validate({"detectors": {"said": {"except": [no_text]}}})
     told: list[str] = []
-    judgements = pipeline.judge(warehouse, [bad, good], HOUR, Config(), lambda step, *_: told.append(step))
-    assert judgements[0].status == "failed"
-    assert told == ["judge bad", "judge controllers_missing"]
+    judgements = pipeline.judge(warehouse, [bad, said, good], HOUR, config, lambda step, *_: told.append(step))
+    assert [judgement.status for judgement in judgements] == ["failed", "failed", "judged"]
+    assert "NUL" in str(judgements[1].reason)
+    assert told == ["judge bad", "judge said", "judge controllers_missing"]

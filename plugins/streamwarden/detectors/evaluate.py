@@ -277,9 +277,13 @@ def _store(
 
 def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: datetime, judged_at: datetime) -> None:
     """Puts findings into `detect.evaluation`, in one statement: a trigger looks at what is said of all at once."""
-    when = {"hour": hour.isoformat(), "judged_at": judged_at.isoformat()}
-    if found:
-        connection.execute(_EVALUATIONS, {"rows": json.dumps([finding.to_row() | when for finding in found])})
+    rows = [finding.to_row() | {"hour": hour, "judged_at": judged_at} for finding in found]
+    if rows:
+        raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
+        columns = ", ".join(rows[0])
+        with raw.cursor() as cursor, cursor.copy(f"copy detect.evaluation ({columns}) from stdin") as copy:
+            for row in rows:
+                copy.write_row([json.dumps(v) if isinstance(v, dict | list) else v for v in row.values()])
 
 
 def _note_exceptions(
@@ -343,9 +347,6 @@ _FOR_LARGE_QUERIES = sa.text("""
     select
       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
       set_config('random_page_cost', '1.1', true)""")
-_EVALUATIONS = sa.text("""
-    insert into detect.evaluation
-    select * from json_populate_recordset(null::detect.evaluation, cast(:rows as json))""")
 _EXCEPTION = sa.text("""
     insert into detect.exception (detector, rule, first_hour, last_hour, matched_hour, things)
     values (:detector, :rule, :hour, :hour, :matched, :things)
