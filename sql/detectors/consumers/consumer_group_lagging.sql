@@ -188,7 +188,8 @@ worst as (
   from judged
   where lag_records is not null and not is_left
   order by
-    cluster asc, group_id asc, is_bad desc nulls last, is_open desc nulls last, is_guess desc nulls last, lag_seconds desc nulls last, lag_records desc, partition asc
+    cluster asc, group_id asc, is_bad desc nulls last, is_open desc nulls last, is_guess desc nulls last, lag_seconds desc nulls last, lag_records desc,
+    topic asc, partition asc
 ),
 
 summary as (
