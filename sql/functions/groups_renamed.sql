@@ -13,6 +13,7 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
       select p.cluster, p.group_id, p.topic, max(p.committed_at) as committed_at
       from metrics.consumer_partition_hourly as p
       where p.hour = as_of
+      and p.cluster in (select g.cluster from metrics.consumer_group_hourly as g where g.hour = as_of and g.members = 0)
       group by p.cluster, p.group_id, p.topic
     ) as t
     group by t.cluster, t.group_id

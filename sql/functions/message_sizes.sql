@@ -13,19 +13,16 @@ create or replace function public.message_sizes(
 -- The planner's statistics don't know the newest hours: for the one row that it expects it would take nested loops and sorts.
 language sql stable rows 1000 set enable_nestloop = off set enable_sort = off set work_mem = '64MB' as $$
   with recent as materialized (
-    select cluster, topic
+    select
+      cluster,
+      topic,
+      min(bytes_in / messages_in) filter (where hour < as_of) as least_message_bytes,
+      count(*) filter (where hour < as_of) as known_hours
     from metrics.topic_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
+    where hour >= as_of - interval '672 hours' and hour <= as_of
     and messages_in * 3600 >= min_messages * covered_seconds and bytes_in * 3600 >= min_bytes * covered_seconds
     group by cluster, topic
-  ),
-
-  known as (
-    select cluster, topic, min(bytes_in / messages_in) as least_message_bytes, count(*) as hours
-    from metrics.topic_hourly
-    where hour >= as_of - interval '672 hours' and hour < as_of
-    and messages_in * 3600 >= min_messages * covered_seconds and bytes_in * 3600 >= min_bytes * covered_seconds
-    group by cluster, topic
+    having max(hour) > as_of - interval '24 hours'
   ),
 
   now_ as materialized (
@@ -37,11 +34,10 @@ language sql stable rows 1000 set enable_nestloop = off set enable_sort = off se
       t.bytes_in,
       t.bytes_out,
       size.bytes as message_bytes,
-      k.least_message_bytes,
-      coalesce(k.hours, 0) as known_hours
+      r.least_message_bytes,
+      r.known_hours
     from recent as r
     inner join metrics.topic_hourly as t on r.cluster = t.cluster and r.topic = t.topic and t.hour = as_of
-    left join known as k on t.cluster = k.cluster and t.topic = k.topic
     cross join lateral (
       select
         case

@@ -213,16 +213,17 @@ summary as (
   group by cluster, group_id
 ),
 
--- Whether the group has been dead for so long that nobody waits for what it would read.
+-- Whether a group that may be dead has been so for so long that nobody waits for what it would read.
 life as (
   select
-    cluster,
-    group_id,
-    coalesce(max(committed_at) < cast(:hour as timestamptz) - make_interval(days => :dead_days), true)
-    and bool_and(commits = 0) as is_silent
-  from metrics.consumer_partition_hourly
-  where hour = cast(:hour as timestamptz)
-  group by cluster, group_id
+    g.cluster,
+    g.group_id,
+    coalesce(max(c.committed_at) < cast(:hour as timestamptz) - make_interval(days => :dead_days), true)
+    and bool_and(c.commits = 0) as is_silent
+  from metrics.consumer_group_hourly as g
+  inner join metrics.consumer_partition_hourly as c using (hour, cluster, group_id)
+  where g.hour = cast(:hour as timestamptz) and (g.members = 0 or g.state is null or g.partitions is null)
+  group by g.cluster, g.group_id
 )
 
 select
