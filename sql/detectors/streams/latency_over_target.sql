@@ -87,13 +87,13 @@ with process as materialized (
 targeted as materialized (
   select
     p.*,
-    t.target_ms,
+    t.target_seconds,
     dense_rank() over (order by p.cluster, p.application_id) as number
   from process as p
   cross join lateral (
-    select 1000 * detect.latency_target_of(public.thing_key('application', p.cluster, p.application_id)) as target_ms
+    select detect.latency_target_of(public.thing_key('application', p.cluster, p.application_id)) as target_seconds
   ) as t
-  where p.application_id is not null and t.target_ms is not null
+  where p.application_id is not null and t.target_seconds is not null
 ),
 
 application as materialized (
@@ -101,18 +101,27 @@ application as materialized (
     number,
     cluster,
     application_id,
-    target_ms,
+    target_seconds,
     count(*) as processes,
     count(*) - count(samples) as silent_processes
   from targeted
-  group by number, cluster, application_id, target_ms
+  group by number, cluster, application_id, target_seconds
 ),
 
 node as materialized (
   select
     t.number,
-    t.target_ms,
-    n.*
+    t.target_seconds,
+    n.cluster,
+    n.subtopology,
+    n.node,
+    n.topics,
+    n.holds_back,
+    n.readings,
+    n.age_min_ms / 1000 as age_min_seconds,
+    n.age_mean_ms / 1000 as age_mean_seconds,
+    n.age_max_ms / 1000 as age_max_seconds,
+    n.ages_ms
   from targeted as t
   inner join metrics.stream_node_hourly as n
     on n.hour = cast(:hour as timestamptz) and t.cluster = n.cluster and t.endpoint = n.endpoint
@@ -123,18 +132,21 @@ lag as materialized (
   select
     a.number,
     c.topic,
-    avg(greatest(w.seconds - w.gap_seconds, 0)) * 1000 as least_ms,
-    avg(w.seconds) * 1000 as most_ms,
-    max(greatest(w.seconds - w.gap_seconds, 0)) * 1000 as worst_ms
+    avg(w.least_seconds) as least_seconds,
+    avg(w.most_seconds) as most_seconds,
+    max(w.least_seconds) as worst_seconds
   from metrics.consumer_partition_hourly as c
   inner join application as a on c.cluster = a.cluster and c.group_id = a.application_id
   cross join lateral (
+    select case when c.lag_records = 0 then 0 else c.lag_records / nullif(c.arriving_per_second, 0) end as most_seconds
+  ) as l
+  cross join lateral (
     select
-      case when c.lag_records = 0 then 0 else c.lag_records / nullif(c.arriving_per_second, 0) end as seconds,
-      coalesce(c.commit_gap_p95_seconds, 0) as gap_seconds
-    where c.lag_records = 0 or c.commit_gap_p95_seconds is not null
+      l.most_seconds,
+      greatest(l.most_seconds - c.commit_gap_p95_seconds, 0) as least_seconds
+    where l.most_seconds = 0 or c.commit_gap_p95_seconds is not null
   ) as w
-  where c.hour = cast(:hour as timestamptz) and w.seconds is not null
+  where c.hour = cast(:hour as timestamptz) and w.most_seconds is not null
   group by a.number, c.topic
 ),
 
@@ -145,24 +157,24 @@ source as materialized (
     n.node,
     t.topic,
     coalesce(i.kind, 'plain') = 'repartition' as is_own,
-    sum(n.age_mean_ms * n.readings) / sum(n.readings) as age_mean_ms,
-    min(n.age_min_ms) as age_min_ms,
-    l.least_ms as log_ms,
-    l.most_ms as log_most_ms,
-    l.worst_ms as log_worst_ms
+    sum(n.age_mean_seconds * n.readings) / sum(n.readings) as age_mean_seconds,
+    min(n.age_min_seconds) as age_min_seconds,
+    l.least_seconds as log_seconds,
+    l.most_seconds as log_most_seconds,
+    l.worst_seconds as log_worst_seconds
   from node as n
   cross join lateral jsonb_array_elements_text(n.topics) as t (topic)
   left join inventory.topic_hourly as i
     on i.hour = cast(:hour as timestamptz) and n.cluster = i.cluster and t.topic = i.topic
   left join lag as l on n.number = l.number and t.topic = l.topic
-  group by n.number, n.subtopology, n.node, t.topic, i.kind, l.least_ms, l.most_ms, l.worst_ms
+  group by n.number, n.subtopology, n.node, t.topic, i.kind, l.least_seconds, l.most_seconds, l.worst_seconds
 ),
 
 -- What an application takes in, and what that brings along.
 entrance as materialized (
   select
     *,
-    greatest(age_min_ms - log_ms, 0) as brought_ms
+    greatest(age_min_seconds - log_seconds, 0) as brought_seconds
   from source
   where not is_own
 ),
@@ -173,12 +185,12 @@ way as materialized (
     n.number,
     n.subtopology,
     e.topic,
-    e.age_mean_ms,
-    least(e.log_ms, e.age_mean_ms) as log_ms,
-    least(e.log_most_ms, e.age_mean_ms) as log_most_ms,
-    e.log_worst_ms,
-    max(e.brought_ms) over its as brought_ms,
-    first_value(e.topic) over (its order by e.brought_ms desc, e.topic asc) as brought_topic
+    e.age_mean_seconds,
+    least(e.log_seconds, e.age_mean_seconds) as log_seconds,
+    least(e.log_most_seconds, e.age_mean_seconds) as log_most_seconds,
+    e.log_worst_seconds,
+    max(e.brought_seconds) over its as brought_seconds,
+    first_value(e.topic) over (its order by e.brought_seconds desc, e.topic asc) as brought_topic
   from (
     select
       number,
@@ -191,7 +203,7 @@ way as materialized (
     select 1 from entrance as own where own.number = n.number and own.subtopology = n.subtopology
   )
   window its as (partition by n.number, n.subtopology)
-  order by n.number asc, n.subtopology asc, e.age_mean_ms desc, e.topic asc
+  order by n.number asc, n.subtopology asc, e.age_mean_seconds desc, e.topic asc
 ),
 
 -- Sub-topologies in which records wait for the end of windows, and those that get what such a one gives on.
@@ -219,15 +231,15 @@ judged as materialized (
     n.node,
     n.topics is not null as is_entrance,
     w.topic,
-    w.age_mean_ms as entrance_ms,
-    w.log_ms,
-    w.log_most_ms,
-    w.log_worst_ms,
-    w.brought_ms,
+    w.age_mean_seconds as entrance_seconds,
+    w.log_seconds,
+    w.log_most_seconds,
+    w.log_worst_seconds,
+    w.brought_seconds,
     w.brought_topic,
     sum(n.readings) as readings,
-    sum(n.age_mean_ms * n.readings) / sum(n.readings) as age_mean_ms,
-    max(n.age_max_ms) as age_max_ms,
+    sum(n.age_mean_seconds * n.readings) / sum(n.readings) as age_mean_seconds,
+    max(n.age_max_seconds) as age_max_seconds,
     sum(late.raw) / sum(n.readings) as raw_late_ratio,
     sum(late.own) / sum(n.readings) as late_ratio
   from node as n
@@ -235,46 +247,46 @@ judged as materialized (
   -- They are sorted: where the last is in time, all are.
   cross join lateral (
     select
-      count(*) filter (where cast(age as double precision) > n.target_ms) as raw,
-      count(*) filter (where cast(age as double precision) > n.target_ms + w.brought_ms) as own
+      count(*) filter (where cast(age as double precision) > n.target_seconds * 1000) as raw,
+      count(*) filter (where cast(age as double precision) > (n.target_seconds + w.brought_seconds) * 1000) as own
     from jsonb_array_elements(n.ages_ms) as age
-    where cast(n.ages_ms -> -1 as double precision) > n.target_ms
+    where cast(n.ages_ms -> -1 as double precision) > n.target_seconds * 1000
   ) as late
   where case
     when n.holds_back then (n.number, n.node) in (select e.number, e.node from entrance as e)
     else n.topics is null and (n.number, n.subtopology) not in (select a.number, a.subtopology from after_waiting as a)
   end
   group by
-    n.number, n.node, n.topics is not null, w.topic, w.age_mean_ms, w.log_ms, w.log_most_ms, w.log_worst_ms,
-    w.brought_ms, w.brought_topic
+    n.number, n.node, n.topics is not null, w.topic, w.age_mean_seconds, w.log_seconds, w.log_most_seconds, w.log_worst_seconds,
+    w.brought_seconds, w.brought_topic
 ),
 
 worst as materialized (
   select distinct on (number)
     *,
-    greatest(age_mean_ms - entrance_ms, 0) as inside_ms,
-    greatest(least(entrance_ms, age_mean_ms) - log_ms, 0) as before_kafka_ms,
+    greatest(age_mean_seconds - entrance_seconds, 0) as inside_seconds,
+    greatest(least(entrance_seconds, age_mean_seconds) - log_seconds, 0) as before_kafka_seconds,
     bool_and(is_entrance) over (partition by number) as only_entrances
   from judged
-  order by number asc, late_ratio desc, raw_late_ratio desc, is_entrance asc, age_mean_ms desc, node asc
+  order by number asc, late_ratio desc, raw_late_ratio desc, is_entrance asc, age_mean_seconds desc, node asc
 ),
 
 own as (
   select distinct on (number)
     number,
     topic,
-    log_worst_ms
+    log_worst_seconds
   from source
-  where is_own and log_worst_ms > 0
-  order by number asc, log_worst_ms desc, topic asc
+  where is_own
+  order by number asc, log_worst_seconds desc nulls last, topic asc
 ),
 
 told as (
   select
     number,
-    bool_and(log_ms is not null) as is_lag_known,
-    min(age_min_ms) as age_min_ms,
-    (array_agg(topic order by age_min_ms asc, topic asc))[1] as youngest_topic
+    bool_and(log_seconds is not null) as is_lag_known,
+    min(age_min_seconds) as age_min_seconds,
+    (array_agg(topic order by age_min_seconds asc, topic asc))[1] as youngest_topic
   from entrance
   group by number
 ),
@@ -296,7 +308,7 @@ began as materialized (
     a.number,
     a.cluster,
     a.application_id,
-    a.target_ms,
+    a.target_seconds,
     coalesce(g.went_back, g.first_hour) as since,
     g.went_back is null as is_new
   from application as a
@@ -315,7 +327,7 @@ replaying as (
   where not exists (
     select 1 from metrics.consumer_group_hourly as g
     where g.cluster = b.cluster and g.group_id = b.application_id
-    and g.hour > b.since and g.hour <= cast(:hour as timestamptz) and g.lag_seconds_max * 1000 <= b.target_ms
+    and g.hour > b.since and g.hour <= cast(:hour as timestamptz) and g.lag_seconds_max <= b.target_seconds
   )
 )
 
@@ -325,13 +337,15 @@ select
     when n.number is null then 'idle'
     when t.number is null then 'sources_unknown'
     when not t.is_lag_known then 'lag_unknown'
-    when t.age_min_ms < -1000 * :ahead_seconds then 'clock_ahead'
+    when t.age_min_seconds < -:ahead_seconds then 'clock_ahead'
     when r.number is not null then 'replays'
-    when coalesce(w.readings, 0) < :least_readings then 'few'
-    when w.late_ratio > :share and w.inside_ms >= greatest(w.log_ms, w.before_kafka_ms) then 'inside'
-    when w.late_ratio > :share and w.log_ms >= w.before_kafka_ms then 'in_log'
-    when w.late_ratio > :share and w.log_most_ms < w.entrance_ms - w.log_most_ms then 'before_kafka'
-    when w.late_ratio > :share then 'taken_in_late'
+    when w.number is null or w.readings < :least_readings then 'few'
+    when w.late_ratio > :share then case
+      when w.inside_seconds >= greatest(w.log_seconds, w.before_kafka_seconds) then 'inside'
+      when w.log_seconds >= w.before_kafka_seconds then 'in_log'
+      when w.log_most_seconds < w.entrance_seconds - w.log_most_seconds then 'before_kafka'
+      else 'taken_in_late'
+    end
     when w.raw_late_ratio > :share then 'old_records'
     when a.silent_processes > 0 then 'silent'
     when w.only_entrances then 'waits_for_windows'
@@ -339,26 +353,26 @@ select
   end as because,
   a.cluster,
   a.application_id,
-  a.target_ms / 1000 as target_seconds,
+  a.target_seconds,
   w.node,
   w.is_entrance,
   w.late_ratio,
   w.raw_late_ratio,
   coalesce(w.readings, 0) as readings,
-  w.age_mean_ms / 1000 as age_mean_seconds,
-  w.age_max_ms / 1000 as age_max_seconds,
-  w.before_kafka_ms / 1000 as before_kafka_seconds,
-  w.log_ms / 1000 as in_log_seconds,
-  w.log_most_ms / 1000 as in_log_most_seconds,
-  w.inside_ms / 1000 as inside_seconds,
+  w.age_mean_seconds,
+  w.age_max_seconds,
+  w.before_kafka_seconds,
+  w.log_seconds as in_log_seconds,
+  w.log_most_seconds as in_log_most_seconds,
+  w.inside_seconds,
   w.topic,
-  w.log_worst_ms / 1000 as log_worst_seconds,
-  w.brought_ms / 1000 as brought_seconds,
+  w.log_worst_seconds,
+  w.brought_seconds,
   w.brought_topic,
   o.topic as own_topic,
-  o.log_worst_ms / 1000 as own_worst_seconds,
+  o.log_worst_seconds as own_worst_seconds,
   t.youngest_topic as ahead_topic,
-  -t.age_min_ms / 1000 as ahead_by_seconds,
+  -t.age_min_seconds as ahead_by_seconds,
   r.since as replays_since,
   r.is_new,
   a.processes,
