@@ -1,4 +1,4 @@
-"""`streamwarden report`: the daily report."""
+"""`streamwarden report`: the daily report, or the weekly one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,22 @@ from streamwarden.cli.shared import out
 def report(
     day: Annotated[str | None, typer.Option(help="Day (UTC), e.g. 2026-11-20; today.")] = None,
     owner: Annotated[str | None, typer.Option(help="Of what this owner has only.")] = None,
+    week: Annotated[bool, typer.Option("--week", help="The weekly report, of the day's week.")] = False,
 ) -> None:
-    """Write the daily report as an HTML file."""
-    from streamwarden.reports import render_daily, write_report
+    """Write the daily report, or the weekly one, as an HTML file."""
+    from streamwarden.reports import monday_of, render_daily, render_weekly, write_report
 
     try:
         chosen = date.fromisoformat(day) if day else datetime.now(UTC).date()
     except ValueError:
         raise StreamwardenError(f"--day {day}: not a day; write it like 2026-11-20.") from None
-    config = load_config()
-    out.print(f"wrote {write_report(render_daily(shared.warehouse(), config, chosen, owner=owner), config)}")
+    if week and owner is not None:
+        raise StreamwardenError(
+            "--owner: the weekly report is of the whole fleet; leave out one of --owner and --week."
+        )
+    config, warehouse = load_config(), shared.warehouse()
+    if week:
+        made = render_weekly(warehouse, config, monday_of(chosen))
+    else:
+        made = render_daily(warehouse, config, chosen, owner=owner)
+    out.print(f"wrote {write_report(made, config)}")

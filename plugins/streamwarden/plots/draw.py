@@ -85,6 +85,8 @@ class Header(Panel):
 
     kind: Literal["lines", "stacked", "table"]
     why: str
+    shades_hour: bool = True
+    """Whether the hour that was judged is shaded, behind lines."""
     below: Panel | None = None
 
 
@@ -154,11 +156,12 @@ def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
     for axes, (panel, of_panel) in zip(panels, parts, strict=True):
         _dress(axes, panel.title)
         number = _draw_lines(axes, panel.unit, of_panel, number)
-        axes.axvspan(hour, hour + timedelta(hours=1), color="#0072B2", alpha=0.07, linewidth=0)  # type: ignore[arg-type]
+        if header.shades_hour:
+            axes.axvspan(hour, hour + timedelta(hours=1), color="#0072B2", alpha=0.07, linewidth=0)  # type: ignore[arg-type]
     locator = AutoDateLocator(tz=UTC)
     panels[-1].xaxis.set_major_locator(locator)
     panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
-    panels[-1].set_xlabel("UTC; shaded: the hour judged")
+    panels[-1].set_xlabel("UTC; shaded: the hour judged" if header.shades_hour else "UTC")
     _legend(figure)
     return figure
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,31 +12,15 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import Finding
 from streamwarden.detectors.things import owner_entry
 from streamwarden.plots.draw import Drawing, draw_finding
+from streamwarden.reports.rendering import TEMPLATES, Report, headline, inlined
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
 from streamwarden.words.readable import clean, readable_figures, span
-from streamwarden.words.templates import folder_templates
 
 MOST_FINDINGS, MOST_LINES, MOST_PLOTS = 50, 20, 20
-
-_TEMPLATES = folder_templates(Path(__file__).parent / "templates")
-
-
-@dataclass(frozen=True)
-class Report:
-    """A rendered day. The HTML names its pictures by content id (`cid:`), as mail wants it."""
-
-    day: date
-    subject: str
-    html: str
-    text: str
-    owner: str | None = None
-    """Whose it is; None: the whole."""
-    images: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,10 +76,12 @@ def render_daily(
         **parts,
     }
     whose = f" for {clean(owner)}" if owner else ""
-    subject = f"Streamwarden {day:%Y-%m-%d}{whose}: {_headline(totals)}"
-    html = _TEMPLATES.get_template("daily.html").render(context | {"subject": subject})
-    text = _TEMPLATES.get_template("daily.txt").render(context | {"subject": subject})
-    return Report(day, subject, _inlined(html), re.sub(r"\n{3,}", "\n\n", text), owner, images)
+    subject = f"Streamwarden {day:%Y-%m-%d}{whose}: {headline(totals)}"
+    html, text = (
+        TEMPLATES.get_template(f"daily.{form}").render(context | {"subject": subject}) for form in ("html", "txt")
+    )
+    name = f"daily-{day}" + (f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', owner)}" if owner else "")
+    return Report(name, subject, inlined(html), re.sub(r"\n{3,}", "\n\n", text), owner, images)
 
 
 def owners_of(engine: sa.Engine, day: date) -> list[str]:
@@ -106,38 +90,6 @@ def owners_of(engine: sa.Engine, day: date) -> list[str]:
     with engine.connect() as connection:
         rows = ask(connection, "reports/owners", start=start, finish=start + timedelta(days=1))
     return [row["owner"] for row in rows if row["owner"]]
-
-
-def write_report(report: Report, config: Config) -> Path:
-    """Writes the report as one HTML file, pictures inside; returns its path.
-
-    Raises:
-        StreamwardenError: the folder can't be written.
-    """
-    html = report.html
-    for cid, png in report.images.items():
-        html = html.replace(f"cid:{cid}", f"data:image/png;base64,{base64.b64encode(png).decode()}")
-    folder = PROJECT_ROOT / config.reports.folder
-    whose = f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', report.owner)}" if report.owner else ""
-    file = folder / f"daily-{report.day:%Y-%m-%d}{whose}.html"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Readers never see half a file.
-        unfinished = file.with_suffix(".part")
-        unfinished.write_text(html, encoding="utf-8")
-        unfinished.replace(file)
-    except OSError as error:
-        raise StreamwardenError(f"reports.folder {folder}: {error.strerror or error}.") from None
-    return file
-
-
-def _headline(totals: dict[str, Any]) -> str:
-    if not totals["hours_judged"]:
-        return "no hour was judged"
-    if not totals["open"]:
-        return f"nothing open, {totals['closed']} closed"
-    critical = f" ({totals['open_critical']} critical)" if totals["open_critical"] else ""
-    return f"{totals['open']} open{critical}, {totals['new']} new, {totals['closed']} closed"
 
 
 def _finding(
@@ -169,16 +121,3 @@ def _draw(engine: sa.Engine, ticket: dict[str, Any]) -> Drawing | None:
         return draw_finding(engine, ticket["detector"], ticket["hour"], ticket["identity"], "png")
     except StreamwardenError:
         return None  # a broken plot is for `make check` to find; the report goes out
-
-
-def _inlined(html: str) -> str:
-    """Styles on the elements too: many mail programs drop the sheet. It stays for those that know dark and narrow."""
-    import css_inline
-
-    inliner = css_inline.CSSInliner(keep_style_tags=True, keep_at_rules=True, load_remote_stylesheets=False)
-    # It writes `<` in attributes as it is: right in HTML, but not every mail program's reader is that good.
-    return re.sub(
-        r'(<img src="[^"]*" alt=")([^"]*)',
-        lambda found: found[1] + found[2].replace("<", "&lt;").replace(">", "&gt;"),
-        inliner.inline(html),
-    )

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from streamwarden.base.config import Config
 from streamwarden.base.config.trackers import Mail
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.reports.daily import Report
+from streamwarden.reports.rendering import Report
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
 if TYPE_CHECKING:

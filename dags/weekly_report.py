@@ -1,0 +1,46 @@
+"""The weekly report: costs, whether it gets better or worse, what each rule found, what stands open the longest.
+
+An HTML file in `reports.folder`; mail to `reports.mail_to` through Airflow's SMTP connection `smtp_default`. It is
+about the week (UTC) that begins on the Monday at its data interval's start.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from streamwarden.operators import DEFAULT_ARGS
+
+
+@task
+def report(day: str) -> str:
+    """Writes the report of a day's week and mails it when there are recipients; returns the file's path."""
+    from datetime import date
+
+    from streamwarden.base.config import load_config
+    from streamwarden.reports import mail_report, monday_of, render_weekly, write_report
+    from streamwarden.store.migrate import migrated_warehouse
+
+    config = load_config()
+    rendered = render_weekly(migrated_warehouse(config), config, monday_of(date.fromisoformat(day)))
+    path = write_report(rendered, config)
+    if config.reports.mail_to:
+        from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+        with SmtpHook("smtp_default") as hook:
+            mail_report(rendered, config, hook)
+    return str(path)
+
+
+with DAG(
+    dag_id="weekly_report",
+    description="The weekly report, to a file and by mail",
+    doc_md=__doc__,
+    schedule=CronDataIntervalTimetable("0 1 * * 1", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    tags=["streamwarden"],
+) as dag:
+    report("{{ (data_interval_start or dag_run.run_after) | ds }}")

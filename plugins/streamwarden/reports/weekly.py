@@ -1,0 +1,88 @@
+"""The weekly report, for who reads one page a week: what is paid and could be saved, whether it gets better or worse,
+what each rule found, what stands open the longest, what couldn't be judged; as HTML and mail."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import start_of_hour
+from streamwarden.base.paths import SQL
+from streamwarden.plots.draw import Drawing, draw_finding
+from streamwarden.reports.rendering import TEMPLATES, Report, headline, inlined
+from streamwarden.store.queries import Row, ask
+from streamwarden.tickets.render import finding_url
+
+WEEK = timedelta(days=7)
+MOST_LINES, MOST_OPEN, MOST_COSTS = 20, 100, 5
+PICTURE = "open@streamwarden"
+
+
+def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime | None = None) -> Report:
+    """The report of a week (UTC), `[monday 00:00, next monday 00:00)`; of this one as far as it goes.
+
+    What is paid is always that of the newest gathered hour.
+    """
+    start = datetime(monday.year, monday.month, monday.day, tzinfo=UTC)
+    week = {"start": start, "finish": start + WEEK}
+    period = week | {"owner": None}
+    with engine.connect() as connection:
+        totals = ask(connection, "reports/totals", **period)[0]
+        before = ask(connection, "reports/totals", start=start - WEEK, finish=start, owner=None)[0]
+        tickets = ask(connection, "reports/open_tickets", **period, most=MOST_OPEN)
+        least = config.tickets.least_severity
+        parts = {
+            "costs": _costs(ask(connection, "reports/costs")),
+            "rules": ask(connection, "reports/rules", **week, most=MOST_LINES),
+            "advice": ask(connection, "reports/advice", **period, least=least, most=MOST_LINES),
+            "owners": ask(connection, "reports/owners", **week),
+            "not_judged": ask(connection, "reports/not_judged", **period, most=MOST_LINES),
+            "gaps": ask(connection, "reports/gaps", **week, most=MOST_LINES),
+        }
+    ended = min(week["finish"], start_of_hour(now or datetime.now(UTC)))
+    drawing = _draw(engine, ended)
+    number = f"{monday.isocalendar().year}-W{monday.isocalendar().week:02}"
+    subject = f"Streamwarden {number}: {headline(totals)}"
+    context: dict[str, Any] = {
+        "subject": subject,
+        "monday": monday,
+        "sunday": monday + timedelta(days=6),
+        "totals": totals,
+        "before": before,
+        "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
+        "oldest": sorted(tickets, key=lambda ticket: ticket["opened_hour"])[:MOST_LINES],
+        "open_total": tickets[0]["total"] if tickets else 0,
+        "ended": ended,
+        "picture": PICTURE if drawing else None,
+        "alt": drawing.alt if drawing else "",
+        "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
+        "finding_url": lambda fingerprint: finding_url(config, fingerprint),
+        **parts,
+    }
+    html, text = (TEMPLATES.get_template(f"weekly.{form}").render(context) for form in ("html", "txt"))
+    images = {PICTURE: drawing.content} if drawing else {}
+    return Report(f"weekly-{number}", subject, inlined(html), re.sub(r"\n{3,}", "\n\n", text), images=images)
+
+
+def monday_of(day: date) -> date:
+    """The Monday of a day's week."""
+    return day - timedelta(days=day.weekday())
+
+
+def _costs(rows: list[Row]) -> dict[str, list[Row]]:
+    """Largest lines of volumes, logs and advice. No line: nothing of it is known."""
+    by_kind = groupby(rows, key=lambda row: str(row["kind"]))
+    return {"advice": [], "volumes": [], "logs": []} | {kind: list(lines)[:MOST_COSTS] for kind, lines in by_kind}
+
+
+def _draw(engine: sa.Engine, ended: datetime) -> Drawing | None:
+    try:
+        return draw_finding(engine, "open_tickets", ended, {}, "png", SQL / "reports" / "plots")
+    except StreamwardenError:
+        return None  # the report goes out without its picture

@@ -1,0 +1,19 @@
+-- What each rule found in a period: how many tickets it opened, how many closed and how long those had been open, how many
+-- stay. Each finding of a storm counts for itself.
+select
+  coalesce(d.title, t.detector) as title,
+  count(*) filter (where t.opened_hour >= cast(:start as timestamptz)) as new,
+  count(*) filter (where t.closed_hour < cast(:finish as timestamptz)) as closed,
+  count(*) filter (where t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz)) as open,
+  extract(epoch from percentile_disc(0.5) within group (order by t.closed_hour - t.opened_hour) filter (
+    where t.closed_hour < cast(:finish as timestamptz)
+  )) as median_open_seconds,
+  count(*) over () as total
+from tickets.ticket as t
+left join detect.detector as d using (detector)
+where
+  t.detector <> 'storm' and t.opened_hour < cast(:finish as timestamptz)
+  and (t.closed_hour is null or t.closed_hour >= cast(:start as timestamptz))
+group by coalesce(d.title, t.detector)
+order by count(*) desc, coalesce(d.title, t.detector) asc
+limit cast(:most as integer)

@@ -1,0 +1,108 @@
+"""The weekly report on a real warehouse."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from streamwarden.base.config import Config, Reports
+from streamwarden.reports import monday_of, render_weekly, write_report
+from streamwarden.tickets import reconcile
+
+from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+from tests.sql.rows import insert_row
+
+MONDAY = date(2026, 1, 5)
+EVIL = "<script>alert(1)</script>"
+WEEK = 7 * 24
+
+
+@pytest.fixture
+def story(warehouse: sa.Engine) -> Story:
+    """One finding of the week before that is open still; in this one a hostile name, and one that was mended."""
+    story = Story(warehouse)
+    story.judge(-WEEK, {"old": "alarm"}, owner="storage")
+    reconcile(warehouse, Config(), DETECTORS)
+    story.judge(0, {"old": "alarm", EVIL: "alarm", "b": "alarm"}, owner="storage")
+    reconcile(warehouse, Config(), DETECTORS)
+    for number in (1, 2):
+        story.judge(
+            number, {"old": "alarm", EVIL: "alarm", "b": "ok", "c": "skip"}, coverage="refused", owner="storage"
+        )
+        reconcile(warehouse, Config(), DETECTORS)
+    return story
+
+
+def _words(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.partition("</style>")[2]))
+
+
+def test_it_compares_with_the_week_before_and_names_what_stands_open_the_longest(story: Story) -> None:
+    report = render_weekly(story.engine, Config(), MONDAY, now=hour(3))
+    assert report.subject == "Streamwarden 2026-W02: 2 open (2 critical), 2 new, 1 closed"
+    text = _words(report.html)
+    for expected in (
+        "The week 2026-01-05 to 2026-01-11 in UTC. 3 of 13 past hours were judged.",
+        "2 open 1 the week before",
+        "10 past hours of this week were never judged",
+        "Half closed within ebs_volume_starving 2 1 2 2 h",
+        "ebs_volume_starving title: old critical 2025-12-29 10:00 UTC (7 d 3 h) storage",
+        "storage 2 2 2 1",
+        "refused",
+    ):
+        assert expected in text, expected
+    assert text.index("title: old critical") < text.index("&lt;script&gt;") and "<script" not in report.html
+    assert next(iter(report.images.values())).startswith(b"\x89PNG") and 'alt="' in report.html
+    for expected in ("2 open (2 critical), 2 new, 1 closed; the week before 1 open", "title: old (storage)"):
+        assert expected in report.text, expected
+
+
+def test_what_is_paid_stands_first(story: Story) -> None:
+    volume = {"account": "1", "volume_type": "gp3", "size_gib": 100, "provisioned_iops": 3000,
+              "provisioned_throughput_mib_s": 125}  # fmt: skip
+    price = {
+        "hour": hour(2),
+        "region": "r",
+        "as_of": MONDAY,
+        "source": "AWS",
+        "gp3_gib": 0.1,
+        "gp3_iops": 0.005,
+        "gp3_mib_s": 0.04,
+    }
+    with story.engine.begin() as connection:
+        insert_row(connection, "inventory.ebs_price", price)
+        for volume_id, application, region in (("v1", "orders", "r"), ("v2", "orders", "unpriced")):
+            row = volume | {"hour": hour(2), "volume_id": volume_id, "application": application, "region": region}
+            insert_row(connection, "inventory.volume_hourly", row)
+    report = render_weekly(story.engine, Config(), MONDAY, now=hour(3))
+    text = _words(report.html)
+    assert "EBS volumes cost at least $10 a month." in text
+    assert "EBS volumes orders 2 volumes, 1 without a price $10" in text
+    assert text.index("$10 a month") < text.index("the week before")
+    assert "* EBS volumes, orders: $10 (2 volumes, 1 without a price)" in report.text
+
+
+def test_a_week_that_nobody_judged_says_so(warehouse: sa.Engine) -> None:
+    report = render_weekly(warehouse, Config(), MONDAY)
+    assert report.subject == "Streamwarden 2026-W02: no hour was judged"
+    text = _words(report.html)
+    assert "nothing is known" in text and "No volume and no log is known." in text
+    assert "the week before" not in text and "No rule has found anything: no hour was judged." in text
+
+
+def test_a_healthy_week(warehouse: sa.Engine) -> None:
+    Story(warehouse).judge(0, {"a": "ok"})
+    report = render_weekly(warehouse, Config(), MONDAY)
+    assert report.subject == "Streamwarden 2026-W02: nothing open, 0 closed"
+    assert "No rule has found anything." in _words(report.html) and "Open the longest" not in report.html
+
+
+def test_the_week_begins_on_monday(story: Story, tmp_path: Path) -> None:
+    assert [monday_of(MONDAY + timedelta(days=n)) for n in (-1, 0, 6)] == [MONDAY - timedelta(days=7), MONDAY, MONDAY]
+    report = render_weekly(story.engine, Config(), date(2025, 12, 29))
+    assert report.subject.startswith("Streamwarden 2026-W01: 1 open"), "by ISO the week of its Thursday"
+    file = write_report(report, Config(reports=Reports(folder=tmp_path)))
+    assert file.name == "weekly-2026-W01.html" and "cid:" not in file.read_text()
