@@ -14,7 +14,7 @@ cross join lateral (
   ('limit target', 'target_seconds'),
   ('all of it', 'age_mean_seconds'),
   ('in the log', 'in_log_seconds'),
-  ('before it is read otherwise', 'before_kafka_seconds'),
+  ('otherwise before it is read', 'before_kafka_seconds'),
   ('in the application', 'inside_seconds')
 ) as named (series, figure)
 cross join lateral (
