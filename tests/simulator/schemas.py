@@ -62,8 +62,8 @@ VERDICTS = {
     "constant removed": ("warning: restore",),
 }
 KNOWN, CONSTANT, KNOWN_BY = 24 * HOUR, "refunded", 25
-"""For so long a constant must have been unknown, or unseen; the one that comes and goes here; and how many values of it
-the log must hold for it to be told, whatever else a release wrote: fewer may be a slip."""
+"""For so long a constant must have been unknown, or unseen; the one that comes and goes here; and in how many values of
+the log a change must show for it to be told, whatever else a release wrote: fewer may be a slip."""
 Settings = Mapping[str, Mapping[str, str]]
 MADE_BY_STREAMS: Settings = {
     "cleanup.policy": {"value": "compact", "source": "dynamic_topic_config"},
@@ -168,6 +168,15 @@ class Store:
         there = self.survivors((moment - START) / timedelta(minutes=1))
         return sum(json.dumps(constant).encode() in self.value(write) for write in there.tolist())
 
+    def nulls_of(self, release: int, names: list[str], moment: datetime) -> tuple[int, int]:
+        """How many values of a release the log holds, and in how many nothing but null stands at a path.
+
+        Within arrays a null beside a value doesn't show: engines that infer schemas take the array's elements together.
+        """
+        there = self.survivors((moment - START) / timedelta(minutes=1))
+        leaves = [_leaves(json.loads(self.value(w)), names) for w in there[self.release[there] == release].tolist()]
+        return len(leaves), sum(bool(found) and set(found) == {None} for found in leaves)
+
 
 @dataclass
 class Fleet:
@@ -181,6 +190,14 @@ class Fleet:
 
 
 Place = tuple[int, ...]
+
+
+def _leaves(value: Any, names: list[str]) -> list[Any]:
+    """What stands at a path, in each element where there are arrays."""
+    if not names:
+        return [value]
+    objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+    return [leaf for one in objects if names[0] in one for leaf in _leaves(one[names[0]], names[1:])]
 
 
 class _Builder:
@@ -357,13 +374,22 @@ class _Builder:
         self.fault("required field added", old, new)
 
     def null_gained(self) -> None:
+        """It shows once enough of the new values have nothing but null there."""
         old, path = self.leaf(self.schema(), *_LEAVES)
-        self.fault("nullability gained", old, self.edit(old, path, lambda node: replace(node, null=0.35)))
+        names = _names(old, path)
+        new = self.edit(old, path, lambda node: replace(node, null=0.35))
+        self._fault_once("nullability gained", old, new, lambda store, at: store.nulls_of(1, names, at)[1] >= KNOWN_BY)
 
     def null_lost(self) -> None:
+        """It shows once so many values are new that enough of them would have had nothing but null before."""
         old, path = self.leaf(self.schema(), *_LEAVES)
-        nullable = self.edit(old, path, lambda node: replace(node, null=0.35))
-        self.fault("nullability lost", nullable, old)
+        names = _names(old, path)
+
+        def shows(store: Store, at: datetime) -> bool:
+            (before, nulls), (since, _) = (store.nulls_of(release, names, at) for release in (0, 1))
+            return nulls >= KNOWN_BY and since * nulls >= KNOWN_BY * before
+
+        self._fault_once("nullability lost", self.edit(old, path, lambda node: replace(node, null=0.35)), old, shows)
 
     def made_optional(self) -> None:
         old, path = self.leaf(self.schema(), *_LEAVES)
@@ -435,31 +461,39 @@ class _Builder:
         return fewer, more
 
     def constant_added(self) -> None:
-        self._constant_fault("constant added", *self.constants())
+        self._fault_once("constant added", *self.constants(), _holds_constant)
+        self.days_before()
 
     def constant_removed(self) -> None:
         """Known for sure once a day has gone without it, if that left enough values of it in the log: keys are seldom
         written."""
         fewer, more = self.constants()
-        self._constant_fault("constant removed", more, fewer, KNOWN + 2 * HOUR, SLOW_PACE)
+        self._fault_once("constant removed", more, fewer, _holds_constant, KNOWN + 2 * HOUR, SLOW_PACE)
+        self.days_before()
 
-    def _constant_fault(
-        self, kind: str, old: Node, new: Node, after: timedelta = timedelta(0), pace: tuple[float, float] = PACE
+    def _fault_once(
+        self,
+        kind: str,
+        old: Node,
+        new: Node,
+        shows: Callable[[Store, datetime], bool],
+        after: timedelta = timedelta(0),
+        pace: tuple[float, float] = PACE,
     ) -> None:
-        """It is due in the first hour from `after` on that has enough values of the constant."""
+        """It is due in the first hour from `after` on at whose end the log's values show it."""
         faults = len(self.fleet.truth.faults)
         self.fault(kind, old, new, pace=pace)
-        if len(self.fleet.truth.faults) > faults:
-            told = self.fleet.truth.faults.pop()
-            store, due = self.fleet.stores[told.resource], max(told.due, start_of_hour(told.begins + after))
-            while due + HOUR < told.ends and store.values_with(CONSTANT, due + HOUR) < KNOWN_BY:
-                due += HOUR
-            if due + HOUR < told.ends:
-                self.near(told.resource, due, 3)
-                self.fleet.truth.faults.append(replace(told, due=due))
-            else:
-                self.fleet.truth.unclear.append((told.resource, told.begins, told.ends))
-        self.days_before()
+        if len(self.fleet.truth.faults) == faults:
+            return
+        told = self.fleet.truth.faults.pop()
+        store, due = self.fleet.stores[told.resource], max(told.due, start_of_hour(told.begins + after))
+        while due + HOUR < told.ends and not shows(store, due + HOUR):
+            due += HOUR
+        if due + HOUR < told.ends:
+            self.near(told.resource, due, 3)
+            self.fleet.truth.faults.append(replace(told, due=due))
+        else:
+            self.fleet.truth.unclear.append((told.resource, told.begins, told.ends))
 
     def days_before(self) -> None:
         """Judges hours of the day before as well: what the last store knew then is compared."""
@@ -614,6 +648,18 @@ class _Builder:
         store.rest = lambda value, minute, chance: (
             bytes([chance.randrange(2)]) + json.dumps(value, ensure_ascii=False).encode()
         )
+
+
+def _holds_constant(store: Store, moment: datetime) -> bool:
+    return store.values_with(CONSTANT, moment) >= KNOWN_BY
+
+
+def _names(root: Node, path: Place) -> list[str]:
+    """Names of the fields on the way to one."""
+    if not path:
+        return []
+    child = root.children[path[0]]
+    return [child.name, *_names(child, path[1:])]
 
 
 FAULTS = (

@@ -69,13 +69,15 @@ runbook: |
   5. The ticket closes once the log holds no old values any more: compaction took them, or they were rewritten.
 blind_spots: |
   The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
-  Strings that are few and repeat are taken for an enumeration: names of a few shops are as well. A constant of the weekend
-  is told once as new, while the log knows no weekend before. In a log that has grown by a third since yesterday no
-  constant is told. Inside arrays a value counts, not each element, and nulls aren't seen. Values framed by a Schema Registry are judged by their registered schemas, not
-  by what they hold; a schema id that no registry knows can't be judged. A long counter and a frame of 8 bytes look alike
-  where the id isn't known. In a large log the values are a sample; a version of fewer than 0.1 % of them may be missed.
-  In a compacted log old records are final states: a field that only young records lack looks like one that was removed,
-  if it is gone at a stroke. Who asks the store through the application (interactive queries) isn't seen.
+  Strings that are few and repeat are taken for an enumeration: names of a few shops are as well. A constant of the
+  weekend is told once as new, while the log knows no weekend before. In a log that has grown by a third since
+  yesterday no constant is told. Inside arrays a value counts, not each element: a null, or a field that isn't there,
+  is seen only where no element has more. Values framed by a Schema Registry are judged by their registered schemas,
+  not by what they hold; a schema id that no registry knows can't be judged. A long counter and a frame of 8 bytes
+  look alike where the id isn't known. In a large log the values are a sample; a version of fewer than 0.1 % of them
+  may be missed. In a compacted log old records are final states: a field that only young records lack looks like one
+  that was removed, if it is gone at a stroke. Who asks the store through the application (interactive queries) isn't
+  seen.
 */
 -- Constants that a whole day knew nothing of, before or since, and whose place in the log stands still.
 with steady_constant as (
