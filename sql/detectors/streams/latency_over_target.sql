@@ -37,7 +37,7 @@ says:
   old_records: {status: skip, reason: "Records were older than {{ target_seconds }} in {{ raw_late_ratio }} of {{ readings | counted('reading') }}, but even the youngest of {{ brought_topic }} was {{ brought_seconds }} older than its time in the log explains: old timestamps, or a producer's clock that is behind."}
   clock_ahead: {status: skip, reason: "A record of {{ ahead_topic }} was {{ ahead_by_seconds }} younger than now: a producer's clock is ahead, and ages can't be judged."}
   replays: {status: skip, reason: "Its group {{ 'is new since' if is_new else 'went back at' }} {{ replays_since }} and hasn't caught up: it reads old records.", nothing_to_judge: true}
-  waits_for_windows: {status: skip, reason: "Records leave it when windows end or updates are no longer suppressed; when they come in they are {{ age_mean_seconds }} old on the mean, and {{ target_seconds }} is the target.", nothing_to_judge: true}
+  waits_for_windows: {status: ok, reason: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} when they came in, {{ age_mean_seconds }} on the mean. Behind that they may wait for the end of windows, or are suppressed until then: how long isn't judged."}
   few: {status: skip, reason: "Only {{ readings | counted('reading') }}: too few to judge."}
   idle: {status: skip, reason: "No process told of a record within the minute before it was asked: none came, or the client is older than Kafka 2.6."}
   sources_unknown: {status: skip, reason: "Which topics its nodes read isn't told: the client is older than Kafka 3.3."}
