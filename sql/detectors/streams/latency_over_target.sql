@@ -69,18 +69,11 @@ with process as materialized (
   select
     a.cluster,
     a.endpoint,
-    -- One that is silent is still its application's.
-    coalesce(a.application_id, known.application_id) as application_id,
+    coalesce(
+      a.application_id, case when a.samples is null then public.last_application_id(a.cluster, a.endpoint, a.hour) end
+    ) as application_id,
     a.samples
   from metrics.jvm_app_hourly as a
-  left join lateral (
-    select b.application_id
-    from metrics.jvm_app_hourly as b
-    where a.samples is null and b.hour > a.hour - interval '24 hours' and b.hour <= a.hour
-    and b.cluster = a.cluster and b.endpoint = a.endpoint and b.application_id is not null
-    order by b.hour desc
-    limit 1
-  ) as known on true
   where a.hour = cast(:hour as timestamptz) and exists (select 1 from detect.latency_target)
 ),
 

@@ -1,0 +1,12 @@
+-- The application that a JVM was, by what it said last within 24 hours: one that is silent now is still its application's.
+create or replace function public.last_application_id(of_cluster text, of_endpoint text, as_of timestamptz)
+returns text language sql stable as $$
+  select p.application_id
+  from metrics.jvm_app_hourly as p
+  where p.hour > as_of - interval '24 hours' and p.hour <= as_of
+  and p.cluster = of_cluster and p.endpoint = of_endpoint and p.application_id is not null
+  order by p.hour desc
+  limit 1
+$$;
+comment on function public.last_application_id is
+'The Streams application that a JVM said it was, the last time within 24 hours; null: it said nothing, or is none.';
