@@ -19,6 +19,9 @@ from spark_apps.models.schema_versions import BUCKETS, MIN_VALUES, Kind, course_
 
 MOST, LONGEST, REPEATED = 12, 40, 5
 """Constants of one path, characters of one, and how often each is seen in the mean."""
+CHANCE = 3.0
+"""Standard deviations: of a few dozen values one half often has twice as many as the other. What is only young is seen
+from hour to hour."""
 _LATEST = np.iinfo(np.int64).max
 
 
@@ -74,7 +77,7 @@ def _of_path(path: Path, positions: list[int], values: Mapping[int, Any]) -> lis
         if courses[constant].ends:  # also one that had begun: the release that knew it was rolled back
             after = at[at > kind.last]
             changes.append(ConstantChange(path, constant, False, kind.total, len(after), kind.last, int(after[0])))
-        elif is_sharp(kind, exposure):
+        elif is_sharp(kind, exposure, CHANCE):
             before = at[at < kind.first]
             changes.append(ConstantChange(path, constant, True, len(before), kind.total, int(before[-1]), kind.first))
     return changes

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log1p
+from math import log1p, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -365,15 +365,18 @@ def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
     return runs
 
 
-def is_sharp(kind: Kind, exposure: np.ndarray) -> bool:
+def is_sharp(kind: Kind, exposure: np.ndarray, chance: float = 0) -> bool:
     """Whether a kind that began was soon as frequent as it stayed: a release, not the age of the records.
 
     The first quarter of what it has been seen for may be a rolling deploy, in which it becomes frequent bit by bit.
+
+    Args:
+        chance: standard deviations by which the halves may differ however far their rates are apart.
     """
     first = kind.span[0]
     counts, exposure = kind.counts[first + 1 :], exposure[first + 1 :]
     deployed = int(np.searchsorted(np.cumsum(exposure), exposure.sum() / 4))
-    return _halves_agree(counts[deployed:], exposure[deployed:])
+    return _halves_agree(counts[deployed:], exposure[deployed:], chance)
 
 
 def _is_sharp_end(kind: Kind, exposure: np.ndarray) -> bool:
@@ -381,13 +384,15 @@ def _is_sharp_end(kind: Kind, exposure: np.ndarray) -> bool:
     return _halves_agree(kind.counts[:last], exposure[:last])
 
 
-def _halves_agree(counts: np.ndarray, exposure: np.ndarray) -> bool:
+def _halves_agree(counts: np.ndarray, exposure: np.ndarray, chance: float = 0) -> bool:
     middle = int(np.searchsorted(np.cumsum(exposure), exposure.sum() / 2))
     early, late = exposure[:middle].sum(), exposure[middle:].sum()
     if min(early, late) < MIN_VALUES:
         return True
     rates = sorted((counts[:middle].sum() / early, counts[middle:].sum() / late))
-    return bool(rates[0] * 2 >= rates[1])
+    share, total = early / (early + late), counts.sum()
+    differ = abs(counts[:middle].sum() - share * total) / sqrt(max(total * share * (1 - share), 1))
+    return bool(rates[0] * 2 >= rates[1] or differ < chance)
 
 
 def _change(path: Path, change: str, old: Side, new: Side, breaks: Breaks) -> Change:
