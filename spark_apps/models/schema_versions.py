@@ -30,6 +30,8 @@ PAUSE = 14.0
 """A kind that is seen in a share q of the values pauses where q·n would have been in n values: once in a million."""
 MIN_VALUES = 20
 """Fewer values than this of a kind say nothing, neither before nor after."""
+CLUMPED = 4.0
+"""Standard deviations of chi-squared by which shares of buckets differ more than chance has it."""
 ALWAYS_THERE = 100
 """Values without a gap after which a new field is called required: one that nine of ten values have would show a gap in
 so many but once in 40,000 times. How often values lacked it before says nothing of that: it was always, until then."""
@@ -225,7 +227,7 @@ class Profile:
                 return [_change(path, "field_added", without, field, RESTORE)]
             case _, _, True, _:
                 return [_change(path, "optional_field_added", without, field, STRICT_ROLLBACK)]
-            case _, _, False, True if _is_sharp_end(absent, exposure):
+            case _, _, False, True if _was_even_until_its_end(absent, exposure):
                 return [_change(path, "field_made_required", without, field, STRICT_RESTORE)]
         return []
 
@@ -379,9 +381,26 @@ def is_sharp(kind: Kind, exposure: np.ndarray, chance: float = 0) -> bool:
     return _halves_agree(counts[deployed:], exposure[deployed:], chance)
 
 
-def _is_sharp_end(kind: Kind, exposure: np.ndarray) -> bool:
+def _was_even_until_its_end(kind: Kind, exposure: np.ndarray) -> bool:
+    """Whether a kind that ended was about as frequent all the time before: a release, not what comes and goes.
+
+    Short times of it leave no pauses that would show in a compacted log, but a bucket has it often or hardly. The last
+    quarter may be a rolling deploy.
+    """
     last = kind.span[1]
-    return _halves_agree(kind.counts[:last], exposure[:last])
+    return _halves_agree(kind.counts[:last], exposure[:last]) and not _is_clumped(kind, exposure, last * 3 // 4)
+
+
+def _is_clumped(kind: Kind, exposure: np.ndarray, until: int) -> bool:
+    """Whether a kind's share differs between the buckets before one by more than chance."""
+    there = exposure[:until] > 0
+    counts, exposed = kind.counts[:until][there], exposure[:until][there]
+    share = counts.sum() / max(exposed.sum(), 1)
+    if len(counts) < 2 or not 0 < share < 1:
+        return False
+    chi_squared = ((counts - share * exposed) ** 2 / (share * (1 - share) * exposed)).sum()
+    freedom = len(counts) - 1
+    return bool(chi_squared > freedom + CLUMPED * sqrt(2 * freedom))
 
 
 def _halves_agree(counts: np.ndarray, exposure: np.ndarray, chance: float = 0) -> bool:
@@ -422,7 +441,7 @@ def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
         return []
     if course.begins and not course.ends and (other.ends or is_sharp(null, exposure)):
         return [_change(path, "nullability_gained", values, nulls, ROLLBACK)]
-    if course.ends and not course.begins and not other.begins and _is_sharp_end(null, exposure):
+    if course.ends and not course.begins and not other.begins and _was_even_until_its_end(null, exposure):
         return [_change(path, "nullability_lost", nulls, values, RESTORE)]
     return []
 

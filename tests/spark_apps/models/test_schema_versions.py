@@ -187,6 +187,14 @@ def test_what_chance_leaves_out_isnt_over(since: int, told: list[tuple[str, str]
     assert changes(before[:802] + [always("x")(i) for i in range(since)]) == told
 
 
+def test_what_comes_and_goes_by_turns_has_not_ended() -> None:
+    """Turns of which compaction has left some values each: too short for a pause that would surprise."""
+    turns = [always("x") if i // 9 % 2 else never for i in range(300)] + [always("x")] * 150
+    assert changes(each(i) for i, each in enumerate(turns)) == []
+    mixed = [always("x") if (i * 7) % 9 % 2 else never for i in range(300)] + [always("x")] * 150
+    assert changes(each(i) for i, each in enumerate(mixed)) == [("$.a", "field_made_required")]
+
+
 def test_nullability_gained_and_lost() -> None:
     nullable = [{"a": None if i % 5 == 0 else "x"} for i in range(500)]
     gained = only_change([{"a": "x"}] * 500 + nullable)
