@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,15 +22,19 @@ from spark_apps.runtime.class_archive import java
 # Cheap JVMs: one compiler, one collector thread, nothing mapped twice.
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xshare:auto", "-Dlog4j2.level=WARN")
 
+PORTS = range(10_000, 32_000)
+"""Below those from which Linux and macOS take the ports of outgoing connections."""
 ERROR = re.compile(r"Exception|\w*Error\b")
 PACKAGES = Path(__file__).parent.parent  # where children find `demo`, wherever they run
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that nobody listens on now, and that no outgoing connection is given before somebody does."""
+    while True:
+        port = PORTS[secrets.randbelow(len(PORTS))]
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def claim_port(port: int, what: str, variable: str) -> int:

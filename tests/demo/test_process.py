@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from demo.process import Process, claim_port, end_leftover
+from demo import process as processes
+from demo.process import Process, claim_port, end_leftover, free_port
 from streamwarden.base.errors import StreamwardenError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -62,3 +63,14 @@ def test_a_killed_supervisors_child_is_ended_but_a_reused_pid_is_not(tmp_path: P
     broken.write_text("")
     end_leftover(broken)
     assert not broken.exists()
+
+
+def test_a_free_port_is_none_that_somebody_listens_on_or_a_connection_may_be_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        assert connection.getsockname()[1] not in processes.PORTS
+    taken = free_port()
+    with socket.create_server(("127.0.0.1", taken)):
+        monkeypatch.setattr(processes, "PORTS", [taken, taken, taken, free_port()])
+        assert free_port() != taken
