@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, task
-from streamwarden.operators import DEFAULT_ARGS
+from streamwarden.operators import DEFAULT_ARGS, deliver
 
 
 @task
@@ -18,18 +18,11 @@ def report(day: str) -> str:
     from datetime import date
 
     from streamwarden.base.config import load_config
-    from streamwarden.reports import mail_report, monday_of, render_weekly, write_report
+    from streamwarden.reports import monday_of, render_weekly
     from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
-    rendered = render_weekly(migrated_warehouse(config), config, monday_of(date.fromisoformat(day)))
-    path = write_report(rendered, config)
-    if config.reports.mail_to:
-        from airflow.providers.smtp.hooks.smtp import SmtpHook
-
-        with SmtpHook("smtp_default") as hook:
-            mail_report(rendered, config, hook)
-    return str(path)
+    return deliver(render_weekly(migrated_warehouse(config), config, monday_of(date.fromisoformat(day))), config)
 
 
 with DAG(

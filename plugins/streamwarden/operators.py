@@ -1,20 +1,24 @@
-"""What the DAGs need beyond Airflow's own: tasks' defaults, a run's hour, the wait until it has settled, Spark apps."""
+"""What the DAGs need beyond Airflow's own: tasks' defaults, a run's hour, the wait until it has settled, Spark apps,
+the reports' way out."""
 
 from __future__ import annotations
 
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
 from streamwarden.base.catalogue import APPS
-from streamwarden.base.config import load_config
+from streamwarden.base.config import Config, load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
 from streamwarden.base.paths import SPARK_APPS
+
+if TYPE_CHECKING:
+    from streamwarden.reports import Report
 
 DEFAULT_ARGS = {
     "owner": "streamwarden",
@@ -57,6 +61,23 @@ def hour_of(dag_run: Any) -> str:
     """
     start = dag_run.data_interval_start or last_full_hour(dag_run.run_after)
     return parse_hour(start.isoformat()).isoformat()
+
+
+def deliver(report: Report, config: Config) -> str:
+    """Writes a report to its file, mails it by the connection `smtp_default` when there are recipients.
+
+    Returns:
+        The file's path.
+    """
+    from streamwarden.reports import mail_report, write_report
+
+    path = write_report(report, config)
+    if config.reports.mail_to:
+        from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+        with SmtpHook("smtp_default") as hook:
+            mail_report(report, config, hook)
+    return str(path)
 
 
 def settled_at(hour: datetime, settle_minutes: int) -> datetime:

@@ -6,7 +6,6 @@ select
   without_price,
   usd_per_month,
   sum(usd_per_month) over of_kind as kind_usd_per_month,
-  sum(things) over of_kind as kind_things,
   sum(without_price) over of_kind as kind_without_price
 from public.costs
 window of_kind as (partition by kind)

@@ -1,7 +1,7 @@
 -- Which software the clients of each cluster are, by brokers' connections and by what Kafka Streams says of itself, in the newest gathered hour; and which known faults its version has.
 create or replace view public.client_versions as
 with newest as (
-  select max(hour) as hour from metrics.broker_hourly
+  select greatest((select max(b.hour) from metrics.broker_hourly as b), (select max(a.hour) from metrics.jvm_app_hourly as a)) as hour
 ),
 
 client as (

@@ -15,7 +15,7 @@ from streamwarden.base.hours import start_of_hour
 from streamwarden.detectors import Finding
 from streamwarden.detectors.things import owner_entry
 from streamwarden.plots.draw import Drawing, draw_finding
-from streamwarden.reports.rendering import TEMPLATES, Report, headline, inlined
+from streamwarden.reports.rendering import Report, headline, render
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
 from streamwarden.words.readable import clean, readable_figures, span
@@ -65,23 +65,18 @@ def render_daily(
     images: dict[str, bytes] = {}
     findings = [_finding(engine, config, ticket, images, days["finish"]) for ticket in tickets]
     ended = min(days["finish"], start_of_hour(now or datetime.now(UTC)))
+    whose = f" for {clean(owner)}" if owner else ""
     context = {
+        "subject": f"Streamwarden {day:%Y-%m-%d}{whose}: {headline(totals)}",
         "day": day,
         "owner": owner,
         "totals": totals,
         "findings": findings,
         "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
-        "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
-        "finding_url": lambda fingerprint: finding_url(config, fingerprint),
         **parts,
     }
-    whose = f" for {clean(owner)}" if owner else ""
-    subject = f"Streamwarden {day:%Y-%m-%d}{whose}: {headline(totals)}"
-    html, text = (
-        TEMPLATES.get_template(f"daily.{form}").render(context | {"subject": subject}) for form in ("html", "txt")
-    )
     name = f"daily-{day}" + (f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', owner)}" if owner else "")
-    return Report(name, subject, inlined(html), re.sub(r"\n{3,}", "\n\n", text), owner, images)
+    return render("daily", name, config, context, owner=owner, images=images)
 
 
 def owners_of(engine: sa.Engine, day: date) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.tickets.render import finding_url
 from streamwarden.words.templates import folder_templates
 
 TEMPLATES = folder_templates(Path(__file__).parent / "templates")
@@ -28,6 +29,21 @@ class Report:
     owner: str | None = None
     """Whose it is; None: the whole."""
     images: dict[str, bytes] = field(default_factory=dict)
+
+
+def render(form: str, name: str, config: Config, context: dict[str, Any], **parts: Any) -> Report:
+    """A report of a form (`daily`, `weekly`) by its two templates.
+
+    Args:
+        context: what the templates need beside the addresses; `subject` among it.
+        parts: the report's `owner` and `images`.
+    """
+    context = context | {
+        "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
+        "finding_url": lambda fingerprint: finding_url(config, fingerprint),
+    }
+    html, text = (TEMPLATES.get_template(f"{form}.{ending}").render(context) for ending in ("html", "txt"))
+    return Report(name, context["subject"], inlined(html), re.sub(r"\n{3,}", "\n\n", text), **parts)
 
 
 def headline(totals: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@ what each rule found, what stands open the longest, what couldn't be judged; as 
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -15,12 +14,11 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import SQL
 from streamwarden.plots.draw import Drawing, draw_finding
-from streamwarden.reports.rendering import TEMPLATES, Report, headline, inlined
+from streamwarden.reports.rendering import Report, headline, render
 from streamwarden.store.queries import Row, ask
-from streamwarden.tickets.render import finding_url
 
 WEEK = timedelta(days=7)
-MOST_LINES, MOST_OPEN, MOST_COSTS = 20, 100, 5
+MOST_LINES, MOST_COSTS = 20, 5
 PICTURE = "open@streamwarden"
 
 
@@ -35,10 +33,10 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
     with engine.connect() as connection:
         totals = ask(connection, "reports/totals", **period)[0]
         before = ask(connection, "reports/totals", start=start - WEEK, finish=start, owner=None)[0]
-        tickets = ask(connection, "reports/open_tickets", **period, most=MOST_OPEN)
         least = config.tickets.least_severity
         parts = {
             "costs": _costs(ask(connection, "reports/costs")),
+            "oldest": ask(connection, "reports/oldest", finish=week["finish"], most=MOST_LINES),
             "rules": ask(connection, "reports/rules", **week, most=MOST_LINES),
             "advice": ask(connection, "reports/advice", **period, least=least, most=MOST_LINES),
             "owners": ask(connection, "reports/owners", **week),
@@ -48,26 +46,20 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
     ended = min(week["finish"], start_of_hour(now or datetime.now(UTC)))
     drawing = _draw(engine, ended)
     number = f"{monday.isocalendar().year}-W{monday.isocalendar().week:02}"
-    subject = f"Streamwarden {number}: {headline(totals)}"
     context: dict[str, Any] = {
-        "subject": subject,
+        "subject": f"Streamwarden {number}: {headline(totals)}",
         "monday": monday,
         "sunday": monday + timedelta(days=6),
         "totals": totals,
         "before": before,
         "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
-        "oldest": sorted(tickets, key=lambda ticket: ticket["opened_hour"])[:MOST_LINES],
-        "open_total": tickets[0]["total"] if tickets else 0,
         "ended": ended,
         "picture": PICTURE if drawing else None,
         "alt": drawing.alt if drawing else "",
-        "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
-        "finding_url": lambda fingerprint: finding_url(config, fingerprint),
         **parts,
     }
-    html, text = (TEMPLATES.get_template(f"weekly.{form}").render(context) for form in ("html", "txt"))
     images = {PICTURE: drawing.content} if drawing else {}
-    return Report(f"weekly-{number}", subject, inlined(html), re.sub(r"\n{3,}", "\n\n", text), images=images)
+    return render("weekly", f"weekly-{number}", config, context, images=images)
 
 
 def monday_of(day: date) -> date:

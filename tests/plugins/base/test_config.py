@@ -63,11 +63,11 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
         ),
         (
             "tickets: {routes: [{owner: '^(', to: [console]}]}",
-            "tickets.routes.0.owner: owner: not a regular expression",
+            "tickets.routes.0.owner: not a regular expression",
         ),
         (
             "latency_targets: [{key_pattern: '^(', seconds: 5}]",
-            "latency_targets.0.key_pattern: key_pattern: not a regular expression",
+            "latency_targets.0.key_pattern: not a regular expression",
         ),
         (
             "latency_targets: [{key_pattern: '^application:', seconds: 0}]",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config, Reports
-from streamwarden.reports import monday_of, render_weekly, write_report
+from streamwarden.reports import monday_of, render_weekly, weekly, write_report
 from streamwarden.tickets import reconcile
 
 from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
@@ -58,6 +58,14 @@ def test_it_compares_with_the_week_before_and_names_what_stands_open_the_longest
     assert next(iter(report.images.values())).startswith(b"\x89PNG") and 'alt="' in report.html
     for expected in ("2 open (2 critical), 2 new, 1 closed; the week before 1 open", "title: old (storage)"):
         assert expected in report.text, expected
+
+
+def test_the_oldest_are_named_however_many_worse_ones_are_open(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weekly, "MOST_LINES", 1)
+    text = _words(render_weekly(story.engine, Config(), MONDAY, now=hour(3)).html)
+    oldest = text[text.index("Open the longest") :]
+    assert "title: old" in oldest and "and 1 more" in oldest
+    assert "&lt;script&gt;" not in oldest.partition("and 1 more")[0]
 
 
 def test_what_is_paid_stands_first(story: Story) -> None:

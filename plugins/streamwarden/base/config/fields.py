@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Annotated, Literal
@@ -49,8 +50,28 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+def _compiles_if_pattern(wanted: str) -> str:
+    return _compiles(wanted) if wanted.startswith("^") else wanted
+
+
+def is_meant(wanted: str, value: str) -> bool:
+    """Whether a value is the wanted one (a `Wanted`), or matches it where that begins with ^."""
+    return re.search(wanted, value) is not None if wanted.startswith("^") else wanted == value
+
+
 Severity = Literal["critical", "warning", "info"]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Pattern = Annotated[Name, AfterValidator(_compiles)]
+Wanted = Annotated[str, AfterValidator(_compiles_if_pattern)]
+"""A value, or a regular expression where it begins with ^."""
 WebAddress = Annotated[str, AfterValidator(begins_with("http", "https")), AfterValidator(holds_no_password)]
 SafeAddress = Annotated[WebAddress, AfterValidator(_is_encrypted_or_here)]
 

@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from streamwarden.base.addresses import address_of
-from streamwarden.base.config.fields import Name, Section, Severity, WebAddress, begins_with
+from streamwarden.base.config.fields import Name, Pattern, Section, Severity, Wanted, WebAddress, begins_with, is_meant
 from streamwarden.base.config.trackers import Console, Mail, Tracker, TrackerName
 
 
@@ -212,25 +212,18 @@ class Gathering(Section):
 class Route(Section):
     """Which findings' tickets go to which trackers. Every route that matches counts."""
 
-    owner: Name | None = Field(
+    owner: Annotated[Wanted, Field(min_length=1, max_length=200)] | None = Field(
         None, description="Owner of the thing. A value that begins with ^ is a regular expression."
     )
     least_severity: Severity | None = Field(None, description="Findings of this severity or a worse one.")
     subject: Name | None = Field(None, description="Subject of the detector: its folder below sql/detectors.")
     to: list[Name] = Field(min_length=1, description="Names under `trackers`.")
 
-    @field_validator("owner")
-    @classmethod
-    def _compiles(cls, owner: str | None) -> str | None:
-        if owner:
-            _regular_expression("owner", owner.removeprefix("^"))
-        return owner
-
     def matches(self, owner: str | None, severity: str, subject: str | None) -> bool:
         """Whether a ticket is meant."""
         ranks: tuple[str, ...] = get_args(Severity)
         return (
-            (self.owner is None or (owner is not None and _is_meant(self.owner, owner)))
+            (self.owner is None or (owner is not None and is_meant(self.owner, owner)))
             and (self.least_severity is None or ranks.index(severity) <= ranks.index(self.least_severity))
             and (self.subject is None or self.subject == subject)
         )
@@ -279,7 +272,7 @@ class Tickets(Section):
 
     def mailboxes_of(self, owner: str) -> dict[str, Mail]:
         """Trackers of kind mail that routes name for an owner: they get the owner's report as well."""
-        names = [name for route in self.routes if route.owner and _is_meant(route.owner, owner) for name in route.to]
+        names = [name for route in self.routes if route.owner and is_meant(route.owner, owner) for name in route.to]
         return {name: tracker for name in names if isinstance(tracker := self.all_trackers[name], Mail)}
 
 
@@ -294,7 +287,7 @@ class Reports(Section):
 class DetectorException(Section):
     """Things that a detector judges by other thresholds, or not at all."""
 
-    where: dict[str, str] = Field(
+    where: dict[str, Wanted] = Field(
         min_length=1,
         description="What tells them: the columns of their key, or `owner`, `application`. A value that begins with ^"
         " is a regular expression. The first exception that matches a thing counts.",
@@ -305,13 +298,6 @@ class DetectorException(Section):
     until: date | None = Field(
         None, description="The last day (UTC) that it holds; then the page says that it has run out."
     )
-
-    @field_validator("where")
-    @classmethod
-    def _patterns_compile(cls, where: dict[str, str]) -> dict[str, str]:
-        for column, value in where.items():
-            _regular_expression(column, value.removeprefix("^"))
-        return where
 
     @model_validator(mode="after")
     def _changes_something(self) -> DetectorException:
@@ -330,7 +316,7 @@ class DetectorException(Section):
 
     def matches(self, values: Mapping[str, str]) -> bool:
         """Whether a thing with these columns is meant."""
-        return all(_is_meant(wanted, values[column]) for column, wanted in self.where.items())
+        return all(is_meant(wanted, values[column]) for column, wanted in self.where.items())
 
 
 class DetectorSettings(Section):
@@ -346,23 +332,17 @@ class DetectorSettings(Section):
 class Owner(Section):
     """Who owns things whose keys match a pattern."""
 
-    key_pattern: Name = Field(
+    key_pattern: Pattern = Field(
         description="Regular expression on a thing's key, e.g. `^(group|topic):orders-prod/billing-`; the view `thing`"
         " has all keys."
     )
     owner: Name = Field(description="Who gets the tickets.")
 
-    @field_validator("key_pattern")
-    @classmethod
-    def _compiles(cls, pattern: str) -> str:
-        _regular_expression("key_pattern", pattern)
-        return pattern
-
 
 class LatencyTarget(Section):
     """How soon Kafka Streams applications whose keys match a pattern are to have processed a record."""
 
-    key_pattern: Name = Field(
+    key_pattern: Pattern = Field(
         description="Regular expression on an application's key, e.g. `^application:orders-prod/billing-`; the view"
         " `thing` has all keys."
     )
@@ -371,24 +351,6 @@ class LatencyTarget(Section):
         allow_inf_nan=False,
         description="From the record's timestamp to the end of its way through the application.",
     )
-
-    @field_validator("key_pattern")
-    @classmethod
-    def _compiles(cls, pattern: str) -> str:
-        _regular_expression("key_pattern", pattern)
-        return pattern
-
-
-def _is_meant(wanted: str, value: str) -> bool:
-    """Whether a value is the wanted one, or matches it where that begins with ^."""
-    return re.search(wanted, value) is not None if wanted.startswith("^") else wanted == value
-
-
-def _regular_expression(key: str, pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{key}: not a regular expression: {error}") from None
 
 
 class Config(Section):

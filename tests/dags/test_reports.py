@@ -1,4 +1,4 @@
-"""The daily report's task: a file from a real warehouse, mail through Airflow's SMTP connection to a real server."""
+"""The reports' tasks: a file from a real warehouse, mail through Airflow's SMTP connection to a real server."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
     server.stop()
 
 
-def _report(day: str) -> str:
-    task: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))["report"]
+def _report(day: str, dag: str = "daily_report") -> str:
+    task: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / f"{dag}.py"))["report"]
     return str(task.function(day))
 
 
@@ -78,9 +78,13 @@ def test_without_recipients_it_is_a_file(tmp_path: Path, warehouse_url: str, mon
     assert "<html" in path.read_text()
 
 
+@pytest.mark.parametrize(
+    ("dag", "file"), [("daily_report", "daily-2026-11-20.html"), ("weekly_report", "weekly-2026-W47.html")]
+)
 def test_recipients_get_it_by_mail_through_airflows_connection(
-    tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
+    dag: str, file: str, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
 ) -> None:
     _configure(tmp_path, monkeypatch, ["team@example.com"])
-    assert Path(_report("2026-11-20")).exists()
+    path = Path(_report("2026-11-20", dag))
+    assert path.exists() and path.name == file
     assert [message["To"] for message in inbox.messages] == ["team@example.com"]

@@ -1,0 +1,17 @@
+-- What is open the longest at the end of a period. What stands in another's place, as it follows from it or came in a
+-- storm, counts with that.
+select
+  root.fingerprint,
+  root.title,
+  coalesce(t.issue_severity, t.severity) as severity,
+  t.opened_hour,
+  root.owner,
+  count(*) over () as total
+from tickets.ticket as t
+inner join tickets.ticket as root on coalesce(t.root_ticket_id, t.ticket_id) = root.ticket_id
+where
+  t.summary_ticket_id is null
+  and t.opened_hour < cast(:finish as timestamptz)
+  and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
+order by t.opened_hour asc, public.severity_rank(coalesce(t.issue_severity, t.severity)) asc, t.ticket_id asc
+limit cast(:most as integer)
