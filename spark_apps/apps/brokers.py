@@ -79,6 +79,8 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
             "messages_in",
             "replication_bytes_in",
             "replication_bytes_out",
+            "reassignment_bytes_in",
+            "reassignment_bytes_out",
             "log_flushes",
             *(f"{name}_requests" for name in _REQUESTS),
         )
@@ -99,6 +101,7 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
         "under_replicated_partitions",
         "under_replicated_partitions_max",
         "under_min_isr_partitions",
+        "reassigning_partitions",
         "offline_partitions",
         "partitions",
         "leaders",
@@ -158,6 +161,7 @@ def _gauges() -> list[Column]:
         f.min(reading("under_replicated_partitions")).alias("under_replicated_partitions"),
         f.max(reading("under_replicated_partitions")).alias("under_replicated_partitions_max"),
         f.max(reading("under_min_isr_partitions")).alias("under_min_isr_partitions"),
+        f.max(reading("reassigning_partitions")).alias("reassigning_partitions"),
         f.max(reading("partitions")).alias("partitions"),
         f.max(reading("leaders")).alias("leaders"),
         f.sum(f.when(f.col("metric") == "log_bytes", f.col("value"))).alias("log_bytes"),  # read once a run
@@ -184,6 +188,8 @@ def _rates() -> list[Column]:
         counted("messages_in_total").alias("messages_in"),
         counted("replication_bytes_in_total").alias("replication_bytes_in"),
         counted("replication_bytes_out_total").alias("replication_bytes_out"),
+        counted("reassignment_bytes_in_total").alias("reassignment_bytes_in"),
+        counted("reassignment_bytes_out_total").alias("reassignment_bytes_out"),
         counted("log_flushes_total").alias("log_flushes"),
         counted("log_flush_ms_total").alias("log_flush_ms"),
         *calls,

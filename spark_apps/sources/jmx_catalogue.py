@@ -43,6 +43,8 @@ METRICS: Mapping[str, Kind] = {
     "messages_in_total": "counter",
     "replication_bytes_in_total": "counter",
     "replication_bytes_out_total": "counter",
+    "reassignment_bytes_in_total": "counter",  # a part of replication_bytes_in_total
+    "reassignment_bytes_out_total": "counter",
     "failed_produces_total": "counter",  # of partitions, for no reason that is usual in an election
     "bytes_rejected_total": "counter",  # of batches that were too large
     "fetch_requests_total": "counter",  # of partitions: each read of a partition, by consumers and followers
@@ -62,6 +64,7 @@ METRICS: Mapping[str, Kind] = {
     "offline_partitions": "gauge",
     "under_replicated_partitions": "gauge",
     "under_min_isr_partitions": "gauge",
+    "reassigning_partitions": "gauge",  # of those that it leads
     "partitions": "gauge",
     "leaders": "gauge",
     "log_bytes": "gauge",
@@ -260,6 +263,9 @@ MBEANS: tuple[MBean, ...] = (
     _topic_counter("BytesRejectedPerSec", "bytes_rejected_total"),
     _topic_counter("ReplicationBytesInPerSec", "replication_bytes_in_total"),
     _topic_counter("ReplicationBytesOutPerSec", "replication_bytes_out_total"),
+    # Never by topic.
+    _topic_counter("ReassignmentBytesInPerSec", "reassignment_bytes_in_total"),
+    _topic_counter("ReassignmentBytesOutPerSec", "reassignment_bytes_out_total"),
     MBean(
         "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
         (
@@ -289,6 +295,7 @@ MBEANS: tuple[MBean, ...] = (
     _value("kafka.controller:type=KafkaController,name=OfflinePartitionsCount", "offline_partitions"),
     _value("kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions", "under_replicated_partitions"),
     _value("kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount", "under_min_isr_partitions"),
+    _value("kafka.server:type=ReplicaManager,name=ReassigningPartitions", "reassigning_partitions"),
     _value("kafka.server:type=ReplicaManager,name=PartitionCount", "partitions"),
     _value("kafka.server:type=ReplicaManager,name=LeaderCount", "leaders"),
     _value("kafka.log:type=LogCleaner,name=DeadThreadCount", "dead_cleaner_threads"),

@@ -1,8 +1,8 @@
-"""Log directories of brokers, and the size of every replica in them. Two kinds of rows:
+"""Log directories of brokers, the size of every replica in them, and what is moved between brokers. Kinds of rows:
 
 `log_dir`: the directory, the size of its volume and what is free on it (Kafka 3.3 or newer). `replica`: topic,
 partition, bytes, how far it is behind the log's end, and whether it is a future replica, which moves here from another
-directory.
+directory. `reassignment` and `broker`: see `kafka_reassignments`, which are asked over the same connection.
 
 Reads: DescribeLogDirs, one per broker, asked through kafka-python, as confluent-kafka has no such call. Needs: Describe
 on the cluster. Can't see: brokers that are down, clusters whose way to log in only confluent-kafka knows; a gap each.
@@ -21,6 +21,7 @@ from kafka.errors import KafkaError as PythonKafkaError
 
 from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, Connection
+from spark_apps.sources.kafka_reassignments import line, reassignments
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
 _FORBIDDEN = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
@@ -40,12 +41,13 @@ class LogDirsReader(ClusterReader):
         try:
             client = second_client(connection.cluster)
         except CannotAsk as error:
-            gap = f"refused: kafka-python, which is asked for log dirs, can't reach cluster '{name}': {_line(error)}."
+            gap = f"refused: kafka-python, which is asked for log dirs, can't reach cluster '{name}': {line(error)}."
             yield from self.batches([self.gap_row(name, f"{name} log dirs", gap)])
             return
         with client:
             for broker in sorted(metadata.brokers):
                 yield from self._broker(connection, client, broker)
+            yield from self.batches(reassignments(connection, client, metadata.brokers))
 
     def _broker(self, connection: Connection, client: KafkaAdminClient, broker: int) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
@@ -53,7 +55,7 @@ class LogDirsReader(ClusterReader):
         try:
             [answer] = client.describe_log_dirs(brokers=[broker])
         except (PythonKafkaError, OSError) as error:
-            gap = f"refused: broker {broker} of cluster '{name}' doesn't tell its log dirs: {_line(error)}."
+            gap = f"refused: broker {broker} of cluster '{name}' doesn't tell its log dirs: {line(error)}."
             yield from self.batches([self.gap_row(name, resource, gap)])
             return
         known = {"cluster": name, "broker": broker, "observed_at": datetime.now(UTC), "resource": resource}
@@ -93,6 +95,7 @@ class KafkaLogDirs(ClusterSource):
         return (
             "cluster string, kind string, broker int, log_dir string, total_bytes bigint, usable_bytes bigint,"
             " topic string, partition int, size_bytes bigint, offset_lag bigint, is_future boolean,"
+            " replicas array<int>, adding array<int>, removing array<int>, adding_replicas int, throttles string,"
             " observed_at timestamp, resource string, gap string"
         )
 
@@ -104,7 +107,3 @@ def _resource(cluster: str, broker: int) -> str:
 def _known(value: int | None) -> int | None:
     """-1: the broker is older than that field."""
     return value if value is not None and value >= 0 else None
-
-
-def _line(error: BaseException) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")

@@ -103,6 +103,8 @@ def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeyp
             "log end": any(
                 r.kind == "log" and r.topic == CHANGELOG and r.log_end_offset == 20 for r in rows["offsets"]
             ),
+            "reassignments": any(r.adding_replicas == 0 for r in rows["log dirs"]),
+            "throttles": any(r.throttles == "{}" for r in rows["log dirs"]),
             "sizes": any(r.topic == CHANGELOG and r.size_bytes > 0 for r in rows["log dirs"]),
             "commit history": any(r.kind == "commit" and r.committed_offset == 7 for r in rows["commits"]),
             "values": sum(r.value is not None for r in rows["values"]) == 20,
@@ -114,7 +116,10 @@ def gathered(broker: SecuredBroker, spark: SparkSession, tmp_path: Path, monkeyp
     return gather
 
 
-EVERYTHING = {"topic", "configs", "group", "committed", "log end", "sizes", "commit history", "values"}
+EVERYTHING = {
+    *("topic", "configs", "group", "committed", "log end", "sizes", "commit history", "values"),
+    *("reassignments", "throttles"),
+}
 
 
 def test_the_documented_acls_are_enough(gathered: Any) -> None:
@@ -127,7 +132,7 @@ def test_the_documented_acls_are_enough(gathered: Any) -> None:
     ("left_out", "lost"),
     [
         ("--group '*'", {"group", "committed"}),
-        ("--cluster", {"sizes"}),
+        ("--cluster", {"sizes", "reassignments", "throttles"}),
         ("--topic __consumer_offsets", {"commit history"}),
         ("--topic orders- --resource-pattern-type prefixed", {"values"}),
     ],

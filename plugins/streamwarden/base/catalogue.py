@@ -95,6 +95,7 @@ APPS: dict[str, SparkApp] = {
             writes=(
                 "inventory.topic_hourly",
                 "inventory.broker_hourly",
+                "inventory.reassignment_hourly",
                 "inventory.consumer_group_hourly",
                 "inventory.consumer_member_hourly",
                 "inventory.schema_hourly",

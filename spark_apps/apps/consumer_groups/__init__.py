@@ -23,6 +23,7 @@ from spark_apps.apps.consumer_groups.inventory import (
     log_dirs,
     log_partitions,
     members,
+    reassignments,
     replicas_of,
     schemas,
     topics,
@@ -82,6 +83,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     return {
         "inventory.topic_hourly": topics(sources),
         "inventory.broker_hourly": brokers(sources),
+        "inventory.reassignment_hourly": reassignments(sources),
         "inventory.consumer_group_hourly": groups_of(sources),
         "inventory.consumer_member_hourly": members(sources),
         **schemas(sources),

@@ -19,6 +19,7 @@ from spark_apps.sources.schema_registry import SchemaRegistry
 REMEMBERED = timedelta(hours=24)
 """A group that nobody lists is looked for as long as this."""
 CLOCKS_DIFFER = timedelta(minutes=1)
+_OF_BROKER = ["cluster", "broker"]
 
 
 def topics(sources: dict[str, DataFrame]) -> DataFrame:
@@ -40,6 +41,12 @@ def topics(sources: dict[str, DataFrame]) -> DataFrame:
             config_of("cleanup.policy").alias("cleanup_policy"),
             config_of("retention.ms").cast("bigint").alias("retention_ms"),
             config_of("segment.bytes").cast("bigint").alias("segment_bytes"),
+            *(
+                f.nullif(config_of(f"{role}.replication.throttled.replicas"), f.lit("")).alias(
+                    f"{role}_throttled_replicas"
+                )
+                for role in ("leader", "follower")
+            ),
             f.to_json("configs").alias("configs"),
             "observed_at",
         )
@@ -56,13 +63,64 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
         .agg(f.count("*").cast("int").alias("replicas"))
     )
     told = sources["kafka_topics"].filter("broker is not null").select("cluster", "broker", "host", "observed_at")
-    return told.join(held, ["cluster", "broker"], "left").select(
-        "cluster",
-        f.col("broker").alias("broker_id"),
-        "host",
-        f.col("host").isNotNull().alias("is_listed"),
-        f.coalesce("replicas", f.lit(0)).alias("replicas"),
-        "observed_at",
+    moves = sources["kafka_log_dirs"].filter("kind = 'broker'").select(*_OF_BROKER, "adding_replicas", "throttles")
+    return (
+        told.join(held, _OF_BROKER, "left")
+        .join(moves, _OF_BROKER, "left")
+        .select(
+            "cluster",
+            f.col("broker").alias("broker_id"),
+            "host",
+            f.col("host").isNotNull().alias("is_listed"),
+            f.coalesce("replicas", f.lit(0)).alias("replicas"),
+            "adding_replicas",
+            "throttles",
+            "observed_at",
+        )
+    )
+
+
+def reassignments(sources: dict[str, DataFrame]) -> DataFrame:
+    """Partitions that are being moved, and how much of them is left to copy."""
+    moving = sources["kafka_log_dirs"].filter("kind = 'reassignment'")
+    moving = moving.select(*PARTITION, "replicas", "adding", "removing", "observed_at")
+    held = (
+        sources["kafka_log_dirs"]
+        .filter("kind = 'replica' and not is_future")
+        .join(f.broadcast(moving.select(*PARTITION)), PARTITION)
+        .groupBy(*PARTITION, "broker")
+        .agg(f.max("size_bytes").alias("size_bytes"))
+        .groupBy(*PARTITION)
+        .agg(f.map_from_entries(f.collect_list(f.struct("broker", "size_bytes"))).alias("held"))
+    )
+    told = sources["kafka_log_dirs"].filter("kind = 'log_dir' and gap is null")
+    told = told.groupBy("cluster").agg(f.collect_set("broker").alias("told"))
+    sizes = moving.join(held, PARTITION, "left").join(f.broadcast(told), "cluster", "left")
+
+    def bytes_on(broker: Column) -> Column:
+        """0 on a broker that told its directories and has no such replica yet."""
+        return f.coalesce(f.element_at("held", broker), f.when(f.array_contains("told", broker), f.lit(0)))
+
+    def total(amounts: Column) -> Column:
+        return f.aggregate(amounts, f.lit(0).cast("bigint"), lambda so_far, amount: so_far + amount)
+
+    there = f.transform(f.array_except("replicas", "adding"), bytes_on)
+    added = f.transform("adding", bytes_on)
+    left = f.transform("adding", lambda broker: f.greatest(f.col("partition_bytes") - bytes_on(broker), f.lit(0)))
+    return (
+        sizes.withColumn("partition_bytes", f.array_max(there))
+        .withColumn("copied_bytes", total(added))
+        .withColumn(
+            "left_bytes", f.when(f.col("partition_bytes").isNotNull() & f.col("copied_bytes").isNotNull(), total(left))
+        )
+        .select(
+            *PARTITION,
+            *(f.to_json(name).alias(name) for name in ("replicas", "adding", "removing")),
+            "partition_bytes",
+            "copied_bytes",
+            "left_bytes",
+            "observed_at",
+        )
     )
 
 

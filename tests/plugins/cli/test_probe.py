@@ -149,7 +149,7 @@ def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[...,
                 future.result()
             time.sleep(1)  # the broker follows its metadata log
         assert rounds == [
-            {"Describe on topics", "Describe on groups", "DescribeLogDirs"},
+            {"Describe on topics", "Describe on groups", "DescribeLogDirs", "DescribeConfigs on the cluster"},
             {"DescribeConfigs on topics", "Read on __consumer_offsets", f"Read on {topic}"},
         ]
         assert problems(answers) == {}

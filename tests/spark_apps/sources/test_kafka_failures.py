@@ -221,7 +221,10 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
     if not fleet.dead:  # this test by itself
         fleet.kill(fleet.leader("narrow", 0))
         time.sleep(15)
-    none = {source.name(): rows_frame(fleet.spark, [], source({}).schema()) for source in (KafkaOffsets, KafkaGroups)}
+    none = {
+        source.name(): rows_frame(fleet.spark, [], source({}).schema())
+        for source in (KafkaOffsets, KafkaGroups, KafkaLogDirs)
+    }
     found: dict[str, Finding] = {}
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})

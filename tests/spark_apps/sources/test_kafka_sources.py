@@ -87,17 +87,18 @@ def _fill(servers: str) -> None:
             (ResourceType.GROUP, AclOperation.DESCRIBE),
         )
     ]
-    acls.append(
+    acls += [
         AclBinding(
             ResourceType.BROKER,
             "kafka-cluster",
             ResourcePatternType.LITERAL,
             "User:watcher",
             "*",
-            AclOperation.DESCRIBE,
+            operation,
             AclPermissionType.ALLOW,
         )
-    )
+        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    ]
     acls += [
         AclBinding(
             kind, name, ResourcePatternType.LITERAL, "User:blind", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW
@@ -174,8 +175,12 @@ def test_log_dirs(read: Read, broker: SecuredBroker) -> None:
     logs = {p: broker.broker.log_folder / f"orders-{p}" / "00000000000000000000.log" for p in range(3)}
     assert sizes == {p: log.stat().st_size for p, log in logs.items()}
     assert {(row.offset_lag, row.is_future) for row in rows if row.kind == "replica"} == {(0, False)}
+    moves = {row.cluster: (row.adding_replicas, row.throttles) for row in rows if row.kind == "broker"}
+    assert moves == {"watched": (0, "{}"), "blind": (None, None)}
     assert gaps(rows) == {
-        "blind broker 1 log dirs": "refused: cluster 'blind' doesn't allow it; grant Describe on the cluster."
+        "blind broker 1 log dirs": "refused: cluster 'blind' doesn't allow it; grant Describe on the cluster.",
+        "blind reassignments": "refused: cluster 'blind' doesn't allow it; grant Describe on the cluster.",
+        "blind broker 1 throttles": "refused: cluster 'blind' doesn't allow it; grant DescribeConfigs on the cluster.",
     }
 
 

@@ -22,7 +22,11 @@ from streamwarden.cli.probe.answer import Answer, Question, sentence
 NOBODYS = "streamwarden-asks-what-it-may-describe"
 NOT_ALLOWED = "not allowed"
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
-_REFUSED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
+_REFUSED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
 _UNREACHABLE = "look at bootstrap_servers, name resolution, security groups, and security.protocol of the listener"
 
 
@@ -55,6 +59,8 @@ def _ask(cluster: KafkaCluster) -> Iterator[Answer]:
         one = [ConfigResource(ConfigResource.Type.TOPIC, topic)]
         yield _answer(connection, "DescribeConfigs on topics", "--topic '*'", partial(admin.describe_configs, one))
     yield _log_dirs(connection, min(metadata.brokers))
+    broker = [ConfigResource(ConfigResource.Type.BROKER, str(min(metadata.brokers)))]
+    yield _answer(connection, "DescribeConfigs on the cluster", "--cluster", partial(admin.describe_configs, broker))
     yield from _reads(connection, topics)
 
 
