@@ -439,6 +439,7 @@ pair as materialized (
     e.fingerprint <> c.fingerprint
     and case e.parts
       when 'thing' then e.thing = p.place
+      when 'named' then e.thing = p.place and (c.figures -> 'disturbs')::jsonb ? e.thing
       when 'replica' then
         e.thing <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
         and (k.explained > 0 or e.cluster <> all(array(select r.cluster from replicas_read as r)))
@@ -458,7 +459,7 @@ explained as materialized (
     effect,
     thing
   from pair
-  where parts = 'thing' or explained_parts >= 0.8 * affected_parts
+  where parts in ('thing', 'named') or explained_parts >= 0.8 * affected_parts
 ),
 
 -- How others fare that hang on the same place, with a fifth of their parts or with what is hit of them.
@@ -605,7 +606,7 @@ joint as (
       place,
       explained_parts
     from pair
-    where parts <> 'thing'
+    where parts not in ('thing', 'named')
   ) as one
   group by effect, mechanism
 ),
@@ -657,7 +658,7 @@ weighed as (
   select
     *,
     case
-      when parts = 'thing' then 1.0
+      when parts in ('thing', 'named') then 1.0
       when explained_share is null then 0.5
       when explained_share < least_share and joint_share >= least_share and is_most then 0.6
       -- Most of it lies there, which is no chance, or nearly all others that hang on it are late as well.

@@ -218,11 +218,20 @@ _ROWS = {
         :topics * 30 / :brokers, 400000000000, h
       from generate_series(:h - interval '191 hours', :h, interval '1 hour') as h
       cross join generate_series(0, :brokers - 1) as b""",
-    "inventory.broker_hourly": """hour, cluster, broker_id, host, is_listed, replicas, observed_at <-
+    "inventory.broker_hourly": """hour, cluster, broker_id, host, is_listed, replicas, observed_at, adding_replicas,
+      throttles <-
       select h, 'orders-prod', b, case when b < :brokers or h < :h then 'broker-' || b end, b < :brokers or h < :h,
-        :topics * 30 / :brokers, h + interval '1 hour'
+        :topics * 30 / :brokers, h + interval '1 hour', case when b % 10 = 3 and h > :h - interval '6 hours' then 9 else 0 end, '{}'
       from generate_series(:h - interval '23 hours', :h, interval '1 hour') as h
       cross join generate_series(0, :brokers) as b  -- the last one is gone""",
+    "inventory.reassignment_hourly": f"""hour, cluster, topic, partition, replicas, adding, removing, partition_bytes,
+      copied_bytes, left_bytes, observed_at <-
+      select h, 'orders-prod', {_TOPIC}, 0, jsonb_build_array(n, n + 1, n + 2, a.broker), jsonb_build_array(a.broker), '[]',
+        1e10, 4e9, 6e9 - extract(epoch from h - :h) * 1e5, h + interval '1 hour'
+      from generate_series(:h - interval '5 hours', :h, interval '1 hour') as h
+      cross join generate_series(0, :topics - 1, 20) as n
+      cross join lateral (select n / 20 * 10 % :brokers / 10 * 10 + 3 as broker) as a
+      where a.broker < :brokers""",
     "inventory.topic_hourly": f"""hour, cluster, topic, partitions, replication_factor, kind, application_id,
       cleanup_policy, retention_ms, segment_bytes, configs, observed_at <-
       select h, 'orders-prod', {_TOPIC}, 10, 3, case when n % 10 = 0 then 'changelog' else 'plain' end,

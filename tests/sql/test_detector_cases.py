@@ -30,7 +30,8 @@ def test_a_case_has_two_clusters_at_once_that_fare_differently(detector: Detecto
 
 def _fare_differently(detector: Detector, case: Case) -> bool:
     scope = detector.identity[0]  # cluster or account
-    scopes = {row[scope] for rows in case["given"].values() for row in rows or [] if scope in row}
+    named = [row[scope] for rows in case["given"].values() for row in rows or [] if scope in row]
+    scopes = {one for name in named for one in (name if isinstance(name, list) else [name])}
     return len(scopes) > 1 and len({row.get("because") for row in case["expect"]}) > 1
 
 

@@ -35,7 +35,7 @@ class Mechanism:
     """One way in which a finding may cause another; the keys are explained in the file."""
 
     path: tuple[str, ...]
-    parts: Literal["thing", "leader", "replica", "follower", "member", "partition", "led"]
+    parts: Literal["thing", "leader", "replica", "follower", "member", "partition", "led", "named"]
     says: str
     least_share: float = 0.8
     within_hours: float = 2

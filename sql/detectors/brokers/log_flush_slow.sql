@@ -27,6 +27,7 @@ causes:
 effect_of:
   disk_slows_broker: [slow]
   broker_slows_flushes: [slow]
+  move_slows_brokers: [slow]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -47,6 +47,7 @@ effect_of:
   disk_slows_broker: [missing, read_only]
   broker_slows_flushes: [missing, read_only]
   leader_loses_followers: [missing, read_only]
+  move_slows_brokers: [missing, read_only]
   broker_lacks_replicas: [followers_missing, followers_read_only]
 open_after_hours: 1
 clear_after_hours: 2

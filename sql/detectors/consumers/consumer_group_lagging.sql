@@ -72,6 +72,7 @@ effect_of:
   machine_delays_readers: [stands, falls_behind, catches_up_slowly]
   leaderless_stops_readers: [one_stands, stands, falls_behind]
   transaction_stops_readers: [one_stands, stands, falls_behind]
+  move_delays_readers: [stands, falls_behind, catches_up_slowly]
   threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
   rebalances_stop_group: [stands, falls_behind, catches_up_slowly]
   record_stops_partition: [one_stands, stands]

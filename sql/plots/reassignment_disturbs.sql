@@ -1,0 +1,33 @@
+/*
+title: What is left to move, and what is copied for it
+unit: GiB
+kind: lines
+why: "A line that doesn't fall is a move that never ends; what is copied in an hour beside it says how long the rest takes at least."
+*/
+select
+  hour as at,
+  'left' as series,
+  sum(left_bytes) / 1073741824 as value
+from inventory.reassignment_hourly
+where hour > cast(:hour as timestamptz) - interval '72 hours' and hour <= cast(:hour as timestamptz)
+and cluster = :cluster
+group by hour
+having sum(left_bytes) is not null
+union all
+select
+  hour as at,
+  'copied to broker ' || broker_id || ' in the hour' as series,
+  reassignment_bytes_in_per_second * 3600 / 1073741824 as value
+from metrics.broker_hourly
+where hour > cast(:hour as timestamptz) - interval '72 hours' and hour <= cast(:hour as timestamptz)
+and cluster = :cluster and broker_id is not null
+and broker_id in (
+  select broker_id from metrics.broker_hourly
+  where hour > cast(:hour as timestamptz) - interval '72 hours' and hour <= cast(:hour as timestamptz)
+  and cluster = :cluster and reassignment_bytes_in_per_second > 0
+  group by broker_id
+  order by sum(reassignment_bytes_in_per_second) desc
+  limit 5
+)
+and reassignment_bytes_in_per_second is not null
+order by at, series
