@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+from typing import Any
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
@@ -59,9 +60,30 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
     # When the JVM dies, the call that waits for it says so; the connections to it would add tracebacks.
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     logging.getLogger().addFilter(_isnt_py4js)
+    _remember_classes(spark)
     if config:
         equip(spark, config)
     return _tuned(spark)
+
+
+class _Remembered:
+    """A class of the JVM whose members are looked up once."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._java_class, name)
+        setattr(self, name, member)
+        return member
+
+
+def _remember_classes(spark: SparkSession) -> None:
+    """pyspark asks the JVM for these classes and their methods anew with each column: 14,000 times in a small hour."""
+    jvm = spark.sparkContext._jvm
+    for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
+        if name not in vars(jvm):
+            setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
 def _isnt_py4js(record: logging.LogRecord) -> bool:
