@@ -43,11 +43,11 @@ says:
     cure: &take_away "Take it away."
     commands: &delete
       - "{% for one in throttled %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --delete-config {{ one.settings }}; {% endfor %}"
-      - "{% for one in throttled_brokers %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type brokers {{ one.entity }} --delete-config {{ one.settings }}; {% endfor %}"
+      - "{% for one in throttled_brokers %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type brokers {% if one.broker == 'default' %}--entity-default{% else %}--entity-name {{ one.broker }}{% endif %} --delete-config {{ one.settings }}; {% endfor %}"
   left_over:
     status: alarm
     severity: info
-    reason: "Nothing is being moved, and half of a throttle is still set, for {{ left_seconds }} at least: {% if throttled_topics %}{{ throttled_topics | counted('topic') }} {{ 'names' if throttled_topics == 1 else 'name' }} replicas to throttle, and no broker of theirs has a rate{% else %}{{ rated_entities | counted('broker') }} {{ 'has' if rated_entities == 1 else 'have' }} a rate, and no topic names replicas that go with it{% endif %}. It slows nothing now."
+    reason: "Nothing is being moved, and half of a throttle is still set, for {{ left_seconds }} at least: {% if throttled_topics %}{{ throttled_topics | counted('topic') }} {{ 'names' if throttled_topics == 1 else 'name' }} replicas to throttle, and no broker of theirs has a rate{% else %}{{ rated_brokers | counted('broker') }} {{ 'has' if rated_brokers == 1 else 'have' }} a rate, and no topic names replicas that go with it{% endif %}. It slows nothing now."
     cure: *take_away
     commands: *delete
   left_perhaps:
@@ -377,7 +377,7 @@ late_group as materialized (
   select
     r.cluster,
     r.group_id,
-    b.group_id is not null
+    b.group_id is not null and bool_or(r.is_late and r.is_there)
     and count(*) filter (where r.is_late and r.is_there) >= :led_share * count(*) filter (where r.is_late) as is_late,
     max(r.lag_seconds) filter (where r.is_there) as lag_seconds
   from read as r
@@ -515,26 +515,26 @@ listed as (
 rated as (
   select
     cluster,
-    count(*) as rated_entities,
-    jsonb_agg(jsonb_build_object('entity', entity, 'settings', settings) order by entity) as throttled_brokers
+    count(*) as rated_brokers,
+    jsonb_agg(jsonb_build_object('broker', broker, 'settings', settings) order by broker) as throttled_brokers
   from (
     select
       cluster,
-      entity,
+      broker,
       string_agg(distinct setting, ',' order by setting) as settings
     from (
       select
         r.cluster,
         r.setting,
-        case when r.is_of_all then '--entity-default' else '--entity-name ' || r.broker_id end as entity
+        case when r.is_of_all then 'default' else cast(r.broker_id as text) end as broker
       from rate as r
       -- Moves between directories of a broker may go on.
       where r.setting <> 'replica.alter.log.dirs.io.max.bytes.per.second' or not exists (
         select 1 from metrics.replica_sample as f
         where f.hour = cast(:hour as timestamptz) and f.cluster = r.cluster and f.is_future
       )
-    ) as named_entity
-    group by cluster, entity
+    ) as named_broker
+    group by cluster, broker
   ) as one
   group by cluster
 ),
@@ -604,7 +604,7 @@ weighed as (
     i.throttled_topics,
     i.throttled,
     e.throttled_brokers,
-    e.rated_entities,
+    e.rated_brokers,
     u.unknown_topics,
     n.left_seconds,
     greatest(
@@ -674,7 +674,7 @@ select
   throttled_topics,
   throttled,
   throttled_brokers,
-  rated_entities,
+  rated_brokers,
   left_seconds,
   unknown_topics,
   case
