@@ -63,6 +63,8 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
             f.sum(f.when(f.col("metric") == f"{name}_total", f.col("counted"))).alias(name)
             for name in ("records_processed", "records_dropped")
         ),
+        counted("producer_wait_seconds_total").alias("producer_wait_seconds"),
+        f.try_divide(counted("throttled_periods_total"), counted("cpu_periods_total")).alias("throttled_ratio"),
     )
     gauges = _gauges(samples)
     joined = (
@@ -91,6 +93,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         (f.col("threads") * THREAD_STACK_BYTES).alias("thread_stack_bytes"),
         "gc_seconds",
         "covered_seconds",
+        "cpu_seconds",
         (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
         "open_file_descriptors",
         "max_file_descriptors",
@@ -102,6 +105,12 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "records_processed",
         "records_dropped",
         "records_to_restore",
+        "producer_wait_seconds",
+        "system_cpu_ratio",
+        "throttled_ratio",
+        "pool_connections",
+        "pool_connections_in_use",
+        "pool_threads_waiting",
         "restored_records_per_second",
         "store_instances",
         "application_stores",
@@ -142,6 +151,10 @@ def _gauges(samples: DataFrame) -> DataFrame:
         f.avg(_of_threads("process_latency_mean_ms")).alias("record_latency_ms"),
         f.avg(_of_threads("poll_ratio")).alias("poll_ratio"),
         f.max(reading("records_to_restore")).alias("records_to_restore"),
+        f.avg(reading("system_cpu_ratio")).alias("system_cpu_ratio"),
+        f.max(reading("pool_connections")).alias("pool_connections"),
+        f.avg(reading("pool_connections_in_use")).alias("pool_connections_in_use"),
+        f.avg(reading("pool_threads_waiting")).alias("pool_threads_waiting"),
     )
 
 

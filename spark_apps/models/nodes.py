@@ -42,6 +42,7 @@ def node_hours(configured: DataFrame, samples: DataFrame, gained: DataFrame) -> 
         "load_1m_max",
         (1 - f.try_divide("idle_seconds", "cpu_seconds")).alias("cpu_ratio"),
         f.try_divide("iowait_seconds", "cpu_seconds").alias("iowait_ratio"),
+        f.try_divide("steal_seconds", "cpu_seconds").alias("steal_ratio"),
         *per_second,
         "busiest_disk",
         "busiest_disk_ratio",
@@ -80,6 +81,7 @@ def _rates(gained: DataFrame) -> DataFrame:
         total(cpu).alias("cpu_seconds"),
         total(cpu, label("mode").isin(*_IDLE)).alias("idle_seconds"),
         total(cpu, label("mode") == "iowait").alias("iowait_seconds"),
+        total(cpu, label("mode") == "steal").alias("steal_seconds"),
         *(total(name, ~label("device").rlike(_NO_DISK)).alias(name) for name in disks),
     )
 

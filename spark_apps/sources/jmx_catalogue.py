@@ -74,6 +74,8 @@ METRICS: Mapping[str, Kind] = {
     "cleaner_last_run_seconds": "gauge",
     "client_fetch_bytes_per_second": "gauge",  # of the last seconds; only of clients that have a quota
     "client_connections": "gauge",  # by the client's software, its version and the listener
+    # Applications
+    "system_cpu_ratio": "gauge",  # since it was asked before; of the machine, in a container with a limit of that
     # Kafka Streams
     "streams_version": "gauge",  # 1, with the label version
     "streams_info": "gauge",  # 1, with the label application_id
@@ -86,6 +88,7 @@ METRICS: Mapping[str, Kind] = {
     "records_processed_total": "counter",
     "records_dropped_total": "counter",
     "records_to_restore": "gauge",
+    "producer_wait_seconds_total": "counter",  # for brokers: until its buffer has room, or metadata is there
     # Of a node, over the last minute at most: how old records are when they come to it. Negative: a clock is ahead.
     "record_age_min_ms": "gauge",
     "record_age_mean_ms": "gauge",
@@ -100,6 +103,13 @@ METRICS: Mapping[str, Kind] = {
     "table_readers_bytes": "gauge",
     "sst_bytes": "gauge",
     "keys": "gauge",
+    # Pools of connections to databases, all of a JVM
+    "pool_connections": "gauge",
+    "pool_connections_in_use": "gauge",
+    "pool_threads_waiting": "gauge",  # for a connection
+    # Containers with a CPU limit; no MBean has them
+    "cpu_periods_total": "counter",
+    "throttled_periods_total": "counter",  # of those: in which the container was stopped, as its CPU was used up
     # Machines; physical_memory_bytes too
     "available_memory_bytes": "gauge",  # the kernel's estimate: free, and page cache that it can take back
     "page_cache_bytes": "gauge",
@@ -248,6 +258,7 @@ MBEANS: tuple[MBean, ...] = (
         ),
         _ANY,
     ),
+    MBean("java.lang:type=OperatingSystem", (Reading("SystemCpuLoad", "system_cpu_ratio"),), _APP),
     MBean(
         "kafka.server:type=app-info,id=*",
         (Reading("Version", "broker_info", label="version"),),
@@ -355,6 +366,23 @@ MBEANS: tuple[MBean, ...] = (
     MBean(
         "kafka.streams:type=stream-task-metrics,task-id=*",
         (Reading("restore-remaining-records-total", "records_to_restore"),),
+        _APP,
+    ),
+    MBean(
+        "kafka.producer:type=producer-metrics,client-id=*",
+        (
+            Reading("bufferpool-wait-time-ns-total", "producer_wait_seconds_total", 1e-9),
+            Reading("metadata-wait-time-ns-total", "producer_wait_seconds_total", 1e-9),
+        ),
+        _APP,
+    ),
+    MBean(
+        "com.zaxxer.hikari:type=Pool (*)",
+        (
+            Reading("TotalConnections", "pool_connections"),
+            Reading("ActiveConnections", "pool_connections_in_use"),
+            Reading("ThreadsAwaitingConnection", "pool_threads_waiting"),
+        ),
         _APP,
     ),
     # Only nodes that take records in and those at the end of a sub-topology have these.

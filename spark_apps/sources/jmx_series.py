@@ -1,6 +1,6 @@
 """The names that JVM metrics have in Prometheus' exposition format: the second name space beside MBEANS.
 
-Four dialects, each taken where those before it don't tell a metric (a page often has several, and their figures must
+Five dialects, each taken where those before it don't tell a metric (a page often has several, and their figures must
 not be added up):
 
 1. the JMX exporter without rules, and MSK's open monitoring: domain, type and attribute in the name, other keys as
@@ -8,9 +8,10 @@ not be added up):
 2. the JMX exporter with its example rules for Kafka, which Strimzi has too:
    `kafka_server_brokertopicmetrics_bytesin_total{topic="t"}`;
 3. the JVM's own figures of Prometheus' client library: `jvm_memory_used_bytes{area="heap"}`;
-4. Micrometer (Spring Boot): `jvm_memory_used_bytes{area="heap",id="G1 Eden Space"}`, `kafka_stream_state_…`.
+4. Micrometer (Spring Boot): `jvm_memory_used_bytes{area="heap",id="G1 Eden Space"}`, `kafka_stream_state_…`;
+5. cAdvisor's of the JVM's container: `container_cpu_cfs_periods_total`.
 
-The first two and Micrometer's Streams metrics follow from MBEANS. A machine's page is node exporter's, which has one
+The first two and Micrometer's Kafka metrics follow from MBEANS. A machine's page is node exporter's, which has one
 dialect. Names are compared in lower case.
 """
 
@@ -25,13 +26,14 @@ from typing import Any, Literal
 from spark_apps.sources.jmx_catalogue import MBean, Reading, Role, beans_of, key_properties, sums_of
 
 Labels = tuple[tuple[str, str], ...]
-Dialect = Literal["jmx", "rules", "jvm", "micrometer", "node"]
-DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer", "node")
+Dialect = Literal["jmx", "rules", "jvm", "micrometer", "container", "node"]
+DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer", "container", "node")
 STARTED = "process_start_seconds"
 UPTIME = "process_uptime_ms"
 """Readings beside METRICS: when the process (or machine) began, and how long it has run."""
 RESIDENT = "resident_bytes"
-"""No MBean has it."""
+CONTAINER = {"periods_total": "cpu_periods_total", "throttled_periods_total": "throttled_periods_total"}
+"""No MBean has these."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,17 @@ SERIES: tuple[Series, ...] = (
     _micrometer("jvm_gc_pause_seconds_count", "gc_collections_total", labels={"gc": "collector"}),
     _micrometer("process_cpu_time_ns_total", "cpu_seconds_total", 1e-9),
     _micrometer("system_cpu_count", "processors"),
+    _micrometer("system_cpu_usage", "system_cpu_ratio"),
     _micrometer("process_files_open_files", "open_file_descriptors"),
     _micrometer("process_files_max_files", "max_file_descriptors"),
+    _micrometer("hikaricp_connections", "pool_connections"),
+    _micrometer("hikaricp_connections_active", "pool_connections_in_use"),
+    _micrometer("hikaricp_connections_pending", "pool_threads_waiting"),
+    # cAdvisor's, beside the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
+    *(
+        Series("container", f"container_cpu_cfs_{name}", Reading("Value", metric), {"container": "*"})
+        for name, metric in CONTAINER.items()
+    ),
 )
 
 
@@ -178,7 +189,9 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
     families: list[Family] = []
     meanings: dict[str, list[Meaning]] = {}
     beans = beans_of(role, sample, samples)
-    wanted = {STARTED, UPTIME, RESIDENT} | {reading.metric for bean in beans for reading in bean.readings}
+    wanted = {STARTED, UPTIME, RESIDENT, *CONTAINER.values()} | {
+        reading.metric for bean in beans for reading in bean.readings
+    }
     for bean in beans:
         exposed = replace(
             bean,
@@ -222,7 +235,7 @@ def _names_of_bean(bean: MBean) -> dict[Dialect, _Named]:
             for name in {_safe(f"{domain}_{kind}_{a}"), _safe(f"{domain}_{kind}_{a}").removesuffix("_total")}
         ],
     }
-    if domain == "kafka.streams":
+    if domain in ("kafka.streams", "kafka.producer"):
         group = kind.removesuffix("-metrics")
         named["micrometer"] = [(_safe(f"kafka_{group}_{a}"), a, told_by) for a in _attributes_of(bean)]
     if "name" in keys:

@@ -105,7 +105,10 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     assert 0 < app["heap_used_after_gc_bytes"] < app["heap_max_bytes"] <= 160 * MIB
     assert app["non_heap_used_bytes"] > 20 * MIB and app["threads"] > 5
     assert app["stream_threads_alive"] == 2 and app["stream_threads_failed"] == 0
-    assert 0 <= app["gc_seconds"] < app["covered_seconds"] and 0 < app["cpu_ratio"] <= 1
+    assert 0 <= app["gc_seconds"] < app["covered_seconds"] and 0 < app["cpu_ratio"] <= 1 and app["cpu_seconds"] > 0
+    assert 0 < app["system_cpu_ratio"] <= 1
+    assert 0 <= app["producer_wait_seconds"] < app["covered_seconds"]
+    assert app["throttled_ratio"] is app["pool_connections"] is None  # no container is told of, and no pool
     assert app["records_dropped"] == app["records_to_restore"] == 0 and app["poll_latency_max_ms"] > 0
     if which == "bounded":  # the other one finds all processed
         assert 0 < app["records_processed"] <= 20_000

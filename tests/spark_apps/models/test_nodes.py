@@ -47,6 +47,7 @@ def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
     assert machine["memory_bytes"] == 8 * GIB and machine["page_cache_bytes"] == GIB
     assert machine["memory_used_mean_percent"] == machine["memory_used_max_percent"] == pytest.approx(95)
     assert machine["cpu_ratio"] == pytest.approx(0.5) and machine["iowait_ratio"] == pytest.approx(0.25)
+    assert machine["steal_ratio"] == pytest.approx(0.125)
     covered = machine["covered_seconds"]
     assert machine["disk_read_bytes_per_second"] * covered == pytest.approx(1000 * 2**20)  # the RAID's are its disks'
     assert machine["disk_reads_per_second"] * covered == pytest.approx(8000)

@@ -19,7 +19,8 @@ node_cpu_seconds_total{{cpu="0",mode="iowait"}} {10 + busy_seconds / 2}
 node_cpu_seconds_total{{cpu="0",mode="user"}} 50
 node_cpu_seconds_total{{cpu="1",mode="idle"}} 500
 node_cpu_seconds_total{{cpu="1",mode="iowait"}} 0
-node_cpu_seconds_total{{cpu="1",mode="user"}} {100 + busy_seconds}
+node_cpu_seconds_total{{cpu="1",mode="user"}} {100 + busy_seconds * 3 / 4}
+node_cpu_seconds_total{{cpu="1",mode="steal"}} {busy_seconds / 4}
 node_cpu_guest_seconds_total{{cpu="1",mode="user"}} 7
 # TYPE node_disk_io_time_seconds_total counter
 node_disk_io_time_seconds_total{{device="md0"}} {9 + busy_seconds}

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from spark_apps.sources.jmx_catalogue import MBEANS, METRICS, beans_of, key_properties, number, readings_of
-from spark_apps.sources.jmx_series import NODE_SERIES, RESIDENT, STARTED
+from spark_apps.sources.jmx_series import CONTAINER, NODE_SERIES, RESIDENT, STARTED
 
 ROCKSDB = next(bean for bean in MBEANS if "rocksdb-state-id" in bean.pattern)
 FLUSH = next(bean for bean in MBEANS if "LogFlushStats" in bean.pattern)
@@ -17,12 +17,14 @@ FETCH = next(bean for bean in MBEANS if bean.pattern.endswith("type=Fetch"))
 MEMORY = next(bean for bean in MBEANS if bean.pattern.endswith("type=Memory"))
 CLIENTS = next(bean for bean in MBEANS if "clientSoftwareName" in bean.pattern)
 NODES = next(bean for bean in MBEANS if "stream-processor-node-metrics" in bean.pattern)
+PRODUCERS = next(bean for bean in MBEANS if bean.pattern.startswith("kafka.producer:"))
+POOLS = next(bean for bean in MBEANS if "hikari" in bean.pattern)
 TOPICS = next(bean for bean in MBEANS if "stream-topic-metrics" in bean.pattern)
 
 
 def test_every_reading_is_a_metric_and_every_metric_is_read() -> None:
     read = {reading.metric for bean in MBEANS for reading in bean.readings}
-    read |= {series.reading.metric for series in NODE_SERIES} - {STARTED} | {RESIDENT}
+    read |= {series.reading.metric for series in NODE_SERIES} - {STARTED} | {RESIDENT, *CONTAINER.values()}
     assert read == set(METRICS)
 
 
@@ -133,6 +135,17 @@ def test_records_are_younger_than_now_where_a_clock_is_ahead_and_nodes_say_what_
         },
     }
     assert list(readings_of(TOPICS, found)) == [("reads_topic", {"node": "in", "topic": "a"}, 1.0)]
+
+
+def test_what_threads_wait_for_is_added_up_over_producers_and_pools() -> None:
+    nanoseconds = {"bufferpool-wait-time-ns-total": 2e9, "metadata-wait-time-ns-total": 5e8}
+    producers = {f"kafka.producer:type=producer-metrics,client-id={n}-producer": nanoseconds for n in (1, 2)}
+    assert list(readings_of(PRODUCERS, producers)) == [("producer_wait_seconds_total", {}, pytest.approx(5))]
+    pool = {"TotalConnections": 10, "ActiveConnections": 8, "ThreadsAwaitingConnection": 0, "IdleConnections": 2}
+    pools = {f"com.zaxxer.hikari:type=Pool ({name})": pool for name in ("HikariPool-1", "prices")}
+    assert {metric: value for metric, _, value in readings_of(POOLS, pools)} == {
+        "pool_connections": 20, "pool_connections_in_use": 16, "pool_threads_waiting": 0,
+    }  # fmt: skip
 
 
 def test_wide_beans_are_read_seldom() -> None:

@@ -188,8 +188,16 @@ jvm_memory_max_bytes{application="x",area="heap",id="G1 Old Gen"} 1000
 jvm_gc_pause_seconds_sum{action="end of minor GC",cause="Allocation"} 0.5
 jvm_gc_pause_seconds_sum{action="end of major GC",cause="Ergonomics"} 0.25
 process_cpu_time_ns_total 3.0E9
+system_cpu_usage 0.25
 kafka_stream_state_size_all_mem_tables{rocksdb_state_id="s",task_id="0_1",thread_id="t"} 5
 kafka_stream_alive_stream_threads{client_id="c"} 4
+kafka_producer_bufferpool_wait_time_ns_total{client_id="c-producer",kafka_version="4.3.1"} 2.0E9
+kafka_producer_metadata_wait_time_ns_total{client_id="c-producer",kafka_version="4.3.1"} 5.0E8
+hikaricp_connections{pool="HikariPool-1"} 10
+hikaricp_connections{pool="HikariPool-2"} 5
+hikaricp_connections_active{pool="HikariPool-1"} 10
+hikaricp_connections_pending{pool="HikariPool-1"} 3
+hikaricp_connections_max{pool="HikariPool-1"} 20
 """
     assert told_by(page, "app") == {
         ("heap_used_bytes", ""): 30,
@@ -200,8 +208,26 @@ kafka_stream_alive_stream_threads{client_id="c"} 4
         ("memory_pool_used_bytes", "pool=Metaspace"): 7,
         ("gc_seconds_total", ""): 0.75,
         ("cpu_seconds_total", ""): 3,
+        ("system_cpu_ratio", ""): 0.25,
         ("memtable_bytes", "kind=key_value,store=s,task=0_1"): 5,
         ("stream_threads_alive", ""): 4,
+        ("producer_wait_seconds_total", ""): 2.5,
+        ("pool_connections", ""): 15,
+        ("pool_connections_in_use", ""): 10,
+        ("pool_threads_waiting", ""): 3,
+    }
+
+
+def test_the_container_of_a_jvm_in_a_prometheus_server() -> None:
+    page = """container_cpu_cfs_periods_total{pod="orders-0",container="orders"} 600
+container_cpu_cfs_throttled_periods_total{pod="orders-0",container="orders"} 150
+container_cpu_cfs_periods_total{pod="orders-0"} 900
+process_cpu_seconds_total{pod="orders-0",container="orders"} 5
+"""
+    assert told_by(page, "app") == {
+        ("cpu_periods_total", ""): 600,
+        ("throttled_periods_total", ""): 150,
+        ("cpu_seconds_total", ""): 5,
     }
 
 
