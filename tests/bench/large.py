@@ -325,13 +325,13 @@ _ROWS = {
       stream_threads_alive, stream_threads_failed, store_instances, rocksdb_measured_bytes, rocksdb_expected_bytes,
       rocksdb_shared_cache, heap_survived_bytes, application_stores, rocksdb_expected_max_bytes, rocksdb_shared_bytes,
       resident_bytes, poll_latency_max_ms, process_latency_mean_ms, process_latency_max_ms, records_processed,
-      records_dropped, records_to_restore, record_latency_ms, poll_ratio <-
+      records_dropped, records_to_restore, record_latency_ms, poll_ratio, cpu_seconds, producer_wait_seconds <-
       select h, 'orders-prod', 'app-' || n, {_APP_ENDPOINT}, 'i-' || lpad((:brokers + n)::text, 17, '0'), 'app-' || n,
         :h - interval '90 days', 4, 8589934592, 4294967296, 2e9, 1.5e9, 2e8, 1e8, 60, 6e7, 12, 3600, 0.3, 900, 65536,
         case when n % 100 = 7 and h = :h then 3 else 4 end, case when n % 100 = 7 and h = :h then 1 else 0 end, 30,
         1e9 + case when n % 50 = 3 then 4e6 * (336 + extract(epoch from h - :h) / 3600) else 0 end, 1.5e9, false, 1.4e9,
         3, 2e9, null, 5e9, 100, 2, 40, 1e7, 0, 0,
-        case when n % 50 = 9 then 600 else 1 end, 0.2
+        case when n % 50 = 9 then 600 else 1 end * case when n % 50 = 8 and h = :h then 20 else 1 end, 0.2, 4320, 2
       from generate_series(:h - interval '335 hours', :h, interval '1 hour') as h
       cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p""",
     "metrics.state_store_memory_hourly": f"""hour, cluster, app, endpoint, store, kind, tasks, segments, memtable_bytes,

@@ -74,6 +74,7 @@ effect_of:
   transaction_stops_readers: [one_stands, stands, falls_behind]
   move_delays_readers: [stands, falls_behind, catches_up_slowly]
   threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
+  look_ups_slow_group: [stands, falls_behind, catches_up_slowly]
   rebalances_stop_group: [stands, falls_behind, catches_up_slowly]
   record_stops_partition: [one_stands, stands]
 open_after_hours: 1

@@ -47,6 +47,7 @@ says:
 effect_of:
   lag_delays_records: [in_log, taken_in_late]
   threads_delay_records: [in_log, taken_in_late]
+  look_ups_delay_records: [in_log, taken_in_late, inside]
 open_after_hours: 2
 clear_after_hours: 3
 rule: |
