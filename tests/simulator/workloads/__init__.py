@@ -31,6 +31,7 @@ from tests.simulator.workloads import (
     counts,
     groups,
     latency,
+    look_ups,
     past,
     polls,
     restores,
@@ -66,6 +67,7 @@ RULES = (
     streams.RESTARTS,
     restores.SLOW,
     latency.LATE,
+    look_ups.WAITS,
 )
 FAULTS: tuple[Kind, ...] = (
     *topics.FAULTS,
@@ -77,6 +79,7 @@ FAULTS: tuple[Kind, ...] = (
     *streams.FAULTS,
     *restores.FAULTS,
     *latency.FAULTS,
+    *look_ups.FAULTS,
 )
 DECOYS: tuple[Kind, ...] = (
     *topics.DECOYS,
@@ -88,6 +91,7 @@ DECOYS: tuple[Kind, ...] = (
     *streams.DECOYS,
     *restores.DECOYS,
     *latency.DECOYS,
+    *look_ups.DECOYS,
 )
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from streamwarden.base.hours import HOUR
@@ -260,6 +260,57 @@ class Way:
         return taken, [age + 1000 * seconds for age, seconds in zip(taken, self.inside, strict=True)]
 
 
+Steps = list[tuple[float, float]]
+"""From when on which value."""
+
+
+def now(steps: Steps, t: float) -> float:
+    """The value then."""
+    return [value for since, value in steps if since <= t][-1]
+
+
+def until(steps: Steps, t: float, amount: Callable[[float], float]) -> float:
+    """The value of each of what had come by then, all together."""
+    ends = [*(since for since, _ in steps[1:]), NEVER]
+    return sum(
+        value * (amount(min(end, t)) - amount(since))
+        for (since, value), end in zip(steps, ends, strict=True)
+        if since < t
+    )
+
+
+@dataclass
+class Work:
+    """What a stream thread does with a record, in milliseconds, and what keeps it from that."""
+
+    cpu: Steps
+    outside: Steps
+    """It waits for another system."""
+    overhead: float = 0.01
+    """Processors that the process uses for all else."""
+    sending: Steps = field(default_factory=lambda: [(0.0, 0.0)])
+    """It waits for room in a producer's buffer."""
+    disk: Steps | None = None
+    """It reads from the disk, for its stores; none: it has none."""
+    collecting: Steps = field(default_factory=lambda: [(0.0, 0.005)])
+    """Share of the time for which collections stop all threads."""
+    stretched: Steps = field(default_factory=lambda: [(0.0, 1.0)])
+    """How much longer CPU time takes, as somebody else has the processor."""
+    pool: Steps | None = None
+    """Threads that stand in line for one of its two connections."""
+    machine: Literal["calm", "full", "stolen"] | None = None
+    """What node exporter tells of it: its own processors are in use, others' use fills them, or are taken away."""
+    has_limit: bool = False
+    """Its container has, and that is what stretches."""
+    seen_cpu: float = 0.3
+    """Share of the processors, or of the container's limit, that its JVM sees in use."""
+    tells: bool = True
+
+    def latency(self, t: float) -> float:
+        waits = now(self.outside, t) + now(self.sending, t) + (now(self.disk, t) if self.disk else 0)
+        return (now(self.cpu, t) * now(self.stretched, t) + waits) / (1 - now(self.collecting, t))
+
+
 @dataclass
 class Process:
     """A JVM of an application."""
@@ -284,10 +335,20 @@ class Process:
     """Topics of which it processes its share."""
     share: float = 1.0
     way: Way | None = None
+    work: Work | None = None
+    follows: Group | None = None
+    """It processes what this has read; none: what has come."""
 
     def processed(self, t: float) -> float:
         """Records, by then."""
-        return float(sum(topic.end(t) * topic.partitions for topic in self.reads)) * self.share
+        place = self.follows.read_up_to(t) if self.follows else t
+        return float(sum(topic.end(place) * topic.partitions for topic in self.reads)) * self.share
+
+    def busy(self, t: float) -> float:
+        """Share of an hour for which each of its stream threads has records."""
+        assert self.work is not None
+        records = self.processed(t) - self.processed(t - 1)
+        return min(records * self.work.latency(t) / 3_600_000 / self.alive(t)[0], 1.0)
 
     def started(self, t: float) -> float:
         return max(start for start in self.starts if start <= t)

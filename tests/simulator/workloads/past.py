@@ -27,7 +27,7 @@ from streamwarden.base.hours import HOUR
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
-from tests.simulator.workloads.life import DAY, GIB, MEMORY, NEVER, NOW, SECOND, Group, Life, Member, Topic
+from tests.simulator.workloads.life import DAY, GIB, MEMORY, NEVER, NOW, SECOND, Group, Life, Member, Process, Topic
 from tests.simulator.workloads.sources import JMX_AT, OFFSETS_AT, broker_url, host, members_of, process_url, settings
 
 Members = tuple[Member, ...] | None
@@ -363,7 +363,7 @@ def _instances(life: Life) -> Iterator[pd.DataFrame]:
 def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
     """By the hour for a week and a day, or two weeks where it tells its latency; by the day before."""
     for process in life.processes:
-        days = 14 if process.latency_ms else 8
+        days = 14 if process.latency_ms or process.work else 8
         ends = [*_ends(life, days * DAY), *range(NOW - (days + 1) * DAY, NOW - life.known, -DAY)]
         rows = []
         for end in ends:
@@ -377,7 +377,8 @@ def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
                  "process_started_at": life.at(process.started(t)) if is_there else None,
                  "samples": "2" if is_there else None, "threads": 60 if is_there else None,
                  "heap_max_bytes": 2 * GIB if is_there else None,
-                 "record_latency_ms": process.latency_ms if is_there else None,
+                 "record_latency_ms": _latency(life, process, t) if is_there else None,
+                 "records_processed": process.processed(t) - process.processed(t - 1) if is_there else None,
                  "poll_ratio": process.poll_ratio if is_there and process.latency_ms else None,
                  "stream_threads_alive": str(alive) if is_there else None,
                  "stream_threads_failed": str(failed) if is_there and failed is not None else None,
@@ -386,6 +387,12 @@ def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
                  )}
             )  # fmt: skip
         yield pd.DataFrame(rows)
+
+
+def _latency(life: Life, process: Process, t: float) -> float | None:
+    if process.work:
+        return process.work.latency(t) * life.draws.lognormal(0, 0.1) if process.work.tells else None
+    return process.latency_ms
 
 
 def _store_hours(life: Life) -> Iterator[pd.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ from tests.simulator.workloads.life import (
     Process,
     Topic,
     Way,
+    Work,
+    now,
+    until,
 )
 
 JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
@@ -56,8 +59,13 @@ def config_of(lives: Sequence[Life]) -> Config:
     ]  # fmt: skip
     endpoints += [
         JmxEndpoint(role="app", cluster=life.cluster, app=process.app, url=process_url(life, process),
-                    memory_limit_bytes=8 * GIB)
+                    memory_limit_bytes=8 * GIB, instance_id=machine_of(life, process))
         for life in lives for process in life.processes
+    ]  # fmt: skip
+    endpoints += [
+        JmxEndpoint(role="node", cluster=life.cluster, protocol="prometheus", url=node_url(life, process),
+                    instance_id=machine)
+        for life in lives for process in life.processes if (machine := machine_of(life, process))
     ]  # fmt: skip
     return Config(
         kafka=[KafkaCluster(name=life.cluster, bootstrap_servers="127.0.0.1:1") for life in lives], jmx=endpoints
@@ -74,6 +82,16 @@ def host(life: Life, broker: int) -> str:
 
 def process_url(life: Life, process: Process) -> str:
     return f"http://{process.app}-{process.number}.{life.cluster.replace('@', '-')}:8778/jolokia"
+
+
+def machine_of(life: Life, process: Process) -> str | None:
+    """Each has one of its own; none: nobody tells of it."""
+    told = process.work and process.work.machine
+    return f"i-{life.cluster.replace('@', '-')}-{process.app}-{process.number}" if told else None
+
+
+def node_url(life: Life, process: Process) -> str:
+    return f"http://{machine_of(life, process)}:9100/metrics"
 
 
 def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) -> dict[str, DataFrame]:
@@ -330,9 +348,10 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                 head = {"cluster": life.cluster, "role": "app", "app": process.app,
                         "endpoint": process_url(life, process), "at": life.at(t),
                         "process_started_at": life.at(process.started(t))}  # fmt: skip
-                rows += [head | {"metric": metric, "labels": json.dumps(labels, sort_keys=True), "value": value,
-                                 "kind": "counter" if metric.endswith("_total") else "gauge"}
-                         for metric, labels, value in _beans(process, t)]  # fmt: skip
+                rows += [head | one for one in _readings(_beans(process, t))]
+                if process.work and process.work.machine:
+                    head |= {"role": "node", "app": None, "endpoint": node_url(life, process)}
+                    rows += [head | one for one in _readings(_machine(process, process.work, t))]
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
     sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
     return jvm_apps.transform(sources, JUDGED, config)
@@ -342,18 +361,25 @@ def _counted_before(lives: Sequence[Life]) -> list[tuple[Any, ...]]:
     """The counters of an hour ago, of processes that count."""
     then = NOW - 1 + JMX_AT
     return [
-        (
-            life.cluster,
-            process_url(life, process),
-            "records_processed_total",
-            "{}",
-            life.at(then),
-            process.processed(then),
-        )
+        (life.cluster, endpoint, one["metric"], one["labels"], life.at(then), one["value"])
         for life in lives
         for process in life.processes
         if process.reads
+        for endpoint, beans in (
+            (process_url(life, process), _beans(process, then)),
+            (node_url(life, process), _machine(process, process.work, then) if process.work else ()),
+        )
+        for one in _readings(beans)
+        if one["kind"] == "counter"
     ]
+
+
+def _readings(beans: Iterable[tuple[str, dict[str, str], float]]) -> Rows:
+    return [
+        {"metric": metric, "labels": json.dumps(labels, sort_keys=True), "value": value,
+         "kind": "counter" if metric.endswith("_total") else "gauge"}
+        for metric, labels, value in beans
+    ]  # fmt: skip
 
 
 def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -377,6 +403,8 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
         yield "poll_ratio", {"thread": "1"}, process.poll_ratio
     if process.reads:
         yield "records_processed_total", {}, process.processed(t)
+    if process.work:
+        yield from _work(process, process.work, t)
     if process.way:
         yield from _ages(process, process.way, t)
     for store in process.stores:
@@ -403,3 +431,48 @@ def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str,
         for node, of_node in zip(("source", "sink"), ages or (), strict=False):
             for metric, age in zip(("min", "mean", "max"), of_node, strict=True):
                 yield f"record_age_{metric}_ms", {"node": node, "task": task}, age
+
+
+def _work(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """What its stream threads do, wait for and cost, by Kafka's and the JVM's own figures."""
+    stopped = until(work.collecting, t, lambda hours: hours * 3600)
+    used = until(work.cpu, t, process.processed) / 1000 + work.overhead * t * 3600 + 2 * stopped
+    yield "cpu_seconds_total", {}, used
+    yield "gc_seconds_total", {"collector": "G1 Young Generation"}, stopped
+    yield "system_cpu_ratio", {}, 0.95 if work.machine == "full" else work.seen_cpu
+    yield "producer_wait_seconds_total", {}, until(work.sending, t, process.processed) / 1000
+    if work.tells:
+        yield "process_latency_mean_ms", {"thread": "1"}, work.latency(t)
+        yield "poll_ratio", {"thread": "1"}, 1 - process.busy(NOW)
+    if work.disk:
+        labels = {"kind": "key_value", "store": "prices", "task": f"0_{process.number}"}
+        yield "sst_bytes", labels, 1.0 * GIB
+        yield "memtable_bytes", labels, 8.0 * MIB
+        yield "block_cache_usage_bytes", labels, 20.0 * MIB
+        yield "block_cache_capacity_bytes", labels, 50.0 * MIB
+        yield "table_readers_bytes", labels, 200_000.0
+    if work.pool:
+        waiting = now(work.pool, t)
+        yield "pool_connections", {}, 2.0
+        yield "pool_connections_in_use", {}, 2.0 if waiting else 0.0
+        yield "pool_threads_waiting", {}, waiting
+    if work.has_limit:
+        # Stopped in each period in which a thread wants to run, from then on.
+        wanted = 1 - (1 - process.busy(NOW)) ** process.alive(t)[0]
+        share = [(since, wanted if stretch > 1 else 0.0) for since, stretch in work.stretched]
+        yield "cpu_periods_total", {}, t * 36_000
+        yield "throttled_periods_total", {}, until(share, t, lambda hours: hours * 36_000)
+
+
+def _machine(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Node exporter's page of its machine, which has four processors and a disk."""
+    used = (process.processed(NOW) - process.processed(NOW - 1)) * now(work.cpu, NOW) / 3_600_000 + work.overhead
+    others = {"calm": 0.1, "full": 3.8 - used, "stolen": 0.0}[work.machine or "calm"]
+    stolen = used * (now(work.stretched, NOW) - 1) if work.machine == "stolen" else 0.0
+    modes = {"user": used + others, "steal": stolen, "iowait": 0.0, "idle": 4 - used - others - stolen}
+    for mode, processors in modes.items():
+        yield "machine_cpu_seconds_total", {"mode": mode}, processors * t * 3600
+    records = (process.processed(NOW) - process.processed(NOW - 1)) / process.alive(t)[0]
+    reading = min(records * now(work.disk, NOW) / 3_600_000, 1.0) if work.disk else 0.0
+    busy = 1 - (1 - reading) ** process.alive(t)[0] * 0.99
+    yield "disk_busy_seconds_total", {"device": "nvme1n1"}, busy * t * 3600
