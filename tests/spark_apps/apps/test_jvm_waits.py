@@ -1,0 +1,127 @@
+"""A real Kafka Streams application that waits for another system with each record, by a real pool of connections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker
+from demo.jar_set import JarSet, ensure
+from demo.jars import JOLOKIA, STREAMS, classpath
+from demo.process import Jvm, free_port
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+from streamwarden.detectors import load_detectors
+from streamwarden.detectors.evaluate import findings
+
+from spark_apps.submit import run_app
+from tests.clock import present_hour
+from tests.sql.rows import insert_rows
+
+pytestmark = pytest.mark.slow
+FOLDER = Path(__file__).parent
+POOL = JarSet("hikari", ("com.zaxxer:HikariCP:6.3.0",), transitive=False, lock=FOLDER / "hikari.lock")
+RULE = load_detectors()["app_waits_on_others"]
+RECORD_MS, USUAL_MS = 20, 2.0
+RECORDS = 200
+"""Before it is asked, and the fewest that the rule is content with."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        for made in admin.create_topics([NewTopic("orders", 4), NewTopic("priced", 4)]).values():
+            made.result(20)
+        producer = Producer({"bootstrap.servers": running.bootstrap_servers})
+        for number in range(40_000):
+            producer.produce("orders", key=str(number), value="{}")
+        assert producer.flush(30) == 0
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("connections", "because"),
+    [(4, "waits"), (1, "waits_for_connections"), (0, "works")],
+    ids=["look-ups", "one connection for two threads", "computes"],
+)
+def test_a_record_that_waits(
+    broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, connections: int, because: str
+) -> None:
+    hour, port = present_hour(), free_port()
+    url = f"http://127.0.0.1:{port}/jolokia"
+    config = Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": "unused:9092"}],
+            "jmx": [{"role": "app", "app": "pricing", "cluster": "demo", "url": url}],
+            "gathering": {"jmx_samples": 3, "jmx_sample_seconds": 0.5},
+        }
+    )
+    arguments = [broker.bootstrap_servers, str(tmp_path / "state"), str(RECORD_MS), str(connections)]
+    app = Jvm(
+        "pricing",
+        [str(FOLDER / "LookUpApp.java"), *arguments],
+        tmp_path,
+        classpath=f"{classpath(STREAMS)}:{classpath(POOL)}",
+        agent=ensure(JOLOKIA)[0],
+        jolokia_port=port,
+        options=["-Xmx160m"],
+    )
+    with app:
+        wait_for_records(url, RECORDS)
+        run_app(spark, "jvm_apps", hour - HOUR, config)
+        wait_for_records(url, 3 * RECORDS)
+        run_app(spark, "jvm_apps", hour, config)
+    row, said = judged(warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1})
+    assert row["records_processed"] >= RECORDS
+    # Two threads that share a connection, or on this machine a processor, take turns.
+    assert row["record_latency_ms"] >= RECORD_MS * (2 if connections == 1 else 1) * 0.9
+    assert 0 <= row["producer_wait_seconds"] < 0.1 * row["covered_seconds"] and row["throttled_ratio"] is None
+    cpu_ms = 1000 * row["cpu_seconds"] / row["records_processed"]
+    assert cpu_ms >= RECORD_MS if connections == 0 else cpu_ms < RECORD_MS / 2
+    assert row["pool_connections"] == (connections or None)
+    # Who computes may be short of CPU here; who waits isn't, however busy this machine is.
+    assert said.because == because or (connections == 0 and said.because == "short_of_cpu"), said.reason
+    if connections == 1:
+        assert row["pool_connections_in_use"] == row["pool_threads_waiting"] == 1
+
+
+def judged(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, float]) -> tuple[Any, Any]:
+    """What was gathered, and what the rule says of it after days on which a record took little."""
+    usually = {
+        "cluster": "demo", "app": "pricing", "endpoint": url, "application_id": "pricing", "samples": 3,
+        "records_processed": 1000, "record_latency_ms": USUAL_MS,
+    }  # fmt: skip
+    past = [hour - timedelta(hours=n) for n in range(2, 2 + RULE.params_in_force(Config())["least_hours"])]  # type: ignore[operator]
+    with warehouse.begin() as connection:
+        for day in {at.date() for at in past}:
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
+        insert_rows(connection, "metrics.jvm_app_hourly", [usually | {"hour": at} for at in past])
+        in_force = RULE.params_in_force(Config()) | {"least_records": RECORDS} | params
+        (said,) = findings(connection, RULE, hour, Config(), in_force)
+        query = sa.text("select * from metrics.jvm_app_hourly where hour = :hour")
+        row = connection.execute(query, {"hour": hour}).mappings().one()
+    return row, said
+
+
+def wait_for_records(url: str, records: int) -> None:
+    """Until the application has processed so many."""
+    query = f"{url}/read/kafka.streams:type=stream-thread-metrics,*/process-total"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            found = httpx.get(query, timeout=5).json().get("value", {})
+            if sum(thread["process-total"] for thread in found.values()) >= records:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.3)
+    raise AssertionError(f"the application didn't process {records} records")
