@@ -1,7 +1,7 @@
 /*
 title: What is compacted here
 unit: bytes
-kind: stacked
+kind: lines
 why: "By the hour of the last days: compaction makes saw-teeth; a ramp without teeth is a log that nobody compacts."
 */
 with largest as (

@@ -1,7 +1,7 @@
 /*
 title: Rebalances, and who was gone
 unit: rebalances
-kind: stacked
+kind: lines
 why: "By ten minutes of a day, by the client that was gone: one colour is one client that leaves again and again."
 */
 select

@@ -1,7 +1,7 @@
 /*
 title: Produce requests that failed, by error
 unit: requests
-kind: stacked
+kind: lines
 why: "By the hour of a day: what goes on for hours isn't an election; what begins with a release is its producer."
 */
 select

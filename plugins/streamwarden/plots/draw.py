@@ -43,6 +43,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "--")
 LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
+_COLUMNS = {"lines": ("at", "series", "value"), "stacked": ("label", "series", "value"), "table": ()}
 _DARK = {
     "#ffffff": "#161b22", "#f6f8fa": "#21262d", INK: "#e6edf3", "#000000": "#e6edf3", GRID: "#30363d",
     "#b00020": "#ff7b86", "#0072b2": "#58a6ff", "#009e73": "#56d38a",
@@ -110,10 +111,10 @@ def draw_finding(
     if not file.exists():
         return None
     header, sql = load_plot(file)
-    rows = _rows(engine, file, sql, {**identity, "hour": hour})
+    rows = _rows(engine, file, header, sql, {**identity, "hour": hour})
     if not rows:
         return None
-    figure = {"lines": _lines, "stacked": _stacked, "table": _table}[header.kind](file, header, rows, hour)
+    figure = {"lines": _lines, "stacked": _stacked, "table": _table}[header.kind](header, rows, hour)
     if figure is None:
         return None
     alt = _alt(header, rows, hour)
@@ -135,16 +136,21 @@ def load_plot(file: Path) -> tuple[Header, str]:
         raise StreamwardenError(f"{shown(file)}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def _rows(engine: sa.Engine, file: Path, sql: str, binds: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(engine: sa.Engine, file: Path, header: Header, sql: str, binds: dict[str, Any]) -> Sequence[dict[str, Any]]:
     try:
         with engine.connect() as connection:
-            return [dict(row) for row in connection.execute(sa.text(sql), binds).mappings()]
+            result = connection.execute(sa.text(sql), binds)
+            columns, rows = result.keys(), [dict(row) for row in result.mappings()]
     except sa.exc.SQLAlchemyError as error:
         raise StreamwardenError(f"{shown(file)}: {str(getattr(error, 'orig', error)).splitlines()[0]}") from None
+    # Without rows too: a plot that can't be drawn is told before there is anything to draw.
+    needed = [*_COLUMNS[header.kind], *(["is_below"] if header.below else [])]
+    if missing := [column for column in needed if column not in columns]:
+        raise StreamwardenError(f"{shown(file)}: the select has no column {missing[0]}.")
+    return rows
 
 
-def _lines(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
-    rows = _typed(file, rows, ("at", "series", "value", *(["is_below"] if header.below else [])))
+def _lines(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     if not _known(rows):
         return None
     parts: list[tuple[Panel, list[dict[str, Any]]]] = [(header, [row for row in rows if not row.get("is_below")])]
@@ -214,10 +220,10 @@ def _known(rows: Sequence[dict[str, Any]]) -> list[float]:
     return [float(row["value"]) for row in rows if row["value"] is not None and math.isfinite(float(row["value"]))]
 
 
-def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
+def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     parts: dict[str, dict[str, float]] = {}
     limits: dict[str, dict[str, float]] = {}
-    for row in _typed(file, rows, ("label", "series", "value")):
+    for row in rows:
         if row["value"] is not None:
             kind = limits if row["series"].startswith(LIMIT) else parts
             kind.setdefault(row["series"], {})[row["label"]] = float(row["value"])
@@ -253,7 +259,7 @@ def _stacked(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: d
     return figure
 
 
-def _table(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
+def _table(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     columns = [column for column in rows[0] if any(row[column] is not None for row in rows)]
     width = min(CELL_CHARACTERS, max(12, TABLE_CHARACTERS // len(columns)))
     titles = [_wrapped(readable(column, None)[0], width) for column in columns]
@@ -281,12 +287,6 @@ def _table(file: Path, header: Header, rows: Sequence[dict[str, Any]], hour: dat
     if more:
         axes.text(0, -0.02, f"and {more} more", transform=axes.transAxes, va="top", color=INK)
     return figure
-
-
-def _typed(file: Path, rows: Sequence[dict[str, Any]], columns: tuple[str, ...]) -> Sequence[dict[str, Any]]:
-    if missing := [column for column in columns if column not in rows[0]]:
-        raise StreamwardenError(f"{shown(file)}: the select has no column {missing[0]}.")
-    return rows
 
 
 def _blank(inches_high: float, header: Header, inches: float = INCHES_WIDE) -> tuple[Figure, Axes]:

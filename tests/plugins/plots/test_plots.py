@@ -122,6 +122,7 @@ def test_every_plot_of_ours_is_of_a_detector_and_runs_on_the_schema(warehouse: s
         (HEADER.format(unit="x", kind="pie") + "select 1", "kind: Input should be"),
         (HEADER.format(unit="x", kind="lines") + "select nothing", 'column "nothing" does not exist'),
         (HEADER.format(unit="x", kind="lines") + "select 1 as at", "the select has no column series"),
+        (HEADER.format(unit="x", kind="stacked") + "select 1 as at where false", "the select has no column label"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_line_that_names_it(
