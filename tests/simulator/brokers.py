@@ -16,6 +16,7 @@ from streamwarden.base.config import Config
 from tests.simulator import broker_kinds as b
 from tests.simulator import cluster_kinds as c
 from tests.simulator import cluster_sources
+from tests.simulator import move_kinds as m
 from tests.simulator import request_kinds as r
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_fleet import FLUSHES, Fleet
@@ -73,6 +74,7 @@ FAULTS: tuple[Make, ...] = (
     c.memory_lacks_and_disks_are_busy,
     c.memory_lacks_by_day,
     c.memory_lacks_beside_a_batch,
+    *m.FAULTS,
 )
 DECOYS: tuple[Make, ...] = (
     b.files_at_a_start,
@@ -144,12 +146,14 @@ DECOYS: tuple[Make, ...] = (
     c.two_cold_days,
     c.little_is_read,
     c.disks_of_the_machine,
+    *m.DECOYS,
     b.healthy,
     b.rolling_upgrade,
     b.silent_broker,
     b.unknown_figures,
 )
 SIZES = {b.two_brokers: 2, c.two_down: 4, c.replicas_added: 5, c.all_replicas_added: 5, c.down_during_a_reassignment: 5}
+SIZES |= m.SIZES
 
 
 def build(scenario: Scenario) -> Fleet:

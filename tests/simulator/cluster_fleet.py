@@ -25,10 +25,12 @@ RULES = (
     "produce_failing",
     "compaction_stalled",
     "broker_requests_high",
+    "reassignment_disturbs",
 )
-FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED, REQUESTS = (
-    RULES
-)
+# fmt: off
+(FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED,
+ REQUESTS, MOVES) = RULES
+# fmt: on
 
 
 @dataclass

@@ -239,6 +239,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
         for broker in range(cluster.brokers):
             if cluster.answers[broker, NOW] or cluster.gauges["leaders"][broker, NOW] != 0:
                 dirs += _log_dir(cluster, broker)
+        dirs += _moves(cluster)
     create = bench.spark.createDataFrame
     read = create([(cluster.name, "read", 0) for cluster in clusters], READ)
     none = {source.name(): rows_frame(bench.spark, [], source({}).schema()) for source in (KafkaCommits, KafkaOffsets)}
@@ -295,6 +296,35 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
             yield head | replica | {"kind": "replica", "is_future": False}
 
 
+def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """What is being moved, the throttles, and the sizes of the replicas that this is about."""
+    head = {"cluster": cluster.name, "resource": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
+    for broker in range(cluster.brokers):
+        yield head | {"kind": "broker", "broker": broker} | _of_broker(cluster, broker, 0)
+    for move in cluster.moves:
+        left = move.left(0)
+        if left is None or not cluster.tells_moves:
+            continue
+        replicas = next(t for t in cluster.topics if t.name == move.topic).replicas[move.partition]
+        place = head | {"topic": move.topic, "partition": move.partition}
+        yield place | {"kind": "reassignment", "replicas": replicas, "adding": [move.target], "removing": []}
+        for broker, size in ((replicas[0], move.size_bytes), (move.target, move.size_bytes - left)):
+            if cluster.answers[broker, NOW]:
+                held = {"log_dir": LOG_DIR, "size_bytes": size, "offset_lag": 0, "is_future": False}
+                yield place | held | {"kind": "replica", "broker": broker}
+
+
+def _of_broker(cluster: Cluster, broker: int, hours_ago: int) -> dict[str, Any]:
+    """Replicas that it is getting, and its throttles."""
+    if not cluster.tells_moves:
+        return {"adding_replicas": None, "throttles": None}
+    adding = sum(move.target == broker and move.left(hours_ago) is not None for move in cluster.moves)
+    rates = cluster.throttles.get(broker, {}) if hours_ago <= cluster.throttled_hours else {}
+    told = {name: {"value": value, "source": "dynamic_broker_config"} for name, value in rates.items()}
+    is_told = broker not in cluster.unlisted or hours_ago > 0
+    return {"adding_replicas": adding, "throttles": json.dumps(told) if is_told else None}
+
+
 # The past
 
 
@@ -309,6 +339,7 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "metrics.partition_hourly": [_partitions_before(c) for c in clusters],
             "inventory.topic_hourly": [_topics_before(c) for c in clusters],
             "inventory.broker_hourly": [_brokers_before(c) for c in clusters],
+            "inventory.reassignment_hourly": [_moves_before(c) for c in clusters],
             "inventory.instance_hourly": [_instances(c) for c in clusters],
             "metrics.node_hourly": [_nodes(c) for c in clusters],
             "inventory.volume_hourly": [_volumes(c) for c in clusters],
@@ -317,7 +348,8 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "metrics.jvm_app_hourly": [_applications(c) for c in clusters],
         }
         for table, rows in tables.items():
-            copy(connection, table, pd.concat(rows))
+            if told := [each for each in rows if not each.empty]:
+                copy(connection, table, pd.concat(told))
 
 
 def copy(connection: sa.Connection, table: str, rows: pd.DataFrame) -> None:
@@ -432,7 +464,9 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "kind": "plain", "observed_at": hour + HOUR,
          "partitions": max(round(len(topic.before) * share), 1),
-         "replication_factor": min(len(replicas) for replicas in topic.before)}
+         "replication_factor": min(len(replicas) for replicas in topic.before),
+         "leader_throttled_replicas": topic.configs.get("leader.replication.throttled.replicas")
+         if JUDGED - hour <= cluster.throttled_hours * HOUR else None}
         for hour, share in shares.items()
         for topic in cluster.topics
         if topic.begun <= hour + HOUR
@@ -444,11 +478,25 @@ def _brokers_before(cluster: Cluster) -> pd.DataFrame:
     """All were listed, an hour ago and before."""
     rows = [
         {"hour": hour, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
-         "is_listed": True, "replicas": 10, "observed_at": hour + HOUR}
-        for hour in (JUDGED - n * HOUR for n in range(1, HELD_HOURS + 1))
+         "is_listed": True, "replicas": 10, "observed_at": hour + HOUR} | _of_broker(cluster, broker, n)
+        for n, hour in ((n, JUDGED - n * HOUR) for n in range(1, HELD_HOURS + 1))
         for broker in range(cluster.brokers)
     ]  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({"adding_replicas": "Int64"})
+
+
+def _moves_before(cluster: Cluster) -> pd.DataFrame:
+    rows = [
+        {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "topic": move.topic, "partition": move.partition,
+         "replicas": json.dumps([0, move.target]), "adding": json.dumps([move.target]), "removing": "[]",
+         "partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left, "left_bytes": left}
+        for move in cluster.moves
+        for n in range(1, HELD_HOURS + 1)
+        if (left := move.left(n)) is not None
+    ]  # fmt: skip
+    columns = ["hour", "cluster", "topic", "partition", "replicas", "adding", "removing", "partition_bytes",
+               "copied_bytes", "left_bytes"]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _instances(cluster: Cluster) -> pd.DataFrame:

@@ -61,6 +61,24 @@ class Topic:
 
 
 @dataclass
+class Move:
+    """A partition that is being moved: a broker gets a replica of it."""
+
+    topic: str
+    partition: int
+    target: int
+    size_bytes: int
+    left_bytes: list[int]
+    """To copy, in the judged hour and in those before, back to the one in which it began."""
+    ended: int = 0
+    """Hours ago in which it ran last, less one."""
+
+    def left(self, hours_ago: int) -> int | None:
+        """None: it doesn't run."""
+        return self.left_bytes[hours_ago] if self.ended <= hours_ago < len(self.left_bytes) else None
+
+
+@dataclass
 class Cluster:
     """Brokers from 0 on. Arrays have a row for each broker and a column for each hour up to the judged one."""
 
@@ -108,6 +126,12 @@ class Cluster:
     """Records that a Streams application still has to restore."""
     controllers: list[Controller] = field(default_factory=list)
     """Dedicated ones."""
+    moves: list[Move] = field(default_factory=list)
+    tells_moves: bool = True
+    throttles: dict[int, dict[str, str]] = field(default_factory=dict)
+    """By broker."""
+    throttled_hours: int = 0
+    """For so long before the judged one throttles have been there, of brokers and of topics."""
     partitions_before: float = 1.0
     """A month ago, as a share of now."""
 
@@ -229,6 +253,8 @@ def _traffic(cluster: Cluster, relative: np.ndarray) -> None:
         "messages_in_total": into / message,
         "replication_bytes_in_total": followers,
         "replication_bytes_out_total": followers * chance.normal(1, 0.01, into.shape),
+        "reassignment_bytes_in_total": np.zeros(into.shape),
+        "reassignment_bytes_out_total": np.zeros(into.shape),
         "log_flushes_total": np.full(into.shape, chance.uniform(0.05, 3)) * relative,
         "produce_requests": into / message / chance.uniform(5, 50),
     }

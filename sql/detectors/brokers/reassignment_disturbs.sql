@@ -23,8 +23,8 @@ says:
   disturbs:
     status: alarm
     severity: warning
-    reason: "While {{ moving_partitions | counted('partition') }} {{ 'is' if moving_partitions == 1 else 'are' }} moved, {% if lacking_partitions %}{{ lacking_partitions | counted('other replica') }} {{ 'has' if lacking_partitions == 1 else 'have' }} fallen behind on brokers that take part{% endif %}{% if lacking_partitions and (slow_brokers or late_groups) %}; {% endif %}{% if slow_brokers %}{% for one in slow_brokers %}{{ '' if loop.first else ', ' }}broker {{ one.broker_id.value }} flushes in {{ one.log_flush_p95_ms }} instead of {{ one.usual_ms }}{% endfor %}{% endif %}{% if slow_brokers and late_groups %}; {% endif %}{% if late_groups %}{{ late_groups | counted('group') }} {{ 'is' if late_groups == 1 else 'are' }} {{ lag_at_least_seconds }} or more behind where these brokers lead{% endif %}. {% if left_bytes %}At least {{ left_bytes }} are left{% if moved_in_at_least_seconds %}: {{ moved_in_at_least_seconds }} or longer{% endif %}.{% else %}How much is left isn't known.{% endif %}"
-    cure: "{% if throttle_to_set_bytes_per_second %}Throttle it to {{ throttle_to_set_bytes_per_second }} for each broker{% if throttle_bytes_per_second %}, instead of {{ throttle_bytes_per_second }}{% endif %}: more than is written to what is moved.{% else %}Move fewer partitions at a time{% if written_bytes_per_second %}: a throttle that helps would be below the {{ written_bytes_per_second }} that are written to them, and they would never be whole{% endif %}.{% endif %} Or cancel it, and go on at a quieter hour."
+    reason: "While {{ moving_partitions | counted('partition') }} {{ 'is' if moving_partitions == 1 else 'are' }} moved, {% if lacking_partitions %}{{ lacking_partitions | counted('other replica') }} {{ 'has' if lacking_partitions == 1 else 'have' }} fallen behind on brokers that take part{% endif %}{% if lacking_partitions and (slow_brokers or late_groups) %}; {% endif %}{% if slow_brokers %}{% for one in slow_brokers %}{{ '' if loop.first else '; ' }}5 % of the log flushes of broker {{ one.broker_id.value }} take longer than {{ one.log_flush_p95_ms }}, {{ one.usual_ms }} is usual{% endfor %}{% endif %}{% if slow_brokers and late_groups %}; {% endif %}{% if late_groups %}{{ late_groups | counted('group') }} {{ 'is' if late_groups == 1 else 'are' }} {{ lag_at_least_seconds }} or more behind where these brokers lead{% endif %}. {% if left_bytes %}At least {{ left_bytes }} are left{% if moved_in_at_least_seconds %}: {{ moved_in_at_least_seconds }} or longer{% endif %}.{% else %}How much is left isn't known.{% endif %}"
+    cure: "{% if throttle_to_set_bytes_per_second %}Throttle it to {{ throttle_to_set_bytes_per_second }} for each broker{% if throttle_bytes_per_second %}, instead of {{ throttle_bytes_per_second }}{% endif %}{% if written_bytes_per_second %}: more than the {{ written_bytes_per_second }} that are written to what is moved{% endif %}.{% else %}Move fewer partitions at a time{% if written_bytes_per_second %}: a throttle that helps would be below the {{ written_bytes_per_second }} that are written to them, and they would never be whole{% endif %}.{% endif %} Or cancel it, and go on at a quieter hour."
     commands:
       - "kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --list"
       - "{% if throttle_to_set_bytes_per_second %}kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --reassignment-json-file THE-MOVE.json --execute --additional --throttle {{ throttle_to_set_bytes_per_second.value | int }}{% endif %}"
@@ -39,7 +39,7 @@ says:
   left_behind:
     status: alarm
     severity: warning
-    reason: "Nothing is being moved, and a throttle is still set, for {{ left_seconds }} at least: replicas of {{ throttled_topics | counted('topic') }} that fall behind catch up with no more than {{ throttle_bytes_per_second }} on a broker, after each restart."
+    reason: "Nothing is being moved, and a throttle is still set, for {{ throttle_stands_seconds }} at least: replicas of {{ throttled_topics | counted('topic') }} that fall behind catch up with no more than {{ throttle_bytes_per_second }} on a broker, after each restart."
     cure: &take_away "Take it away."
     commands: &delete
       - "{% for one in throttled %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --delete-config {{ one.settings }}; {% endfor %}"
@@ -47,13 +47,13 @@ says:
   left_over:
     status: alarm
     severity: info
-    reason: "Nothing is being moved, and half of a throttle is still set, for {{ left_seconds }} at least: {% if throttled_topics %}{{ throttled_topics | counted('topic') }} {{ 'names' if throttled_topics == 1 else 'name' }} replicas to throttle, and no broker of theirs has a rate{% else %}{{ rated_brokers | counted('broker') }} {{ 'has' if rated_brokers == 1 else 'have' }} a rate, and no topic names replicas that go with it{% endif %}. It slows nothing now."
+    reason: "Nothing is being moved, and half of a throttle is still set, for {{ throttle_stands_seconds }} at least: {% if throttled_topics %}{{ throttled_topics | counted('topic') }} {{ 'names' if throttled_topics == 1 else 'name' }} replicas to throttle, and no broker of theirs has a rate{% else %}{{ rated_brokers | counted('broker') }} {{ 'has' if rated_brokers == 1 else 'have' }} a rate, and no topic names replicas that go with it{% endif %}. It slows nothing now."
     cure: *take_away
     commands: *delete
   left_perhaps:
     status: alarm
     severity: info
-    reason: "Nothing is being moved, and {{ throttled_topics | counted('topic') }} {{ 'names' if throttled_topics == 1 else 'name' }} replicas to throttle, for {{ left_seconds }} at least. Whether brokers have a rate for it they didn't tell."
+    reason: "Nothing is being moved, and {{ throttled_topics | counted('topic') }} {{ 'names' if throttled_topics == 1 else 'name' }} replicas to throttle, for {{ throttle_stands_seconds }} at least. Whether brokers have a rate for it they didn't tell."
     cure: *take_away
     commands: *delete
   moving: {status: ok, reason: "{{ moving_partitions | counted('partition') }} {{ 'is' if moving_partitions == 1 else 'are' }} moved, and nobody is disturbed{% if left_bytes %}; at least {{ left_bytes }} are left{% endif %}."}
@@ -220,7 +220,7 @@ progress as (
     m.cluster,
     count(*) as moving_partitions,
     sum(m.left_bytes) as left_bytes,
-    sum(m.partition_bytes * jsonb_array_length(m.adding)) as whole_bytes,
+    sum(m.partition_bytes * jsonb_array_length(m.adding)) as moving_bytes,
     bool_and(m.isr is not null) as is_isr_told,
     bool_or(m.moved_before and not m.goes_down and (m.left_bytes is null or m.before_left_bytes is null)) as is_left_unknown,
     bool_or(m.moved_before) and coalesce(min(d.done_partitions), 0) = 0
@@ -562,7 +562,7 @@ throttled_hour as (
 seen as (
   select
     p.cluster,
-    cast(extract(epoch from cast(:hour as timestamptz) - min(p.hour)) as double precision) as left_seconds
+    cast(extract(epoch from cast(:hour as timestamptz) - min(p.hour)) as double precision) as throttle_stands_seconds
   from past as p
   where p.hour > coalesce(
     (
@@ -581,7 +581,7 @@ weighed as (
     p.moving_partitions,
     l.lacking_brokers,
     p.left_bytes,
-    p.whole_bytes,
+    p.moving_bytes,
     p.is_left_unknown,
     p.is_stalled,
     p.is_isr_told,
@@ -592,8 +592,8 @@ weighed as (
     s.silent_brokers,
     s.busiest_bytes_per_second,
     s.copied_bytes_per_second,
-    case when l.now_lacking > l.before_lacking then l.now_lacking - l.before_lacking end as lacking_partitions,
-    a.late_groups,
+    case when p.is_isr_told then greatest(l.now_lacking - l.before_lacking, 0) end as lacking_partitions,
+    case when p.cluster is not null then coalesce(a.late_groups, 0) end as late_groups,
     a.late_group_ids,
     a.lag_at_least_seconds,
     a.affected,
@@ -606,7 +606,7 @@ weighed as (
     e.throttled_brokers,
     e.rated_brokers,
     u.unknown_topics,
-    n.left_seconds,
+    n.throttle_stands_seconds,
     greatest(
       :throttle_ratio * coalesce(s.busiest_bytes_per_second, f.throttle_bytes_per_second), :written_ratio * w.written_bytes_per_second
     ) as lower_throttle,
@@ -653,7 +653,7 @@ select
   cluster,
   moving_partitions,
   left_bytes,
-  whole_bytes,
+  moving_bytes,
   copied_bytes_per_second,
   left_bytes / nullif(copied_bytes_per_second, 0) as moved_in_at_least_seconds,
   moving_since,
@@ -675,7 +675,7 @@ select
   throttled,
   throttled_brokers,
   rated_brokers,
-  left_seconds,
+  throttle_stands_seconds,
   unknown_topics,
   case
     when because = 'disturbs' then (
