@@ -18,7 +18,7 @@ says:
   loops:
     status: alarm
     severity: warning
-    reason: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn were thrown out of the group after {{ turn_seconds }}: it takes longer than their max.poll.interval.ms of {{ poll_interval_ms }}.{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
+    reason: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn were thrown out of the group after {{ turn_seconds }}: it takes longer than their max.poll.interval.ms of {{ poll_interval_ms }}.{% if beside_partitions %} {{ beside_partitions | counted('partition') }} that they had beside it {{ 'stands' if beside_partitions == 1 else 'stand' }} as well: whose record it is can't be told from here, the longest standing is named.{% endif %}{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
     cure: "Look at the record, or those right behind it, with the log of {{ owners }}. Bound the time that one record may take; max.poll.records times the time of a record must stay below {{ poll_interval_ms }}. To skip it, stop the group and set the offset behind it."
     commands: &commands
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ partition }} --offset {{ committed_offset }} --max-messages 1 --property print.key=true --property print.headers=true"
@@ -26,7 +26,7 @@ says:
   kills:
     status: alarm
     severity: warning
-    reason: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn left the group.{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
+    reason: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn left the group.{% if beside_partitions %} {{ beside_partitions | counted('partition') }} that they had beside it {{ 'stands' if beside_partitions == 1 else 'stand' }} as well: whose record it is can't be told from here, the longest standing is named.{% endif %}{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
     cure: "Look at the record, or those right behind it, with the log of {{ owners }}: who reads it ends. Let the application put aside what it can't process. To skip it, stop the group and set the offset behind it."
     commands: *commands
   no_loop: {status: ok, reason: "{{ place }} has stood for {{ stood_seconds }}, but it isn't lost by one member after the other."}
@@ -43,7 +43,7 @@ clear_after_hours: 2
 rule: |
   A place of the group stands: more than tail_records wait, and it hasn't moved for still_minutes and for still_gaps times
   the usual gap between commits of the places that move. At most few_share of the places that have something to read (or
-  one) are so, and others move. And it loops: since it stands, at least loop_turns members that had it were out of the
+  one) are so, not counting those that were lost by the same members at the same times, and others move. And it loops: since it stands, at least loop_turns members that had it were out of the
   group max.poll.interval.ms after their generation began (`tolerance` more or less); or more than loop_turns members that
   had it left, over still_minutes at least.
 runbook: |
@@ -156,7 +156,8 @@ turns as (
     count(*) filter (where is_paced) as paced_members,
     percentile_cont(0.5) within group (order by turn_seconds) filter (where is_paced) as turn_seconds,
     extract(epoch from max(began_at) - min(began_at)) as over_seconds,
-    to_jsonb(array_agg(distinct owner)) as owners
+    to_jsonb(array_agg(distinct owner)) as owners,
+    array_agg(began_at) as lost_at
   from paced
   group by cluster, group_id, topic, partition
 ),
@@ -168,7 +169,7 @@ stated as (
     t.paced_members,
     t.turn_seconds,
     t.owners,
-    p.moving_partitions > 0 and p.standing_partitions <= greatest(1, :few_share * p.partitions) as is_few,
+    t.lost_at,
     (t.paced_members >= :loop_turns) is true as loops,
     (t.lost_members > :loop_turns and t.over_seconds >= :still_minutes * 60) is true as kills
   from standing as p
@@ -184,6 +185,18 @@ worst as (
   order by cluster asc, group_id asc, loops desc, kills desc, waited_seconds desc, topic asc, partition asc
 ),
 
+-- A member that is kept busy by one record leaves all that it has.
+neighbours as (
+  select
+    w.cluster,
+    w.group_id,
+    count(*) as beside_partitions
+  from worst as w
+  inner join stated as s using (cluster, group_id)
+  where (s.topic, s.partition) <> (w.topic, w.partition) and s.lost_at <@ w.lost_at
+  group by w.cluster, w.group_id
+),
+
 restoring as (
   select distinct cluster, application_id
   from public.processes_restoring(cast(:hour as timestamptz), cast(:hour as timestamptz))
@@ -195,7 +208,8 @@ select
     when r.cluster is null then 'calm'
     when w.cluster is null then 'moves'
     when b.cluster is not null then 'restores'
-    when not w.is_few then 'group_stands'
+    when w.moving_partitions = 0 or w.standing_partitions - coalesce(n.beside_partitions, 0) > greatest(1, :few_share * w.partitions)
+      then 'group_stands'
     when w.loops then 'loops'
     when w.kills then 'kills'
     else 'no_loop'
@@ -217,6 +231,7 @@ select
   kept.left_seconds as retention_left_seconds,
   w.owners,
   w.standing_partitions,
+  n.beside_partitions,
   w.moving_partitions,
   w.partitions,
   g.rebalances,
@@ -224,6 +239,7 @@ select
 from metrics.consumer_group_hourly as g
 left join restless as r using (cluster, group_id)
 left join worst as w using (cluster, group_id)
+left join neighbours as n using (cluster, group_id)
 left join restoring as b on g.cluster = b.cluster and g.group_id = b.application_id
 left join inventory.topic_hourly as t
   on g.hour = t.hour and w.cluster = t.cluster and w.topic = t.topic and t.cleanup_policy like '%delete%' and t.retention_ms > 0
