@@ -3,7 +3,7 @@ title: One record throws its readers out of the group
 about: group
 owner: application
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.group_step_hourly, metrics.jvm_app_hourly, inventory.topic_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.group_step_hourly, metrics.jvm_app_hourly, inventory.topic_hourly, inventory.consumer_group_hourly]
 params:
   still_minutes: {default: 15, unit: min, why: "three poll intervals of 5 min"}
   still_gaps: {default: 3, unit: commit gaps, why: "of the partitions that move: who commits by the hour stands still after three"}
@@ -71,12 +71,16 @@ with step as materialized (
 
 restless as (
   select
-    cluster,
-    group_id,
-    coalesce(max(poll_interval_ms), :default_poll_ms) as poll_interval_ms
-  from step
-  group by cluster, group_id
-  having bool_or(jsonb_array_length(gone) > 0)
+    s.cluster,
+    s.group_id,
+    coalesce(max(s.poll_interval_ms), :default_poll_ms) as poll_interval_ms,
+    -- An hour that isn't over is judged as of when it was gathered.
+    least(cast(:hour as timestamptz) + interval '1 hour', max(i.observed_at)) as as_of
+  from step as s
+  left join inventory.consumer_group_hourly as i
+    on i.hour = cast(:hour as timestamptz) and s.cluster = i.cluster and s.group_id = i.group_id
+  group by s.cluster, s.group_id
+  having bool_or(jsonb_array_length(s.gone) > 0)
 ),
 
 place as materialized (
@@ -93,7 +97,7 @@ place as materialized (
     c.records_consumed > 0 and c.still_seconds < :still_minutes * 60 as is_moving,
     coalesce(c.waiting_records, c.lag_records) > :tail_records as has_lag,
     least(c.still_seconds, coalesce(c.lag_seconds_low, c.lag_seconds)) as waited_seconds,
-    coalesce(c.moved_at, c.hour + interval '1 hour' - make_interval(secs => c.still_seconds)) as stands_since
+    coalesce(c.moved_at, r.as_of - make_interval(secs => c.still_seconds)) as stands_since
   from metrics.consumer_partition_hourly as c
   inner join restless as r using (cluster, group_id)
   where c.hour = cast(:hour as timestamptz)
@@ -222,7 +226,7 @@ select
   w.partition,
   w.committed_offset,
   w.committed_offset + 1 as next_offset,
-  extract(epoch from g.hour + interval '1 hour' - coalesce(since.moved_at, w.stands_since)) as stood_seconds,
+  extract(epoch from r.as_of - coalesce(since.moved_at, w.stands_since)) as stood_seconds,
   coalesce(since.moved_at, w.stands_since) as standing_since,
   w.lost_members,
   w.turn_seconds,
