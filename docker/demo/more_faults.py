@@ -8,12 +8,14 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import NewTopic
 
 from demo.broker import create_topics
+from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION
 
 if TYPE_CHECKING:
     from demo.fleet import Fleet
@@ -56,6 +58,23 @@ def _broker(fleet: Fleet) -> None:
     west.brokers[2].kill()
 
 
+def _poison(fleet: Fleet) -> None:
+    _topic(fleet, "invoices", 4)
+    fleet.start_client("invoices")
+
+
+def _lost(fleet: Fleet) -> None:
+    _topic(fleet, "parcels", 1)
+    fleet.start_client("parcels")
+
+
+def _instance(fleet: Fleet) -> None:
+    instance_id = "i-0e5c7a1f93b2d8046"
+    tags = {"Name": "search-1", "application": "search", "owner": "team-search"}
+    fleet.world.add_instance(DEMO_ACCOUNT, DEMO_REGION, instance_id, "m5.large", tags)
+    fleet.world.take_out(instance_id, "search", datetime.now(UTC), "an EC2 instance status checks failure")
+
+
 def _files(fleet: Fleet) -> None:
     """One in six of the files that it may open is left. The limit of a running process can be lowered."""
     open_files = len(list(Path(f"/proc/{fleet.broker.pid}/fd").iterdir()))
@@ -87,6 +106,25 @@ MORE = {
         resource="3",
         why="broker 3 of the cluster `west` was killed",
         start=_broker,
+    ),
+    "poison": More(
+        detector="consumer_record_poisonous",
+        resource="bookkeeping",
+        why="a record of `invoices` keeps each member of the group `bookkeeping` busy until it is out of the group",
+        start=_poison,
+        params={"still_minutes": 0.5, "still_gaps": 1, "few_share": 0.3},
+    ),
+    "lost": More(
+        detector="consumer_data_at_risk",
+        resource="archive",
+        why="of `parcels` 2,990 were deleted that the group `archive` hadn't read",
+        start=_lost,
+    ),
+    "instance": More(
+        detector="instance_failing",
+        resource="search",
+        why="Auto Scaling took an instance of the group `search` out of service: its status checks failed",
+        start=_instance,
     ),
     "files": More(
         detector="broker_file_descriptors_high",

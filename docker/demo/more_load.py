@@ -3,6 +3,10 @@
 - `payments`: writes 50 minutes of payments, stamped as of then, and goes on writing.
 - `ledger`: the fault `lag`: a group that reads payments more slowly than they come.
 - `receipts`: the fault `refused`: a producer of records that are larger than the topic takes.
+- `invoices`: the fault `poison`: writes invoices; three members of a group read them, and whoever gets a certain one is
+  busy with it for longer than its group waits.
+- `parcels`: the fault `lost`: writes five minutes of parcels, of which a group reads ten and leaves; what lies before
+  the 3,000th is deleted, as retention would, and it goes on writing.
 - `analytics`: the fault `stranger`: a group that reads another application's changelog.
 """
 
@@ -12,24 +16,43 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from demo.load import consume, paced, produce_waiting
 
-PAYMENTS_PER_SECOND = 20
+PER_SECOND = 20
 PAST_SECONDS = 50 * 60
 READ_PER_SECOND = 4
+MEMBERS, POLL_INTERVAL_MS = 5, 6000
+PARCELS_SECONDS, PARCELS_DELETED = 5 * 60, 3000
 
 
 def write_payments(servers: str) -> None:
-    producer = Producer({"bootstrap.servers": servers, "client.id": "till", "linger.ms": 50})
+    producer = _producer(servers, "till")
+    _write_past(producer, "payments", PAST_SECONDS)
+    _write_on(producer, "payments")
+
+
+def _producer(servers: str, client_id: str) -> Producer:
+    return Producer({"bootstrap.servers": servers, "client.id": client_id, "linger.ms": 50})
+
+
+def _write_past(producer: Producer, topic: str, seconds: int) -> None:
+    """Records of the seconds before now, stamped as of then."""
     now = time.time()
-    for number in range(PAST_SECONDS * PAYMENTS_PER_SECOND):
-        at = now - PAST_SECONDS + number / PAYMENTS_PER_SECOND
-        produce_waiting(producer, "payments", b'{"cents":%d}' % number, timestamp=int(at * 1000))
-    for number in paced(PAYMENTS_PER_SECOND):
-        produce_waiting(producer, "payments", b'{"cents":%d}' % number)
+    for number in range(seconds * PER_SECOND):
+        at = now - seconds + number / PER_SECOND
+        produce_waiting(producer, topic, b'{"cents":%d}' % number, timestamp=int(at * 1000))
+    producer.flush()
+
+
+def _write_on(producer: Producer, topic: str) -> None:
+    for number in paced(PER_SECOND):
+        produce_waiting(producer, topic, b'{"cents":%d}' % number)
 
 
 def read_too_slowly(servers: str) -> None:
@@ -47,6 +70,42 @@ def send_what_is_refused(servers: str) -> None:
         produce_waiting(producer, "receipts", b"x" * 5000)
 
 
+def write_invoices_of_which_one_is_poison(servers: str) -> None:
+    for number in range(MEMBERS):
+        Thread(target=_book, args=(servers, number), daemon=True).start()
+    _write_on(_producer(servers, "invoicing"), "invoices")
+
+
+def _book(servers: str, number: int) -> None:
+    """A member that chokes on a record of the last partition: the assignor gives who has that one no other."""
+    settings = {"group.id": "bookkeeping", "client.id": f"bookkeeping-{number}", "auto.offset.reset": "earliest"}
+    settings |= {"session.timeout.ms": 6000, "max.poll.interval.ms": POLL_INTERVAL_MS, "heartbeat.interval.ms": 500}
+    # What it has processed is committed, not what it was given.
+    settings |= {"auto.commit.interval.ms": 1000, "enable.auto.offset.store": False}
+    consumer = Consumer({"bootstrap.servers": servers, **settings})
+    consumer.subscribe(["invoices"])
+    while True:
+        record = consumer.poll(0.2)
+        if record is None or record.error():
+            continue
+        if (record.partition(), record.offset()) == (3, 3):
+            time.sleep(POLL_INTERVAL_MS / 1000 + 1)
+        with suppress(KafkaException):  # it was thrown out meanwhile
+            consumer.store_offsets(record)
+
+
+def write_parcels_that_are_lost(servers: str) -> None:
+    producer = _producer(servers, "depot")
+    _write_past(producer, "parcels", PARCELS_SECONDS)
+    reader = Consumer({"bootstrap.servers": servers, "group.id": "archive", "client.id": "archive-1"})
+    reader.commit(offsets=[TopicPartition("parcels", 0, 10)], asynchronous=False)
+    reader.close()
+    admin = AdminClient({"bootstrap.servers": servers})
+    for deleted in admin.delete_records([TopicPartition("parcels", 0, PARCELS_DELETED)]).values():
+        deleted.result()
+    _write_on(producer, "parcels")
+
+
 def read_a_changelog(servers: str) -> None:
     consume(servers, "analytics", "orders-customer-latest-changelog", {})
 
@@ -55,6 +114,8 @@ ROLES: dict[str, Callable[[str], None]] = {
     "payments": write_payments,
     "ledger": read_too_slowly,
     "receipts": send_what_is_refused,
+    "invoices": write_invoices_of_which_one_is_poison,
+    "parcels": write_parcels_that_are_lost,
     "analytics": read_a_changelog,
 }
 
