@@ -21,7 +21,7 @@ from kafka.errors import KafkaError as PythonKafkaError
 
 from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, Connection
-from spark_apps.sources.kafka_reassignments import line, reassignments
+from spark_apps.sources.kafka_reassignments import Reassignments, line
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
 _FORBIDDEN = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
@@ -45,11 +45,14 @@ class LogDirsReader(ClusterReader):
             yield from self.batches([self.gap_row(name, f"{name} log dirs", gap)])
             return
         with client:
+            moves = Reassignments(connection, client)
             for broker in sorted(metadata.brokers):
-                yield from self._broker(connection, client, broker)
-            yield from self.batches(reassignments(connection, client, metadata.brokers))
+                yield from self._broker(connection, client, broker, moves)
+            yield from self.batches(moves.rows())
 
-    def _broker(self, connection: Connection, client: KafkaAdminClient, broker: int) -> Iterator[pa.RecordBatch]:
+    def _broker(
+        self, connection: Connection, client: KafkaAdminClient, broker: int, moves: Reassignments
+    ) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
         resource = _resource(name, broker)
         try:
@@ -58,6 +61,7 @@ class LogDirsReader(ClusterReader):
             gap = f"refused: broker {broker} of cluster '{name}' doesn't tell its log dirs: {line(error)}."
             yield from self.batches([self.gap_row(name, resource, gap)])
             return
+        moves.note(broker, answer["log_dirs"])
         known = {"cluster": name, "broker": broker, "observed_at": datetime.now(UTC), "resource": resource}
         if not answer["log_dirs"]:  # a broker has one at least; the error itself is lost on the way
             yield from self.batches([known | {"gap": connection.gap(_FORBIDDEN)}])
@@ -96,6 +100,7 @@ class KafkaLogDirs(ClusterSource):
             "cluster string, kind string, broker int, log_dir string, total_bytes bigint, usable_bytes bigint,"
             " topic string, partition int, size_bytes bigint, offset_lag bigint, is_future boolean,"
             " replicas array<int>, adding array<int>, removing array<int>, adding_replicas int, throttles string,"
+            " partition_bytes bigint, copied_bytes bigint, left_bytes bigint,"
             " observed_at timestamp, resource string, gap string"
         )
 

@@ -1,18 +1,19 @@
 """Reassignments that run in a cluster, and the throttles that its brokers have: rows of the source `kafka_log_dirs`.
 
-`reassignment`: a partition that is being moved, with the brokers it goes to and comes from. `broker`: how many replicas
+`reassignment`: a partition that is being moved, with the brokers it goes to and comes from, and what is left to copy
+by the sizes of its replicas. `broker`: how many replicas
 are being added to it, and the throttles of replication that are set on it, `{}` if none.
 
 Reads: ListPartitionReassignments (Kafka 2.4 or newer), one per cluster, and DescribeConfigs of four settings, one per
 broker. Needs: Describe on the cluster; DescribeConfigs on it for the throttles. Can't see: throttles of brokers that
-are down. What can't be had is null, and a gap.
+are down or silent. What can't be had is null, and a gap.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,35 +31,71 @@ _EVERY_BROKER_HAS = "num.io.threads"
 """Asked along with the throttles: kafka-python loses a refusal, and a broker without throttles would look the same."""
 
 
-def reassignments(connection: Connection, client: KafkaAdminClient, brokers: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Rows of the cluster: of `brokers`, which it lists, and of those that replicas are being added to."""
-    name = connection.cluster.name
-    now = datetime.now(UTC)
-    moving: dict[Any, dict[str, list[int]]] | None = None
-    try:
-        moving = client.list_partition_reassignments()
-    except ClusterAuthorizationFailedError:
-        gap = f"refused: cluster '{name}' doesn't allow it; grant Describe on the cluster."
-        yield {"cluster": name, "resource": f"{name} reassignments", "gap": gap}
-    except (KafkaError, OSError) as error:
-        gap = f"refused: cluster '{name}' doesn't list its reassignments: {line(error)}."
-        yield {"cluster": name, "resource": f"{name} reassignments", "gap": gap}
-    known = {"cluster": name, "observed_at": now, "resource": f"{name} reassignments"}
-    for partition, brokers_of in (moving or {}).items():
-        yield known | {
-            "kind": "reassignment",
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "replicas": brokers_of["replicas"],
-            "adding": brokers_of["adding_replicas"],
-            "removing": brokers_of["removing_replicas"],
+class Reassignments:
+    """What is being reassigned in a cluster, and what of it lies on which broker."""
+
+    def __init__(self, connection: Connection, client: KafkaAdminClient) -> None:
+        self.connection, self.client = connection, client
+        self.name = connection.cluster.name
+        self.observed_at = datetime.now(UTC)
+        self.running: dict[Any, dict[str, list[int]]] | None = None
+        """By partition; None: it wasn't told."""
+        self.gap: str | None = None
+        self.sizes: dict[tuple[str, int], dict[int, int]] = {}
+        """Of partitions that are being moved, by broker."""
+        self.answering: set[int] = set()
+        self.told: set[int] = set()
+        """Brokers that told all their log directories: what isn't there they don't have."""
+        try:
+            self.running = client.list_partition_reassignments()
+            self.sizes = {(p.topic, p.partition): {} for p in self.running}
+        except ClusterAuthorizationFailedError:
+            self.gap = f"refused: cluster '{self.name}' doesn't allow it; grant Describe on the cluster."
+        except (KafkaError, OSError) as error:
+            self.gap = f"refused: cluster '{self.name}' doesn't list its reassignments: {line(error)}."
+
+    def note(self, broker: int, log_dirs: list[Mapping[str, Any]]) -> None:
+        """Takes the sizes out of a broker's answer to DescribeLogDirs."""
+        self.answering.add(broker)
+        if log_dirs and not any(log_dir["error_code"] for log_dir in log_dirs):
+            self.told.add(broker)
+        for topic in (topic for log_dir in log_dirs if self.sizes for topic in log_dir["topics"]):
+            for replica in topic["partitions"]:
+                held = self.sizes.get((topic["name"], replica["partition_index"]))
+                if held is not None and not replica["is_future_key"]:
+                    held[broker] = replica["partition_size"]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Of each partition that is moved, and of each broker that answers or gets replicas."""
+        resource = f"{self.name} reassignments"
+        if self.gap:
+            yield {"cluster": self.name, "resource": resource, "gap": self.gap}
+        running = self.running or {}
+        known = {"cluster": self.name, "observed_at": self.observed_at}
+        for partition, of in running.items():
+            place = {"topic": partition.topic, "partition": partition.partition}
+            brokers = {"replicas": of["replicas"], "adding": of["adding_replicas"], "removing": of["removing_replicas"]}
+            left = self._left(self.sizes[partition.topic, partition.partition], **brokers)
+            yield known | {"kind": "reassignment", "resource": resource} | place | brokers | left
+        added = Counter(broker for of in running.values() for broker in of["adding_replicas"])
+        for broker in sorted(self.answering | added.keys()):
+            row = known | {"kind": "broker", "broker": broker, "resource": f"{self.name} broker {broker} throttles"}
+            row["adding_replicas"] = None if self.running is None else added[broker]
+            yield row | (_throttles(self.connection, self.client, broker) if broker in self.answering else {})
+
+    def _left(
+        self, held: Mapping[int, int], replicas: list[int], adding: list[int], removing: list[int]
+    ) -> dict[str, int | None]:
+        """Null where a broker that it depends on didn't tell."""
+        whole = max((held[broker] for broker in replicas if broker in held and broker not in adding), default=None)
+        copied = [held.get(broker, 0 if broker in self.told else None) for broker in adding]
+        sizes = [size for size in copied if size is not None]
+        is_told = len(sizes) == len(copied)
+        return {
+            "partition_bytes": whole,
+            "copied_bytes": sum(sizes) if is_told else None,
+            "left_bytes": sum(max(whole - size, 0) for size in sizes) if is_told and whole is not None else None,
         }
-    added = Counter(broker for of in (moving or {}).values() for broker in of["adding_replicas"])
-    listed = set(brokers)
-    for broker in sorted(listed | added.keys()):
-        row = known | {"kind": "broker", "broker": broker, "resource": f"{name} broker {broker} throttles"}
-        row["adding_replicas"] = None if moving is None else added[broker]
-        yield row | (_throttles(connection, client, broker) if broker in listed else {})
 
 
 def _throttles(connection: Connection, client: KafkaAdminClient, broker: int) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
 
 
 def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """What is being moved, the throttles, and the sizes of the replicas that this is about."""
+    """What is being moved, and the throttles."""
     head = {"cluster": cluster.name, "resource": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
     for broker in range(cluster.brokers):
         yield head | {"kind": "broker", "broker": broker} | _of_broker(cluster, broker, 0)
@@ -306,12 +306,11 @@ def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
         if left is None or not cluster.tells_moves:
             continue
         replicas = next(t for t in cluster.topics if t.name == move.topic).replicas[move.partition]
-        place = head | {"topic": move.topic, "partition": move.partition}
-        yield place | {"kind": "reassignment", "replicas": replicas, "adding": [move.target], "removing": []}
-        for broker, size in ((replicas[0], move.size_bytes), (move.target, move.size_bytes - left)):
-            if cluster.answers[broker, NOW]:
-                held = {"log_dir": LOG_DIR, "size_bytes": size, "offset_lag": 0, "is_future": False}
-                yield place | held | {"kind": "replica", "broker": broker}
+        is_told = bool(cluster.answers[move.target, NOW])
+        sizes = {"partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left if is_told else None,
+                 "left_bytes": left if is_told else None}  # fmt: skip
+        place = {"topic": move.topic, "partition": move.partition, "replicas": replicas, "adding": [move.target]}
+        yield head | place | sizes | {"kind": "reassignment", "removing": []}
 
 
 def _of_broker(cluster: Cluster, broker: int, hours_ago: int) -> dict[str, Any]:

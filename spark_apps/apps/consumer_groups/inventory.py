@@ -81,45 +81,13 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def reassignments(sources: dict[str, DataFrame]) -> DataFrame:
-    """Partitions that are being moved, and how much of them is left to copy."""
-    moving = sources["kafka_log_dirs"].filter("kind = 'reassignment'")
-    moving = moving.select(*PARTITION, "replicas", "adding", "removing", "observed_at")
-    held = (
-        sources["kafka_log_dirs"]
-        .filter("kind = 'replica' and not is_future")
-        .join(f.broadcast(moving.select(*PARTITION)), PARTITION)
-        .groupBy(*PARTITION, "broker")
-        .agg(f.max("size_bytes").alias("size_bytes"))
-        .groupBy(*PARTITION)
-        .agg(f.map_from_entries(f.collect_list(f.struct("broker", "size_bytes"))).alias("held"))
-    )
-    told = sources["kafka_log_dirs"].filter("kind = 'log_dir' and gap is null")
-    told = told.groupBy("cluster").agg(f.collect_set("broker").alias("told"))
-    sizes = moving.join(held, PARTITION, "left").join(f.broadcast(told), "cluster", "left")
-
-    def bytes_on(broker: Column) -> Column:
-        """0 on a broker that told its directories and has no such replica yet."""
-        return f.coalesce(f.element_at("held", broker), f.when(f.array_contains("told", broker), f.lit(0)))
-
-    def total(amounts: Column) -> Column:
-        return f.aggregate(amounts, f.lit(0).cast("bigint"), lambda so_far, amount: so_far + amount)
-
-    there = f.transform(f.array_except("replicas", "adding"), bytes_on)
-    added = f.transform("adding", bytes_on)
-    left = f.transform("adding", lambda broker: f.greatest(f.col("partition_bytes") - bytes_on(broker), f.lit(0)))
     return (
-        sizes.withColumn("partition_bytes", f.array_max(there))
-        .withColumn("copied_bytes", total(added))
-        .withColumn(
-            "left_bytes", f.when(f.col("partition_bytes").isNotNull() & f.col("copied_bytes").isNotNull(), total(left))
-        )
+        sources["kafka_log_dirs"]
+        .filter("kind = 'reassignment'")
         .select(
             *PARTITION,
             *(f.to_json(name).alias(name) for name in ("replicas", "adding", "removing")),
-            "partition_bytes",
-            "copied_bytes",
-            "left_bytes",
-            "observed_at",
+            *("partition_bytes", "copied_bytes", "left_bytes", "observed_at"),
         )
     )
 

@@ -11,7 +11,7 @@ params:
   change_floor_ms: {default: 10, unit: ms, why: "what is less slow than this nobody feels"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
   late_seconds: {default: 600, unit: seconds, why: "readers of a stream notice ten minutes"}
-  lag_ratio: {default: 2, unit: ratio, why: "of the longest lag of the day before the move and of the same hours of the days and weeks before"}
+  lag_ratio: {default: 2, unit: ratio, why: "of the longest lag of the day before the move, and of this hour in the four weeks before"}
   led_share: {default: 0.8, unit: ratio, why: "of what is late, so much is led by brokers that take part in the move"}
   groups_ratio: {default: 0.5, unit: ratio, why: "a broker that answers late is late to all who read there; one group of many has a reason of its own"}
   copied_ratio: {default: 0.1, unit: ratio, why: "less than a tenth of what a broker takes in and sends doesn't slow it"}
@@ -244,15 +244,21 @@ down as (
   group by o.cluster
 ),
 
--- (a) Replicas that aren't in sync, beside those that are being added: now, and before the move began.
+-- (a) Replicas that aren't in sync, beside those that are being added: now, and before the move began. Of these clusters
+-- by the index: a month of partitions lies together.
 lacking as (
   select
     p.cluster,
     count(*) filter (where p.hour = cast(:hour as timestamptz)) as now_lacking,
     count(*) filter (where p.hour < cast(:hour as timestamptz)) as before_lacking,
     array_agg(distinct l.broker_id) filter (where p.hour = cast(:hour as timestamptz)) as lacking_brokers
-  from metrics.partition_hourly as p
-  inner join began as g on p.cluster = g.cluster and p.hour in (cast(:hour as timestamptz), g.moving_since - interval '1 hour')
+  from began as g
+  cross join lateral (
+    select * from metrics.partition_hourly as one
+    where one.hour in (cast(:hour as timestamptz), g.moving_since - interval '1 hour') and one.cluster = g.cluster
+    and one.missing_brokers is not null and one.isr > 0
+    offset 0  -- noqa: AM09
+  ) as p
   cross join lateral jsonb_array_elements_text(p.missing_brokers) as l (broker_id)
   left join moving as m
     on p.hour = m.hour and p.cluster = m.cluster and p.topic = m.topic and p.partition = m.partition
@@ -261,8 +267,7 @@ lacking as (
     on p.hour = h.hour and p.cluster = h.cluster and l.broker_id = cast(h.broker_id as text)
   left join metrics.broker_hourly as led on p.hour = led.hour and p.cluster = led.cluster and p.leader = led.broker_id
   where
-    p.cluster = any(array(select t.cluster from taking_part as t))
-    and p.missing_brokers is not null and p.isr > 0
+    g.moving_since is not null
     and coalesce(not m.adding @> to_jsonb(cast(l.broker_id as integer)), true)
     and o.is_listed
     and coalesce(h.process_started_at < p.hour, true)
@@ -323,7 +328,7 @@ slow as (
     cluster,
     jsonb_agg(
       jsonb_build_object('broker_id', broker_id, 'log_flush_p95_ms', log_flush_p95_ms, 'usual_ms', usual_ms)
-      order by log_flush_p95_ms / nullif(usual_ms, 0) desc nulls last, broker_id
+      order by broker_id
     ) filter (where is_slow) as slow_brokers,
     count(*) filter (where is_silent) as silent_brokers,
     max(copied_bytes_per_second) as busiest_bytes_per_second,
@@ -352,9 +357,24 @@ behind as materialized (
         and h.hour in (
           select s.moving_since - make_interval(hours => n) from generate_series(1, 24) as n
           union
-          select cast(:hour as timestamptz) - make_interval(days => n) from unnest(array[1, 2, 3, 4, 5, 6, 7, 14, 21, 28]) as n
+          select cast(:hour as timestamptz) - make_interval(days => n) from generate_series(1, 28) as n
         )
     )
+),
+
+-- What the brokers lead that take part.
+led as (
+  select
+    p.cluster,
+    p.topic,
+    p.partition
+  from (select distinct b.cluster from behind as b) as one
+  cross join lateral (
+    select * from metrics.partition_hourly as each_partition
+    where each_partition.hour = cast(:hour as timestamptz) and each_partition.cluster = one.cluster
+    offset 0  -- noqa: AM09
+  ) as p
+  inner join taking_part as t on p.cluster = t.cluster and p.leader = t.broker_id
 ),
 
 read as (
@@ -365,12 +385,14 @@ read as (
     c.partition,
     c.lag_seconds,
     c.lag_seconds >= :late_seconds as is_late,
-    t.broker_id is not null as is_there
-  from metrics.consumer_partition_hourly as c
-  inner join metrics.partition_hourly as p
-    on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
-  left join taking_part as t on p.cluster = t.cluster and p.leader = t.broker_id
-  where c.hour = cast(:hour as timestamptz) and c.cluster = any(array(select b.cluster from behind as b))
+    led.cluster is not null as is_there
+  from (select distinct b.cluster from behind as b) as one
+  cross join lateral (
+    select * from metrics.consumer_partition_hourly as each_place
+    where each_place.hour = cast(:hour as timestamptz) and each_place.cluster = one.cluster
+    offset 0  -- noqa: AM09
+  ) as c
+  left join led on c.cluster = led.cluster and c.topic = led.topic and c.partition = led.partition
 ),
 
 late_group as materialized (
@@ -637,8 +659,8 @@ judged as (
       when is_moving and (silent_brokers > 0 or not is_isr_told or is_left_unknown) then 'unseen'
       when is_moving then 'moving'
       when is_still and left_throttle is not null then 'left_behind'
-      when is_still and throttled_topics > 0 and is_rate_told is not true then 'left_perhaps'
-      when is_still and (throttled_topics > 0 or (has_rates_left and throttled_brokers is not null)) then 'left_over'
+      when is_still and throttled is not null and is_rate_told is not true then 'left_perhaps'
+      when is_still and (throttled is not null or (has_rates_left and throttled_brokers is not null)) then 'left_over'
       when unknown_topics > 0 then 'throttles_unknown'
       when
         throttled_brokers is not null or cluster in (select n.cluster from named as n where n.hour = cast(:hour as timestamptz))

@@ -21,7 +21,7 @@ from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_con
 from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
 
-from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions, reassignments
+from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions
 from spark_apps.apps.consumer_groups.lag import busy_members
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.sources.kafka_commits import KafkaCommits
@@ -150,37 +150,6 @@ def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
         ("c", 3): (None, False, 4, 2, None),
         ("d", 3): ("k3", True, 0, None, None),
     }
-
-
-def test_what_of_a_moving_partition_is_left_to_copy(spark: Any) -> None:
-    def moving(partition: int, replicas: list[int], adding: list[int]) -> dict[str, Any]:
-        place = {"cluster": "c", "kind": "reassignment", "topic": "orders", "partition": partition}
-        return place | {"replicas": replicas, "adding": adding, "removing": [1]}
-
-    def held(broker: int, partition: int, size: int, is_future: bool = False) -> dict[str, Any]:
-        place = {"cluster": "c", "kind": "replica", "broker": broker, "topic": "orders", "partition": partition}
-        return place | {"size_bytes": size, "is_future": is_future}
-
-    said = [
-        *({"cluster": "c", "kind": "log_dir", "broker": broker} for broker in (1, 2, 3)),
-        {"cluster": "c", "kind": "log_dir", "broker": 4, "gap": "refused: it is offline."},
-        moving(0, [2, 3, 1], [2, 3]),  # one has a part, one nothing yet
-        moving(1, [4, 1], [4]),  # what broker 4 has nobody knows
-        moving(2, [2, 4], [2]),  # how large it is nobody knows
-        moving(3, [2, 1], [2]),  # a compacted copy may be larger
-        *(held(1, 0, 100), held(2, 0, 60), held(2, 0, 100, is_future=True), held(1, 1, 100)),
-        *(held(2, 2, 7), held(1, 3, 100), held(2, 3, 101), held(1, 9, 1000)),
-    ]
-    found = reassignments({"kafka_log_dirs": rows_frame(spark, said, KafkaLogDirs({}).schema())}).collect()
-    assert {row.partition: (row.partition_bytes, row.copied_bytes, row.left_bytes) for row in found} == {
-        0: (100, 60, 140),
-        1: (100, None, None),
-        2: (None, 7, None),
-        3: (100, 101, 0),
-    }
-    assert [(row.replicas, row.adding, row.removing) for row in found if row.partition == 0] == [
-        ("[2,3,1]", "[2,3]", "[1]")
-    ]
 
 
 def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -> None:

@@ -267,7 +267,7 @@ def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet
     started = time.monotonic()
     dirs = fleet.read(KafkaLogDirs)
     assert time.monotonic() - started < 30
-    told = {row.resource for row in dirs if row.gap}
+    told = {row.resource for row in dirs if row.gap and row.resource != "trio reassignments"}  # the controllers' quorum
     answered = {row.broker for row in dirs if row.kind == "log_dir"}
     silent = {broker.node_id for broker in fleet.cluster.brokers} - answered
     assert silent >= {broker.node_id for broker in fleet.dead}  # the last, without a quorum, may refuse as well
