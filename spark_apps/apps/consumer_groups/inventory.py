@@ -66,7 +66,7 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
     moves = sources["kafka_log_dirs"].filter("kind = 'broker'").select(*_OF_BROKER, "adding_replicas", "throttles")
     return (
         told.join(held, _OF_BROKER, "left")
-        .join(moves, _OF_BROKER, "left")
+        .join(f.broadcast(moves), _OF_BROKER, "left")
         .select(
             "cluster",
             f.col("broker").alias("broker_id"),

@@ -118,8 +118,8 @@ cluster as (
   select
     cluster,
     bool_or(adding_replicas is not null) as is_told,
-    coalesce(bool_or(adding_replicas > 0), false) as is_moving,
-    coalesce(bool_or(throttles <> '{}'), false) as has_rates,
+    bool_or(adding_replicas > 0) as is_moving,
+    bool_or(throttles <> '{}') as has_rates,
     bool_and(throttles is not null) filter (where is_listed) as is_rate_told
   from of_broker
   group by cluster
@@ -205,14 +205,11 @@ taking_part as materialized (
 ),
 
 done as (
-  select
-    b.cluster,
-    count(*) as done_partitions
+  select distinct b.cluster
   from inventory.reassignment_hourly as b
   left join moving as m on b.cluster = m.cluster and b.topic = m.topic and b.partition = m.partition and b.adding = m.adding
   where b.hour = cast(:hour as timestamptz) - make_interval(hours => cast(:stalled_hours as integer))
   and b.adding <> '[]' and m.cluster is null
-  group by b.cluster
 ),
 
 progress as (
@@ -223,13 +220,12 @@ progress as (
     sum(m.partition_bytes * jsonb_array_length(m.adding)) as moving_bytes,
     bool_and(m.isr is not null) as is_isr_told,
     bool_or(m.moved_before and not m.goes_down and (m.left_bytes is null or m.before_left_bytes is null)) as is_left_unknown,
-    bool_or(m.moved_before) and coalesce(min(d.done_partitions), 0) = 0
+    bool_or(m.moved_before)
     and coalesce(
       sum(m.left_bytes) filter (where m.moved_before and not m.goes_down)
       >= sum(m.before_left_bytes) filter (where m.moved_before and not m.goes_down), true
     ) as is_stalled
   from moving as m
-  left join done as d using (cluster)
   group by m.cluster
 ),
 
@@ -607,8 +603,8 @@ weighed as (
     p.is_left_unknown,
     p.is_stalled,
     p.is_isr_told,
-    coalesce(b.is_still, false) as is_still,
-    coalesce(b.has_rates_left, false) as has_rates_left,
+    b.is_still,
+    b.has_rates_left,
     b.moving_since,
     s.slow_brokers,
     s.silent_brokers,
@@ -655,7 +651,8 @@ judged as (
     case
       when not is_told then 'untold'
       when is_moving and (lacking_partitions > 0 or slow_brokers is not null or late_groups > 0) then 'disturbs'
-      when is_moving and is_stalled and not is_left_unknown then 'stalled'
+      when is_moving and is_stalled and not is_left_unknown and cluster not in (select d.cluster from done as d)
+        then 'stalled'
       when is_moving and (silent_brokers > 0 or not is_isr_told or is_left_unknown) then 'unseen'
       when is_moving then 'moving'
       when is_still and left_throttle is not null then 'left_behind'
