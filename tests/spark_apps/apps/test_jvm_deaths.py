@@ -1,0 +1,147 @@
+"""A real Kafka Streams application that dies: its threads of a record, or the process again and again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker, create_topics
+from demo.jar_set import ensure
+from demo.jars import JOLOKIA, STREAMS, classpath
+from demo.process import Jvm, free_port
+from streamwarden.base.config import CONFIG_ENV, Config
+from streamwarden.base.hours import HOUR
+from streamwarden.detectors import load_detectors
+from streamwarden.detectors.evaluate import findings
+
+from spark_apps.submit import run_app
+from tests.clock import present_hour
+
+pytestmark = pytest.mark.slow
+FOLDER = Path(__file__).parent
+DEADLINE_SECONDS = 120
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with Broker(tmp_path) as running:
+        create_topics(running.bootstrap_servers, NewTopic("orders", 2))
+        yield running
+
+
+def mortal(broker: Broker, folder: Path, port: int) -> Jvm:
+    arguments = [str(FOLDER / "MortalApp.java"), broker.bootstrap_servers, str(folder / "state")]
+    return Jvm(
+        "mortal", arguments, folder, classpath=classpath(STREAMS), agent=ensure(JOLOKIA)[0], jolokia_port=port,
+        options=["-Xmx96m"],
+    )  # fmt: skip
+
+
+def config_of(broker: Broker, port: int) -> Config:
+    endpoint = {"role": "app", "app": "mortal", "cluster": "demo", "url": f"http://127.0.0.1:{port}/jolokia"}
+    return Config.model_validate(
+        {
+            "kafka": [{"name": "demo", "bootstrap_servers": broker.bootstrap_servers}],
+            "jmx": [endpoint],
+            "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
+        }
+    )
+
+
+def send(broker: Broker, value: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce("orders", value=value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def wait_for(port: int, wanted: dict[str, Any]) -> None:
+    """Until the client tells so of itself, e.g. {"state": "RUNNING"}."""
+    query = f"http://127.0.0.1:{port}/jolokia/read/kafka.streams:type=stream-metrics,*"
+    deadline, told = time.monotonic() + DEADLINE_SECONDS, {}
+    while time.monotonic() < deadline:
+        try:
+            beans = httpx.get(query, timeout=5).json().get("value", {}).values()
+            told = {name: value for bean in beans for name, value in bean.items()}
+            if all(told.get(name) == value for name, value in wanted.items()):
+                return
+        except httpx.HTTPError:
+            pass  # it doesn't listen yet
+        time.sleep(0.3)
+    raise AssertionError(f"the application isn't {wanted}, but {told}")
+
+
+def wait_for_nobody(broker: Broker) -> None:
+    """Until the application's group has no members."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while admin.describe_consumer_groups(["mortal"])["mortal"].result().members:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def _gather(spark: Any, hour: datetime, config: Config) -> None:
+    for app in ("jvm_apps", "consumer_groups"):
+        run_app(spark, app, hour, config)
+
+
+def _put_back(warehouse: sa.Engine, hour: datetime, hours: int) -> None:
+    """What was gathered of a process, as if of so many hours before: a live process tells of now only."""
+    earlier = hour - hours * HOUR
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": earlier.date()})
+        moved = sa.text("update metrics.jvm_app_hourly set hour = :earlier where hour = :hour")
+        connection.execute(moved, {"earlier": earlier, "hour": hour})
+
+
+def judged(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, Any]) -> Any:
+    detector = load_detectors()[rule]
+    with warehouse.connect() as connection:
+        (said,) = findings(connection, detector, hour, Config(), detector.params_in_force(Config()) | params)
+    return said
+
+
+def test_its_threads(
+    broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour, port = present_hour(), free_port()
+    config = config_of(broker, port)
+    file = tmp_path / "streamwarden.yaml"
+    file.write_text(config.model_dump_json(exclude_unset=True))
+    monkeypatch.setenv(CONFIG_ENV, str(file))
+    monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
+    with mortal(broker, tmp_path, port):
+        wait_for(port, {"state": "RUNNING"})
+        _gather(spark, hour - HOUR, config)
+        send(broker, "die")
+        wait_for_nobody(broker)
+        _gather(spark, hour, config)
+    said = judged(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
+    # The client has closed itself, and its figures are gone; that its group is empty tells what that means.
+    assert (said.because, said.figures["threads_of_process"], said.figures["members"]) == ("closed", 2, 0)
+
+
+def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
+    """Three lives that are ended without a word, and a fourth; each is seen once, as the hours would have seen them."""
+    hour, port = present_hour(), free_port()
+    for ago in (3, 2, 1, 0):
+        with mortal(broker, tmp_path, port) as app:
+            wait_for(port, {"alive-stream-threads": 2})
+            run_app(spark, "jvm_apps", hour, config_of(broker, port))
+            _put_back(warehouse, hour, ago)
+            os.kill(app.pid, signal.SIGKILL)
+    # Lives of seconds are as even as a schedule's.
+    said = judged(warehouse, "app_restarting", hour, {"regular_seconds": -1})
+    assert (said.because, said.figures["short_lives"]) == ("restarting", 3)
+    assert 1 < said.figures["shortest_life_seconds"] < DEADLINE_SECONDS
+    assert len({life["started_at"] for life in said.figures["ended_lives"]}) == 3
+    assert judged(warehouse, "app_restarting", hour, {}).because == "scheduled"
