@@ -11,6 +11,7 @@ params:
   days: {default: 14, unit: d, why: "two weekly rhythms"}
   waiting_ratio: {default: 0.5, unit: ratio, why: "threads that spend half of their time in poll have as much to spare"}
   caught_up_seconds: {default: 900, unit: s, why: "in an hour; who is late on purpose stays as late as it is, and reads as much as comes in"}
+  spread: {default: 0.1, unit: ratio, why: "a mean of an hour and the speed of one member are of different minutes"}
   least_records: {default: 1000, unit: records, why: "the mean latency of fewer is chance, and so is who got them"}
 convinces: [peak_records_per_second, capacity_records_per_second, thread_records_per_second, threads, partitions]
 says:
@@ -142,7 +143,11 @@ able as materialized (
     a.records,
     a.record_latency_ms,
     s.seen_per_second,
-    greatest(own.per_second, c.busy_per_second) as thread_per_second,
+    -- Seen is seen: within the spread of both figures it is what a thread can take.
+    case
+      when s.seen_per_second <= known.per_second * (1 + :spread) then greatest(known.per_second, s.seen_per_second)
+      else known.per_second
+    end as thread_per_second,
     coalesce(own.per_second > c.busy_per_second, own.per_second is not null) as is_estimate
   from metrics.consumer_group_hourly as g
   inner join speed as s using (cluster, group_id)
@@ -151,6 +156,7 @@ able as materialized (
   cross join lateral (
     select case when a.records >= :least_records then 1000 / nullif(a.record_latency_ms, 0) end as per_second
   ) as own
+  cross join lateral (select greatest(own.per_second, c.busy_per_second) as per_second) as known
   where g.hour = cast(:hour as timestamptz) and (a.group_id is not null or c.group_id is not null)
 ),
 
