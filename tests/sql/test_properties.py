@@ -90,6 +90,11 @@ def test_another_cluster_or_account_beside_it_changes_nothing(module_warehouse: 
         assert {resource: both[resource] for resource in alone} == alone, case["name"]
 
 
+def _another(name: str | list[str]) -> str | list[str]:
+    """A row of a case may stand for one in each of several clusters."""
+    return [f"another {one}" for one in name] if isinstance(name, list) else f"another {name}"
+
+
 def _with_another(warehouse: sa.Engine, case: dict[str, Any]) -> dict[str, Any]:
     """The case's rows twice: as they are, and with every cluster and account called another."""
     inspector = sa.inspect(warehouse)
@@ -100,7 +105,7 @@ def _with_another(warehouse: sa.Engine, case: dict[str, Any]) -> dict[str, Any]:
         scopes = [column for column in SCOPES if column in columns]
         given[table] = list(rows or [])
         for row in list(given[table]) if scopes else []:
-            scope = {column: f"another {row.get(column, '')}" for column in scopes}
+            scope = {column: _another(row.get(column, "")) for column in scopes}
             own = {column: f"{row[column]}x" for column in OWN if row.get(column)}
             given[table].append(row | scope | own)
     return case | {"given": given}
