@@ -8,6 +8,7 @@ params:
   warn_hours: {default: 12, unit: h, why: "a night"}
   near_share: {default: 0.5, unit: share of what is kept, why: "in the newer half the way to the log's start shrinks and grows with the day's traffic"}
   consumed_share: {default: 0.8, unit: share of what is kept, why: "so near the end one slow hour loses records"}
+  steady_share: {default: 0.01, unit: share of what is kept, why: "of a day: a lag that stays is some minutes shorter in every other hour"}
   dead_days: {default: 7, unit: d, why: "a group without members and commits for so long is retired"}
   add_hours: {default: 72, unit: h, why: "how much retention is advised: a weekend, in which nobody adds capacity"}
 convinces: [lost_records, left_seconds, behind_seconds, retention_seconds, members]
@@ -55,10 +56,10 @@ rule: |
   Per partition. By time: the age of the first unread record against retention.ms, and how fast that age grew over the last
   day. By size, only where retention.bytes limits the topic: the records between the group and the log's start against
   the speeds of both over the last day. At risk: over `near_share` of what is kept is behind, and at this speed the end is
-  reached within `warn_hours`. On the brink: over `consumed_share` is behind, and it doesn't shrink. Lost: the committed
-  offset is below the log's start, and it was committed or inside the log within the last days. Where nobody runs in the
-  group, the age of what is unread grows by a second each second. A group that another one has followed on, with the same
-  topics, waits for nothing.
+  reached within `warn_hours`. On the brink: over `consumed_share` is behind, and it didn't shrink (by time: not by more than
+  `steady_share` of what is kept). Lost: the committed offset is below the log's start, and it was committed or inside the
+  log within the last days. Where nobody runs in the group, the age of what is unread grows by a second each second. A
+  group that another one has followed on, with the same topics, waits for nothing.
 runbook: |
   1. Lengthen the retention first: it takes effect at once, capacity doesn't. Look at the disks' free space before.
   2. Nobody runs in the group: start it, or delete it if it is retired.
@@ -173,7 +174,7 @@ judged as (
         lag_records is null or (lag_seconds is null and retention_seconds is not null) or log_start_offset is null
         then 'log_unknown'
       when left_seconds < :warn_hours * 3600 then 'at_risk'
-      when (share_by_time >= :consumed_share and aged_seconds >= 0)
+      when (share_by_time >= :consumed_share and aged_seconds >= -:steady_share * retention_seconds)
         or (share_by_size >= :consumed_share and narrowed_records > 0) then 'on_the_brink'
       when is_untold then 'settings_unknown'
       when passed_seconds is null and (share_by_time >= :near_share or share_by_size >= :near_share) then 'short_history'

@@ -180,7 +180,7 @@ def new_application_waits(life: Life) -> None:
     life.groups[APP].born = since
     for process in life.processes:
         process.starts = [since]
-    life.may |= {"consumer_on_trial"}
+    life.may |= {"consumer_on_trial", "topic_partitions_short"}  # at the peak its few threads have little room
 
 
 def client_does_not_tell_its_latency(life: Life) -> None:
