@@ -35,26 +35,9 @@ def becomes(what: Callable[[], Any], wanted: Callable[[Any], bool]) -> None:
         time.sleep(3)
 
 
-def test_its_flushes_are_slow_and_the_others_are_not(chain: Chain) -> None:
-    def flush_ms() -> dict[int, float]:
-        answers = {
-            broker.node_id: httpx.get(f"{broker.jolokia_url}/read/{FLUSH_P95}") for broker in chain.cluster.brokers
-        }
-        return {node: answer.json()["value"] for node, answer in answers.items()}
-
-    becomes(flush_ms, lambda found: found.pop(STARVED_NODE) > 1000 and max(found.values()) < 1000)
-
-
-def test_partitions_lack_its_replicas(chain: Chain) -> None:
-    def missing() -> list[set[int]]:
-        topics = AdminClient({"bootstrap.servers": chain.cluster.bootstrap_servers}).list_topics(timeout=20).topics
-        return [set(part.replicas) - set(part.isrs) for part in topics["orders"].partitions.values()]
-
-    becomes(missing, lambda found: found.count({STARVED_NODE}) > 20)
-
-
 @pytest.mark.parametrize("group", ["billing", "search"])
 def test_groups_lag_on_what_it_leads_and_nowhere_else(chain: Chain, group: str) -> None:
+    """Before the other tests: they take their time, and what is late is read in the end."""
     admin = AdminClient({"bootstrap.servers": chain.cluster.bootstrap_servers})
     leaders = {number: part.leader for number, part in admin.list_topics("orders").topics["orders"].partitions.items()}
 
@@ -74,6 +57,24 @@ def test_groups_lag_on_what_it_leads_and_nowhere_else(chain: Chain, group: str) 
         return median(found[STARVED_NODE]) > 300 and median(others) * 3 < median(found[STARVED_NODE])
 
     becomes(lag, is_late)
+
+
+def test_its_flushes_are_slow_and_the_others_are_not(chain: Chain) -> None:
+    def flush_ms() -> dict[int, float]:
+        answers = {
+            broker.node_id: httpx.get(f"{broker.jolokia_url}/read/{FLUSH_P95}") for broker in chain.cluster.brokers
+        }
+        return {node: answer.json()["value"] for node, answer in answers.items()}
+
+    becomes(flush_ms, lambda found: found.pop(STARVED_NODE) > 1000 and max(found.values()) < 1000)
+
+
+def test_partitions_lack_its_replicas(chain: Chain) -> None:
+    def missing() -> list[set[int]]:
+        topics = AdminClient({"bootstrap.servers": chain.cluster.bootstrap_servers}).list_topics(timeout=20).topics
+        return [set(part.replicas) - set(part.isrs) for part in topics["orders"].partitions.values()]
+
+    becomes(missing, lambda found: found.count({STARVED_NODE}) > 20)
 
 
 def test_the_truth_names_one_cause_and_what_follows(chain: Chain) -> None:
