@@ -1,8 +1,8 @@
 """Reassignments that run in a cluster, and the throttles that its brokers have: rows of the source `kafka_log_dirs`.
 
-`reassignment`: a partition that is being moved, with the brokers it goes to and comes from, and what is left to copy
-by the sizes of its replicas. `broker`: how many replicas
-are being added to it, and the throttles of replication that are set on it, `{}` if none.
+`reassignment`: a partition that is being moved, with the brokers it goes to and comes from, and what is left to copy by
+the sizes of its replicas. `broker`: how many replicas are being added to it, and the throttles of replication that are
+set on it, `{}` if none.
 
 Reads: ListPartitionReassignments (Kafka 2.4 or newer), one per cluster, and DescribeConfigs of four settings, one per
 broker. Needs: Describe on the cluster; DescribeConfigs on it for the throttles. Can't see: throttles of brokers that
