@@ -19,6 +19,7 @@ def _application(life: Life, busy: float | None = None, threads: int = 0, look_u
     work = Work([(0.0, cpu)], [(0.0, life.uniform(2, 8) if look_up else 0.0)], overhead)
     threads = threads or life.chance.choice([2, 4, 6])
     busy = life.uniform(0.05, 0.25) if busy is None else busy
+    life.may |= {"topic_partitions_short"}  # threads that wait longer have less room at the peak
     topic = life.topic(TOPIC, busy * threads * 1000 / work.latency(0.0), partitions=PARTITIONS)
     life.group("search", TOPIC)
     life.application(APP, TOPIC)
@@ -38,7 +39,7 @@ def _becomes(steps: Steps, since: float, factor: float) -> None:
 
 def _falls_behind(life: Life, work: Work, since: float, share: float = 1.0) -> None:
     """It processes as many records as its threads can in that share of their time, from then on."""
-    life.may |= {"topic_partitions_short", "consumer_replaying", "consumer_data_at_risk"}
+    life.may |= {"consumer_replaying", "consumer_data_at_risk"}
     if since == NEVER:
         return
     topic, group = life.topics[TOPIC], life.groups[APP]
@@ -180,7 +181,7 @@ def new_application_waits(life: Life) -> None:
     life.groups[APP].born = since
     for process in life.processes:
         process.starts = [since]
-    life.may |= {"consumer_on_trial", "topic_partitions_short"}  # at the peak its few threads have little room
+    life.may |= {"consumer_on_trial"}
 
 
 def client_does_not_tell_its_latency(life: Life) -> None:
