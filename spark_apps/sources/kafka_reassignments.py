@@ -59,7 +59,9 @@ class Reassignments:
         self.answering.add(broker)
         if log_dirs and not any(log_dir["error_code"] for log_dir in log_dirs):
             self.told.add(broker)
-        for topic in (topic for log_dir in log_dirs if self.sizes for topic in log_dir["topics"]):
+        if not self.sizes:
+            return
+        for topic in (topic for log_dir in log_dirs for topic in log_dir["topics"]):
             for replica in topic["partitions"]:
                 held = self.sizes.get((topic["name"], replica["partition_index"]))
                 if held is not None and not replica["is_future_key"]:
@@ -75,7 +77,8 @@ class Reassignments:
         for partition, of in running.items():
             place = {"topic": partition.topic, "partition": partition.partition}
             brokers = {"replicas": of["replicas"], "adding": of["adding_replicas"], "removing": of["removing_replicas"]}
-            left = self._left(self.sizes[partition.topic, partition.partition], **brokers)
+            held = self.sizes[partition.topic, partition.partition]
+            left = self._left(held, of["replicas"], of["adding_replicas"])
             yield known | {"kind": "reassignment", "resource": resource} | place | brokers | left
         added = Counter(broker for of in running.values() for broker in of["adding_replicas"])
         for broker in sorted(self.answering | added.keys()):
@@ -83,9 +86,7 @@ class Reassignments:
             row["adding_replicas"] = None if self.running is None else added[broker]
             yield row | (_throttles(self.connection, self.client, broker) if broker in self.answering else {})
 
-    def _left(
-        self, held: Mapping[int, int], replicas: list[int], adding: list[int], removing: list[int]
-    ) -> dict[str, int | None]:
+    def _left(self, held: Mapping[int, int], replicas: list[int], adding: list[int]) -> dict[str, int | None]:
         """Null where a broker that it depends on didn't tell."""
         whole = max((held[broker] for broker in replicas if broker in held and broker not in adding), default=None)
         copied = [held.get(broker, 0 if broker in self.told else None) for broker in adding]

@@ -476,9 +476,9 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
 def _brokers_before(cluster: Cluster) -> pd.DataFrame:
     """All were listed, an hour ago and before."""
     rows = [
-        {"hour": hour, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
-         "is_listed": True, "replicas": 10, "observed_at": hour + HOUR} | _of_broker(cluster, broker, n)
-        for n, hour in ((n, JUDGED - n * HOUR) for n in range(1, HELD_HOURS + 1))
+        {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
+         "is_listed": True, "replicas": 10, "observed_at": JUDGED - (n - 1) * HOUR} | _of_broker(cluster, broker, n)
+        for n in range(1, HELD_HOURS + 1)
         for broker in range(cluster.brokers)
     ]  # fmt: skip
     return pd.DataFrame(rows).astype({"adding_replicas": "Int64"})
@@ -493,9 +493,7 @@ def _moves_before(cluster: Cluster) -> pd.DataFrame:
         for n in range(1, HELD_HOURS + 1)
         if (left := move.left(n)) is not None
     ]  # fmt: skip
-    columns = ["hour", "cluster", "topic", "partition", "replicas", "adding", "removing", "partition_bytes",
-               "copied_bytes", "left_bytes"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
 def _instances(cluster: Cluster) -> pd.DataFrame:

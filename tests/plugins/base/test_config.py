@@ -30,6 +30,12 @@ def test_the_example_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "'k'" not in repr(config.tickets)
 
 
+def test_only_what_begins_with_a_caret_is_a_pattern(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, "tickets: {routes: [{owner: 'team (a', to: [console]}]}"))
+    (route,) = config.tickets.routes
+    assert route.matches("team (a", "critical", None) and not route.matches("team (ab", "critical", None)
+
+
 def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, "")).tickets.trackers == {}
 
