@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import demo
-import httpx
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer
@@ -23,6 +21,7 @@ from streamwarden.base.config import Config
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app
 from tests.clock import present_hour
+from tests.spark_apps.jolokia import wait_until
 
 pytestmark = pytest.mark.slow
 MIB = 2**20
@@ -67,17 +66,11 @@ def orders(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> It
 
 
 def wait_for_stores(url: str) -> None:
-    query = f"{url}/read/kafka.streams:type=stream-state-metrics,*/size-all-mem-tables"
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
-        try:
-            found = httpx.get(query, timeout=5).json().get("value", {})
-            if len(found) == 2 * PARTITIONS and all(v["size-all-mem-tables"] > MIB / 4 for v in found.values()):
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.3)
-    raise AssertionError("the application's stores never filled")
+    wait_until(
+        url,
+        "kafka.streams:type=stream-state-metrics,*/size-all-mem-tables",
+        lambda told: len(told) == 2 * PARTITIONS and all(v["size-all-mem-tables"] > MIB / 4 for v in told),
+    )
 
 
 def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.Engine, spark: Any) -> None:

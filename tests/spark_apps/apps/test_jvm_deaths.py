@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer
@@ -26,6 +25,7 @@ from streamwarden.detectors.evaluate import findings
 
 from spark_apps.submit import run_app
 from tests.clock import present_hour
+from tests.spark_apps.jolokia import wait_until
 
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parent
@@ -65,19 +65,12 @@ def send(broker: Broker, value: str) -> None:
 
 
 def wait_for(port: int, wanted: dict[str, Any]) -> None:
-    """Until the client tells so of itself, e.g. {"state": "RUNNING"}."""
-    query = f"http://127.0.0.1:{port}/jolokia/read/kafka.streams:type=stream-metrics,*"
-    deadline, told = time.monotonic() + DEADLINE_SECONDS, {}
-    while time.monotonic() < deadline:
-        try:
-            beans = httpx.get(query, timeout=5).json().get("value", {}).values()
-            told = {name: value for bean in beans for name, value in bean.items()}
-            if all(told.get(name) == value for name, value in wanted.items()):
-                return
-        except httpx.HTTPError:
-            pass  # it doesn't listen yet
-        time.sleep(0.3)
-    raise AssertionError(f"the application isn't {wanted}, but {told}")
+    """Until the client tells so of itself, e.g. {"state": "RUNNING"}; several MBeans tell of one client."""
+    wait_until(
+        f"http://127.0.0.1:{port}/jolokia",
+        "kafka.streams:type=stream-metrics,*",
+        lambda told: wanted.items() <= {name: value for bean in told for name, value in bean.items()}.items(),
+    )
 
 
 def wait_for_nobody(broker: Broker) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer
@@ -24,6 +22,7 @@ from streamwarden.detectors.evaluate import findings
 
 from spark_apps.submit import run_app
 from tests.clock import present_hour
+from tests.spark_apps.jolokia import wait_until
 from tests.sql.rows import insert_rows
 
 pytestmark = pytest.mark.slow
@@ -114,14 +113,8 @@ def judged(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, flo
 
 def wait_for_records(url: str, records: int) -> None:
     """Until the application has processed so many."""
-    query = f"{url}/read/kafka.streams:type=stream-thread-metrics,*/process-total"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            found = httpx.get(query, timeout=5).json().get("value", {})
-            if sum(thread["process-total"] for thread in found.values()) >= records:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.3)
-    raise AssertionError(f"the application didn't process {records} records")
+    wait_until(
+        url,
+        "kafka.streams:type=stream-thread-metrics,*/process-total",
+        lambda told: sum(thread["process-total"] for thread in told) >= records,
+    )
