@@ -35,6 +35,18 @@ def _application(life: Life, threads: int, partitions: int, used: float, since: 
     return 1000 / latency
 
 
+def _keys(life: Life, hot: float, used: float, since: float = 0.0) -> None:
+    """Kafka Streams with a thread for each partition. One gets so many times the mean, which takes such a share of what
+    its thread can at the peak."""
+    count = life.chance.choice([8, 10])
+    _application(life, count, count, used / hot, since)
+    shares = np.full(count, (1 - hot / count) / (count - 1))
+    shares[life.chance.randrange(count)] = hot / count
+    life.topics[TOPIC].shares = tuple(map(float, shares))
+    for process in life.processes:
+        process.share = float(shares[process.number :: len(life.processes)].sum())
+
+
 def _used(life: Life) -> float:
     return life.uniform(0.84, 0.9)
 
@@ -53,6 +65,12 @@ def peak_fills_fewer_threads_than_partitions(life: Life) -> None:
     count = life.chance.choice([2, 4])
     _application(life, count, 3 * count, _used(life), life.onset(26, 9 * DAY))
     _names(life, "few_members", APP)
+
+
+def key_fills_the_thread_of_its_partition(life: Life) -> None:
+    """The other threads have room, and so have all together."""
+    _keys(life, life.uniform(3.5, 6), _used(life), life.onset(26, 9 * DAY))
+    _names(life, "hot_key", APP)
 
 
 def _catches_up(life: Life, used: float, thread: float) -> Group:
@@ -85,6 +103,14 @@ def readers_that_caught_up_have_room(life: Life) -> None:
 
 def threads_have_room(life: Life) -> None:
     _application(life, 4, 6, life.uniform(0.2, 0.72))
+
+
+def thread_of_the_hot_key_has_room(life: Life) -> None:
+    _keys(life, life.uniform(3.5, 6), life.uniform(0.2, 0.72))
+
+
+def keys_are_spread_by_chance(life: Life) -> None:
+    _keys(life, life.uniform(1.2, 2.5), life.uniform(0.4, 0.72))
 
 
 def threads_wait(life: Life) -> None:
@@ -125,11 +151,14 @@ def replays_at_full_speed(life: Life) -> None:
 FAULTS = (
     peak_fills_the_threads_of_all_partitions,
     peak_fills_fewer_threads_than_partitions,
+    key_fills_the_thread_of_its_partition,
     peak_fills_what_was_read_while_behind,
 )
 DECOYS = (
     readers_that_caught_up_have_room,
     threads_have_room,
+    thread_of_the_hot_key_has_room,
+    keys_are_spread_by_chance,
     threads_wait,
     latency_of_few_records,
     single_hours_are_full,

@@ -73,6 +73,8 @@ class Topic:
     """Bytes an hour that are sent to readers without a group."""
     leaderless: int | None = None
     """The partition that has no leader."""
+    shares: tuple[float, ...] | None = None
+    """Of its records, by partition; none: all get as many."""
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -86,17 +88,21 @@ class Topic:
         """Bytes that had come by then."""
         return _at(self.weight, t)
 
-    def end(self, t: float | np.ndarray) -> Any:
-        """Log-end offset of each partition."""
-        return np.floor(_at(self.records, t) / self.partitions + 1e-6)
+    def parts(self, partition: int | None) -> float:
+        """How many partitions like this one would get all its records; none: like the mean one."""
+        return 1 / self.shares[partition] if self.shares and partition is not None else self.partitions
+
+    def end(self, t: float | np.ndarray, partition: int | None = None) -> Any:
+        """Log-end offset of a partition, or of the mean one."""
+        return np.floor(_at(self.records, t) / self.parts(partition) + 1e-6)
 
     @cached_property
     def _rising(self) -> np.ndarray:
         return self.records + np.arange(len(self.records)) * 1e-9
 
-    def time_of(self, offset: float | np.ndarray) -> Any:
+    def time_of(self, offset: float | np.ndarray, partition: int | None = None) -> Any:
         """When the record at an offset came."""
-        return np.interp((offset + 0.5) * self.partitions, self._rising, np.arange(len(self.records)))
+        return np.interp((offset + 0.5) * self.parts(partition), self._rising, np.arange(len(self.records)))
 
     def first(self, t: float) -> float:
         """Since when what is kept came."""
@@ -111,13 +117,13 @@ class Topic:
             begins = max(begins, float(np.interp(wanted, self.weight, np.arange(len(self.weight)))))
         return begins
 
-    def start(self, t: float) -> int:
-        """Log-start offset of each partition."""
-        return int(self.end(self.first(t)))
+    def start(self, t: float, partition: int | None = None) -> int:
+        """Log-start offset of a partition, or of the mean one."""
+        return int(self.end(self.first(t), partition))
 
     def last_stable(self, partition: int, t: float) -> int:
         """No transaction is open below it."""
-        return int(self.end(min(self.stable(partition, t), t) if self.stable else t))
+        return int(self.end(min(self.stable(partition, t), t) if self.stable else t, partition))
 
     def held(self, t: float) -> float:
         """Bytes of one replica of each partition together."""
@@ -213,7 +219,7 @@ class Group:
             return None
         if topic.name in self.offsets:
             return self.offsets[topic.name]
-        offset = int(topic.end(self.read_of(topic.name, partition, at)))
+        offset = int(topic.end(self.read_of(topic.name, partition, at), partition))
         return min(offset, topic.last_stable(partition, t)) if self.stops_at_open else offset
 
     def bytes_read(self, topic: Topic) -> np.ndarray:

@@ -27,7 +27,20 @@ from streamwarden.base.hours import HOUR
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
-from tests.simulator.workloads.life import DAY, GIB, MEMORY, NEVER, NOW, SECOND, Group, Life, Member, Process, Topic
+from tests.simulator.workloads.life import (
+    COMMIT_EVERY,
+    DAY,
+    GIB,
+    MEMORY,
+    NEVER,
+    NOW,
+    SECOND,
+    Group,
+    Life,
+    Member,
+    Process,
+    Topic,
+)
 from tests.simulator.workloads.sources import JMX_AT, OFFSETS_AT, broker_url, host, members_of, process_url, settings
 
 Members = tuple[Member, ...] | None
@@ -147,16 +160,12 @@ def _partition_hours(life: Life) -> Iterator[pd.DataFrame]:
         ends = ends[ends > topic.made]
         now = ends + OFFSETS_AT
         partition = np.repeat(np.arange(topic.partitions), len(ends))
-        end, starts = topic.end(now).astype(int), [topic.start(float(t)) for t in now]
         stable = (
             [topic.last_stable(p, float(t)) for p in range(topic.partitions) for t in now] if topic.stable else None
         )
-        of_all = {
-            "hour": _hours(life, ends), "log_start_offset": starts, "log_end_offset": end,
-            "log_end_offset_first": topic.end(ends - 1).astype(int), "log_end_offset_last": topic.end(ends).astype(int),
-            "last_stable_offset": end, "offsets_at": _moments(life, now),
-        }  # fmt: skip
-        rows = pd.concat([pd.DataFrame(of_all)] * topic.partitions, ignore_index=True)
+        each = range(topic.partitions) if topic.shares else (None,)
+        logs = [pd.DataFrame(_log_hours(life, topic, one, ends)) for one in each]
+        rows = pd.concat(logs * (topic.partitions // len(logs)), ignore_index=True)
         yield rows.assign(
             cluster=life.cluster, topic=topic.name, partition=partition,
             leader=np.array(topic.brokers)[partition % len(topic.brokers)],
@@ -165,32 +174,46 @@ def _partition_hours(life: Life) -> Iterator[pd.DataFrame]:
         )  # fmt: skip
 
 
+def _log_hours(life: Life, topic: Topic, partition: int | None, ends: np.ndarray) -> dict[str, Any]:
+    """A partition's log at the ends of these hours, or the mean one's."""
+    now = ends + OFFSETS_AT
+    end = topic.end(now, partition).astype(int)
+    return {
+        "hour": _hours(life, ends), "log_start_offset": [topic.start(float(t), partition) for t in now],
+        "log_end_offset": end, "log_end_offset_first": topic.end(ends - 1, partition).astype(int),
+        "log_end_offset_last": topic.end(ends, partition).astype(int),
+        "last_stable_offset": end, "offsets_at": _moments(life, now),
+    }  # fmt: skip
+
+
 def _place(topic: Topic, group: Group, partition: int, end: float) -> dict[str, Any] | None:
     """What was committed on a partition at an hour's end, and what was read in the hour."""
     offset = group.committed(topic, partition, end)
     at = group.committed_at(end, topic.name)
     if offset is None or at is None:
         return None
-    log_end = int(topic.end(end))
-    steps = topic.end(np.array([group.read_of(topic.name, partition, t) for t in np.linspace(end - 1, end, 13)]))
+    log_end = int(topic.end(end, partition))
+    read = np.array([group.read_of(topic.name, partition, t) for t in np.linspace(end - 1, end, 13)])
+    steps = topic.end(read, partition)
     moved = np.diff(np.minimum(steps, topic.last_stable(partition, end)) if group.stops_at_open else steps)
-    lag = max(log_end - max(offset, topic.start(end)), 0) if offset <= log_end else None
+    lag = max(log_end - max(offset, topic.start(end, partition)), 0) if offset <= log_end else None
     commits = 0 if at < end - 1 or topic.name in group.left else max(1, round(1 / max(group.commit_every, 1 / 12)))
     return {
         "committed_offset": offset,
         "committed_at": at,
         "log_end_offset": log_end,
         "lag_records": lag,
-        "lag_seconds": None if lag is None else max(end - topic.time_of(offset), 0) * 3600 if lag else 0.0,
+        "lag_seconds": None if lag is None else max(end - topic.time_of(offset, partition), 0) * 3600 if lag else 0.0,
         "commits": commits,
         "records_consumed": int(np.maximum(moved, 0).sum()) if commits else 0,
         "consumed_seconds": 3300.0 if commits > 1 else None,
+        "commit_gap_p95_seconds": max(group.commit_every, COMMIT_EVERY) * 3600 if commits > 1 else None,
         "rewinds": int((moved < 0).sum()),
     }
 
 
 def _places(life: Life, group: Group) -> Iterator[dict[str, Any]]:
-    """Partitions are even, but where transactions hold a reader up, or a partition fares otherwise than the rest."""
+    """Partitions are even, but where transactions hold a reader up, or a partition gets more or fares otherwise."""
     for name in (*group.topics, *group.left):
         topic = life.topics[name]
         for end in map(float, _asked(life)):
@@ -198,7 +221,7 @@ def _places(life: Life, group: Group) -> Iterator[dict[str, Any]]:
                 continue
             for partition in range(topic.partitions):
                 of_its_own = {(name, partition - 1), (name, partition)} & {*group.own_paths}
-                if partition == 0 or of_its_own or (topic.stable and group.stops_at_open):
+                if partition == 0 or topic.shares or of_its_own or (topic.stable and group.stops_at_open):
                     place = _place(topic, group, partition, end)
                 if place:
                     yield {"end": end, "topic": name, "partition": partition} | place

@@ -186,9 +186,9 @@ def _logs(life: Life) -> Iterator[dict[str, Any]]:
     for broker in life.brokers:
         yield head | {"kind": "log_dir", "broker": broker, "total_bytes": 4000 * GIB, "usable_bytes": 2000 * GIB}
     for topic in life.topics.values():
-        size = int(topic.held(NOW) / topic.partitions)
         for broker in topic.brokers:
             for partition in range(topic.partitions):
+                size = int(topic.held(NOW) / topic.parts(partition))
                 yield head | {
                     "kind": "replica", "broker": broker, "topic": topic.name, "partition": partition,
                     "size_bytes": size, "offset_lag": 0, "is_future": False,
@@ -201,12 +201,12 @@ def _log(topic: Topic, partition: int) -> dict[str, Any]:
         "kind": "log",
         "topic": topic.name,
         "partition": partition,
-        "log_start_offset": topic.start(now),
-        "log_end_offset": int(topic.end(now)),
+        "log_start_offset": topic.start(now, partition),
+        "log_end_offset": int(topic.end(now, partition)),
         "last_stable_offset": topic.last_stable(partition, now),
-        "offset_at_from": int(topic.end(NOW - 1)),
-        "offset_at_to": int(topic.end(NOW)),
-        "recent_offset": int(topic.end(NOW - MINUTE)),
+        "offset_at_from": int(topic.end(NOW - 1, partition)),
+        "offset_at_to": int(topic.end(NOW, partition)),
+        "recent_offset": int(topic.end(NOW - MINUTE, partition)),
     }
 
 
@@ -214,7 +214,7 @@ def _known_end(life: Life, topic: Topic, partition: int) -> dict[str, Any]:
     """Where the log ended when the hour before was gathered."""
     seen = NOW - 1 + OFFSETS_AT
     at = {"cluster": life.cluster, "topic": topic.name, "partition": partition}
-    return at | {"log_end_offset": int(topic.end(seen)), "known_at": life.at(seen)}
+    return at | {"log_end_offset": int(topic.end(seen, partition)), "known_at": life.at(seen)}
 
 
 def _known_commit(life: Life, topic: Topic, group: Group, partition: int) -> Rows:
@@ -249,9 +249,9 @@ def _commits(life: Life, topic: Topic, group: Group, partition: int) -> tuple[Ro
         if n == 0 or not _stands(group, topic, partition, at)
     ]  # fmt: skip
     last = int(written[-1]["committed_offset"]) if written else now
-    waits = last < topic.end(NOW + OFFSETS_AT)
+    waits = last < topic.end(NOW + OFFSETS_AT, partition)
     first = {"cluster": life.cluster, "topic": topic.name, "partition": partition, "offset": last}
-    return found, written, [first | {"record_at": life.at(float(topic.time_of(last)))}] if waits else []
+    return found, written, [first | {"record_at": life.at(float(topic.time_of(last, partition)))}] if waits else []
 
 
 def _stands(group: Group, topic: Topic, partition: int, t: float) -> bool:
