@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.workloads.life import COMPACTED, DAY, HOURS, MIB, MINUTE, NOW, PLAIN, SECOND, Group, Life
+from tests.simulator.workloads.life import (
+    COMMIT_EVERY,
+    COMPACTED,
+    DAY,
+    HOURS,
+    MIB,
+    MINUTE,
+    NOW,
+    PLAIN,
+    SECOND,
+    Group,
+    Life,
+)
 
 AT_RISK, TRIAL, UNTRACKED = "consumer_data_at_risk", "consumer_on_trial", "consumer_untracked"
 REPLAYS, STRANGER = "consumer_replaying", "internal_topic_read_by_stranger"
@@ -134,7 +146,8 @@ def _newcomer(life: Life, name: str, least: float, most: float) -> Group:
 
 
 def newcomer_is_always_late(life: Life) -> None:
-    _behind(_newcomer(life, "billing", 5 * DAY, 12 * DAY), life.uniform(8 * MINUTE, 3))
+    """By more than what lies between two of its commits, which nobody can tell from being late, and five minutes."""
+    _behind(_newcomer(life, "billing", 5 * DAY, 12 * DAY), life.uniform(COMMIT_EVERY + 6 * MINUTE, 3))
     life.fault(TRIAL, "failed", group_id="billing")
 
 
@@ -159,6 +172,11 @@ def newcomer_on_trial(life: Life) -> None:
 
 def newcomer_that_passed(life: Life) -> None:
     _newcomer(life, "billing", 6 * DAY, 13 * DAY)
+
+
+def newcomer_that_commits_seldom(life: Life) -> None:
+    """It keeps up, and is behind by what came since its last commit."""
+    _newcomer(life, "billing", 6 * DAY, 13 * DAY).commit_every = life.uniform(6 * MINUTE, 20 * MINUTE)
 
 
 def newcomer_with_one_bad_hour(life: Life) -> None:
@@ -368,6 +386,7 @@ DECOYS = (
     catches_up_from_far_behind,
     left_the_topic,
     newcomer_that_passed,
+    newcomer_that_commits_seldom,
     newcomer_with_one_bad_hour,
     looks_for_an_hour,
     console_consumer,
