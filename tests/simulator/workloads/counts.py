@@ -93,7 +93,7 @@ def topic_of_plain_consumers_grows(life: Life) -> None:
 
 def new_application_on_topics_that_differ(life: Life) -> None:
     life.topic("orders", partitions=6)
-    life.topic("wide", partitions=18)
+    life.topic("wide", life.uniform(4, 10) * 18, partitions=18)  # as much as so many partitions are for
     life.application(APP, "orders", "wide")
     life.topics[f"{APP}-totals-changelog"].configs = dict(COMPACTED)
 
