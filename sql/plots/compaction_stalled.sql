@@ -1,18 +1,26 @@
 /*
-title: What is compacted here
+title: What should be compacted or deleted here
 unit: bytes
 kind: lines
-why: "By the hour of the last days: compaction makes saw-teeth; a ramp without teeth is a log that nobody compacts."
+why: "By the hour of the last days: compaction makes saw-teeth; a ramp without teeth is a log that nobody compacts or deletes."
 */
-with largest as (
+with overdue as (
+  select distinct topic
+  from public.partitions_overdue(cast(:hour as timestamptz), 24)
+  where cluster = :cluster and broker_id::text = :broker_id
+),
+
+largest as (
   select
     s.topic,
-    row_number() over (order by s.log_bytes desc, s.topic asc) as place
+    row_number() over (order by o.topic is null, s.log_bytes desc, s.topic asc) as place
   from metrics.broker_topic_sample as s
   inner join metrics.broker_hourly as b on s.hour = b.hour and s.cluster = b.cluster and s.endpoint = b.endpoint
   inner join inventory.topic_hourly as t on s.hour = t.hour and s.cluster = t.cluster and s.topic = t.topic
+  left join overdue as o on s.topic = o.topic
   where s.hour = cast(:hour as timestamptz) and s.cluster = :cluster
-  and coalesce(b.broker_id::text, b.endpoint) = :broker_id and t.cleanup_policy like '%compact%'
+  and coalesce(b.broker_id::text, b.endpoint) = :broker_id
+  and (t.cleanup_policy like '%compact%' or o.topic is not null)
 )
 
 select

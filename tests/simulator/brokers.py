@@ -18,6 +18,7 @@ from tests.simulator import cluster_kinds as c
 from tests.simulator import cluster_sources
 from tests.simulator import move_kinds as m
 from tests.simulator import request_kinds as r
+from tests.simulator import retention_kinds as k
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_fleet import FLUSHES, Fleet
 from tests.simulator.clusters import NOW, Cluster, cluster_of
@@ -55,6 +56,7 @@ FAULTS: tuple[Make, ...] = (
     b.cleaner_dies,
     b.log_given_up,
     b.cleaner_hangs,
+    *k.FAULTS,
     r.too_many_for_days,
     r.too_many_since_a_release,
     r.beyond_a_knee_of_its_own,
@@ -116,6 +118,7 @@ DECOYS: tuple[Make, ...] = (
     b.nothing_is_compacted,
     b.cleaner_came_back,
     b.cleaner_untold,
+    *k.DECOYS,
     r.many_requests_at_ease,
     r.busy_with_something_else,
     r.peak_of_each_night,

@@ -46,6 +46,7 @@ from tests.simulator.clusters import (
     hour_at,
 )
 from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
+from tests.simulator.logs import KNOWN_HOURS
 from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 
@@ -232,9 +233,11 @@ def _of_controllers(cluster: Cluster) -> Iterator[dict[str, Any]]:
 
 def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
     topics, dirs = [], []
+    offsets: list[dict[str, Any]] = []
     for cluster in clusters:
         if cluster.tells_metadata:
             topics += [_topic(cluster, topic) for topic in cluster.topics]
+            offsets += _offsets(cluster)
             topics += _brokers(cluster)
         for broker in range(cluster.brokers):
             if cluster.answers[broker, NOW] or cluster.gauges["leaders"][broker, NOW] != 0:
@@ -242,11 +245,12 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
         dirs += _moves(cluster)
     create = bench.spark.createDataFrame
     read = create([(cluster.name, "read", 0) for cluster in clusters], READ)
-    none = {source.name(): rows_frame(bench.spark, [], source({}).schema()) for source in (KafkaCommits, KafkaOffsets)}
+    none = {KafkaCommits.name(): rows_frame(bench.spark, [], KafkaCommits({}).schema())}
     times = "cluster string, topic string, partition int, offset bigint, record_at timestamp, earliest_at timestamp,"
     times += " latest_at timestamp, next_offset bigint, read_end bigint, resource string, gap string"
     none["kafka_record_times"] = rows_frame(bench.spark, [], times)
     sources = none | {
+        "kafka_offsets": rows_frame(bench.spark, offsets, KafkaOffsets({}).schema()),
         "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(bench.spark, [], KafkaGroups({}).schema()),
         "kafka_log_dirs": rows_frame(bench.spark, dirs, KafkaLogDirs({}).schema()),
@@ -272,6 +276,18 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
         "observed_at": JUDGED + HOUR + READ_AFTER,
         "resource": cluster.name,
     }
+
+
+def _offsets(cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Of topics whose logs are simulated."""
+    at = {"as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
+    for topic in cluster.topics:
+        for partition, log in enumerate(topic.logs):
+            known = log.known[NOW]
+            ends = dict.fromkeys(("log_end_offset", "last_stable_offset", "recent_offset", "offset_at_to"), known.end)
+            yield {"cluster": cluster.name, "kind": "log", "topic": topic.name, "partition": partition,
+                   "log_start_offset": known.start, "offset_at_from": known.first, "resource": cluster.name,
+                   } | ends | at  # fmt: skip
 
 
 def _brokers(cluster: Cluster) -> Iterator[dict[str, Any]]:
@@ -449,11 +465,23 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
          "replicas": len(replicas), "isr": len(replicas)}
         for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
         for topic in cluster.topics
-        if topic.begun <= hour + HOUR
+        if topic.begun <= hour + HOUR and not topic.logs
         for n, replicas in enumerate(topic.before)
     ]  # fmt: skip
-    columns = ["hour", "cluster", "topic", "partition", "leader", "replicas", "isr"]
-    return pd.DataFrame(rows, columns=columns)
+    rows += [
+        {"hour": JUDGED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "partition": n,
+         "leader": topic.before[n][0], "replicas": len(topic.before[n]), "isr": len(topic.before[n]),
+         "log_start_offset": known.start, "log_end_offset": known.end, "log_end_offset_first": known.first,
+         "offsets_at": JUDGED - (ago - 1) * HOUR + READ_AFTER}
+        for topic in cluster.topics
+        for n, log in enumerate(topic.logs)
+        for ago, known in enumerate(reversed(log.known[-KNOWN_HOURS:]))
+        if ago
+    ]  # fmt: skip
+    offsets = ["log_start_offset", "log_end_offset", "log_end_offset_first"]
+    columns = ["hour", "cluster", "topic", "partition", "leader", "replicas", "isr", *offsets, "offsets_at"]
+    frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(offsets, "Int64"))
+    return frame if any(topic.logs for topic in cluster.topics) else frame.drop(columns=[*offsets, "offsets_at"])
 
 
 def _topics_before(cluster: Cluster) -> pd.DataFrame:
@@ -468,9 +496,20 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
          if JUDGED - hour <= cluster.throttled_hours * HOUR else None}
         for hour, share in shares.items()
         for topic in cluster.topics
-        if topic.begun <= hour + HOUR
+        if topic.begun <= hour + HOUR and not topic.logs
     ]  # fmt: skip
-    return pd.DataFrame(rows)
+    rows += [
+        {"hour": JUDGED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "kind": "plain",
+         "observed_at": JUDGED - (ago - 1) * HOUR, "partitions": len(topic.before),
+         "replication_factor": min(len(replicas) for replicas in topic.before),
+         "cleanup_policy": configs["cleanup.policy"], "retention_ms": int(configs["retention.ms"]),
+         "configs": json.dumps({name: {"value": value} for name, value in configs.items()})}
+        for topic in cluster.topics
+        if topic.logs
+        for ago in [*range(1, KNOWN_HOURS), 30 * 24]
+        for configs in [topic.settings(ago)]
+    ]  # fmt: skip
+    return pd.DataFrame(rows).astype({"retention_ms": "Int64"} if "retention_ms" in rows[-1] else {})
 
 
 def _brokers_before(cluster: Cluster) -> pd.DataFrame:

@@ -10,11 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.scenario import JUDGED
+
+if TYPE_CHECKING:
+    from tests.simulator.logs import Log
 
 MIB, GIB = 2**20, 2**30
 DAYS = 28
@@ -46,6 +50,14 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
     before: list[list[int]] = field(default_factory=list)
     """Replicas in the hours before."""
+    logs: list[Log] = field(default_factory=list)
+    """Of each partition; none: its offsets aren't told."""
+    configs_before: dict[str, str] = field(default_factory=dict)
+    changed_hours_ago: int = 0
+    """Until so many hours ago these were its settings."""
+
+    def settings(self, hours_ago: int) -> dict[str, str]:
+        return self.configs | (self.configs_before if hours_ago > self.changed_hours_ago else {})
 
     def __post_init__(self) -> None:
         self.settle()

@@ -26,7 +26,7 @@ class Scenario:
     stores: int = 60
     brokers: int = 27
     groups: int = 68
-    clusters: int = 272
+    clusters: int = 300
     days: int = 14
 
     @property
@@ -35,7 +35,7 @@ class Scenario:
 
 
 STANDARD = Scenario()
-SMALL = Scenario(volumes=150, applications=30, stores=20, brokers=9, groups=34, clusters=136, days=6)
+SMALL = Scenario(volumes=150, applications=30, stores=20, brokers=9, groups=34, clusters=150, days=6)
 
 
 @dataclass(frozen=True)
