@@ -30,7 +30,7 @@ says:
   hot_key:
     status: alarm
     severity: warning
-    reason: "Partition {{ hot_partition }} of {{ topic }} got {{ hot_ratio }} of the last hour's records. Of its peak (99th percentile of the hours of {{ days }}: {{ peak_records_per_second }}) that is {{ hot_records_per_second }}. One thread of {{ group_id }} reads a partition, and {% if is_estimate %}can take an estimated {{ thread_records_per_second }} at {{ record_latency_ms }} a record{% else %}the fastest that one was seen to read while it caught up is {{ thread_records_per_second }}{% endif %}."
+    reason: "Partition {{ hot_partition }} of {{ topic }} got {{ hot_ratio }} of the last hour's records. {% if hot_hours %}At its own peak (99th percentile of {{ hot_hours | counted('hour') }} of {{ days }}) it got {{ hot_records_per_second }}.{% else %}Of its peak (99th percentile of the hours of {{ days }}: {{ peak_records_per_second }}) that is {{ hot_records_per_second }}.{% endif %} One thread of {{ group_id }} reads a partition, and {% if is_estimate %}can take an estimated {{ thread_records_per_second }} at {{ record_latency_ms }} a record{% else %}the fastest that one was seen to read while it caught up is {{ thread_records_per_second }}{% endif %}."
     cure: "More partitions won't help: a key stays in one. Find the keys that get so many records; add something to the key that spreads them, or make these records cheaper."
     commands: ["kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ hot_partition.value }} --offset latest --max-messages 1000 --property print.key=true --property print.value=false"]
   waits: {status: ok, reason: "At the topic's peak, {{ peak_records_per_second }}, the threads spend {{ poll_ratio }} of their time in poll: they have time to spare."}
@@ -50,7 +50,8 @@ rule: |
   caught_up_seconds in that hour. The group can take as much as
   the lesser of its threads and the topic's partitions, even if it read nothing else. The 99th percentile of the hours'
   records of `days` reaches utilisation of that; or the share of it that the busiest partition gets, at least skew times
-  the mean, reaches utilisation of one thread. A group whose members on the mean of an hour read faster than that isn't
+  the mean, reaches utilisation of one thread, and so does the 99th percentile of that partition's own hours, where half
+  of those of `days` are known: a key that gets most of a quiet hour fills nothing. A group whose members on the mean of an hour read faster than that isn't
   judged, and one whose threads spend more than waiting_ratio of the peak's hours in poll is well.
 runbook: |
   1. Is a record dearer than it was? A look-up, a database, a larger store: cheaper than more partitions.
@@ -61,7 +62,8 @@ blind_spots: |
   What was never seen is an estimate, and says so. Who has neither told its latency (only Kafka Streams does) nor
   caught up for an hour in `days` isn't judged at all. Limits outside: with more threads a database may become the limit.
   What else the group reads takes time too, and isn't taken off. Members with one client id on one host count by their
-  mean. Peaks within an hour are higher than its mean. The hot partition is the last hour's.
+  mean. Peaks within an hour are higher than its mean. The hot partition is the last hour's; where its own hours are known
+  of less than half of `days`, its share of that hour is taken for its share of the peak.
 */
 with topic as materialized (
   select
@@ -264,15 +266,53 @@ at_peak as materialized (
   group by h.cluster, h.topic, h.group_id
 ),
 
+-- The busiest partition of the hour, and what it got at its own peak.
+hot as materialized (
+  select
+    n.cluster,
+    n.topic,
+    n.group_id,
+    b.partition,
+    own.known_hours,
+    coalesce(own.per_second, n.peak_per_second * n.hot_ratio) as per_second
+  from near as n
+  cross join lateral (
+    select p.partition
+    from metrics.consumer_partition_hourly as p
+    where p.hour = cast(:hour as timestamptz)
+    and p.cluster = n.cluster and p.group_id = n.group_id and p.topic = n.topic
+    order by p.arriving_per_second desc nulls last, p.partition asc
+    limit 1
+  ) as b
+  left join lateral (
+    select
+      count(h.arriving_per_second) as known_hours,
+      percentile_disc(0.99) within group (order by h.arriving_per_second) as per_second
+    from metrics.consumer_partition_hourly as h
+    where h.hour = any(
+      array(select cast(:hour as timestamptz) - k * interval '1 hour' from generate_series(0, :days * 24 - 1) as k)
+    )
+    and h.cluster = n.cluster and h.group_id = n.group_id and h.topic = n.topic and h.partition = b.partition
+    having count(h.arriving_per_second) >= :days * 12
+  ) as own on true
+  where n.peak_per_second * n.hot_ratio >= :utilisation * n.thread_per_second
+),
+
 short as materialized (
   select
     n.*,
     n.peak_per_second / n.capacity_per_second as utilisation_ratio,
     ceil(n.peak_per_second * :headroom / n.thread_per_second)::integer as needed_threads,
-    n.peak_per_second * n.hot_ratio >= :utilisation * n.thread_per_second as is_hot,
+    h.partition as hot_partition,
+    h.per_second as hot_per_second,
+    h.known_hours as hot_hours,
     p.poll_ratio
   from near as n
   left join at_peak as p using (cluster, topic, group_id)
+  left join hot as h
+    on n.cluster = h.cluster and n.topic = h.topic and n.group_id = h.group_id
+    and h.per_second >= :utilisation * n.thread_per_second
+  where h.partition is not null or n.peak_per_second >= :utilisation * n.capacity_per_second
 ),
 
 -- What must have as many partitions: what it reads with the same number, its changelogs and repartition topics.
@@ -312,7 +352,7 @@ select
     when j.thread_per_second is null then 'unseen'
     when j.seen_per_second > j.thread_per_second then 'outpaced'
     when s.poll_ratio > :waiting_ratio then 'waits'
-    when s.is_hot then 'hot_key'
+    when s.hot_partition is not null then 'hot_key'
     when s.threads < s.partitions then 'few_members'
     when s.topic is not null then 'partitions_short'
     else 'fits'
@@ -336,19 +376,12 @@ select
   j.seen_per_second as seen_records_per_second,
   j.known_hours,
   s.poll_ratio,
-  hot.partition as hot_partition,
-  case when s.is_hot then s.hot_ratio end as hot_ratio,
-  case when s.is_hot then s.hot_ratio * s.peak_per_second end as hot_records_per_second,
+  s.hot_partition,
+  case when s.hot_partition is not null then s.hot_ratio end as hot_ratio,
+  s.hot_per_second as hot_records_per_second,
+  s.hot_hours,
   beside.names as together_names,
   beside.owners as owner_names
 from judged as j
 left join short as s using (cluster, topic, group_id)
-left join lateral (
-  select p.partition
-  from metrics.consumer_partition_hourly as p
-  where p.hour = cast(:hour as timestamptz)
-  and p.cluster = s.cluster and p.group_id = s.group_id and p.topic = s.topic and s.is_hot
-  order by p.arriving_per_second desc nulls last, p.partition asc
-  limit 1
-) as hot on true
 left join beside on s.cluster = beside.cluster and s.topic = beside.topic and s.group_id = beside.group_id

@@ -35,16 +35,17 @@ def _application(life: Life, threads: int, partitions: int, used: float, since: 
     return 1000 / latency
 
 
-def _keys(life: Life, hot: float, used: float, since: float = 0.0) -> None:
+def _keys(life: Life, hot: float, used: float, since: float = 0.0, quiet: np.ndarray | None = None) -> None:
     """Kafka Streams with a thread for each partition. One gets so many times the mean, which takes such a share of what
-    its thread can at the peak."""
+    its thread can at the peak; with quiet hours, only in these."""
     count = life.chance.choice([8, 10])
     _application(life, count, count, used / hot, since)
-    shares = np.full(count, (1 - hot / count) / (count - 1))
-    shares[life.chance.randrange(count)] = hot / count
-    life.topics[TOPIC].shares = tuple(map(float, shares))
-    for process in life.processes:
-        process.share = float(shares[process.number :: len(life.processes)].sum())
+    topic, share = life.topics[TOPIC], np.full(HOURS, hot / count)
+    if quiet is not None:
+        share[~quiet] = 1 / count
+        topic.messages = topic.messages * np.where(quiet, 0.1, 1.0)
+    topic.shares = np.tile((1 - share) / (count - 1), (count, 1))
+    topic.shares[life.chance.randrange(count)] = share
 
 
 def _used(life: Life) -> float:
@@ -109,6 +110,12 @@ def thread_of_the_hot_key_has_room(life: Life) -> None:
     _keys(life, life.uniform(3.5, 6), life.uniform(0.2, 0.72))
 
 
+def key_gets_most_of_quiet_hours(life: Life) -> None:
+    """A nightly batch: in busy hours all partitions get as much."""
+    quiet = (np.arange(HOURS) - NOW) % DAY >= DAY - life.chance.randint(2, 4)
+    _keys(life, life.uniform(3.5, 6), _used(life), quiet=quiet)
+
+
 def keys_are_spread_by_chance(life: Life) -> None:
     _keys(life, life.uniform(1.2, 2.5), life.uniform(0.4, 0.72))
 
@@ -158,6 +165,7 @@ DECOYS = (
     readers_that_caught_up_have_room,
     threads_have_room,
     thread_of_the_hot_key_has_room,
+    key_gets_most_of_quiet_hours,
     keys_are_spread_by_chance,
     threads_wait,
     latency_of_few_records,

@@ -73,8 +73,8 @@ class Topic:
     """Bytes an hour that are sent to readers without a group."""
     leaderless: int | None = None
     """The partition that has no leader."""
-    shares: tuple[float, ...] | None = None
-    """Of its records, by partition; none: all get as many."""
+    shares: np.ndarray | None = None
+    """Of each hour's records, by partition; none: all get as many."""
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -88,13 +88,17 @@ class Topic:
         """Bytes that had come by then."""
         return _at(self.weight, t)
 
-    def parts(self, partition: int | None) -> float:
-        """How many partitions like this one would get all its records; none: like the mean one."""
-        return 1 / self.shares[partition] if self.shares and partition is not None else self.partitions
+    @cached_property
+    def _own(self) -> np.ndarray:
+        """As `records`, by partition."""
+        assert self.shares is not None
+        return np.pad(np.cumsum(self.messages * self.shares, axis=1), ((0, 0), (1, 0)))
 
     def end(self, t: float | np.ndarray, partition: int | None = None) -> Any:
         """Log-end offset of a partition, or of the mean one."""
-        return np.floor(_at(self.records, t) / self.parts(partition) + 1e-6)
+        if self.shares is None or partition is None:
+            return np.floor(_at(self.records, t) / self.partitions + 1e-6)
+        return np.floor(_at(self._own[partition], t) + 1e-6)
 
     @cached_property
     def _rising(self) -> np.ndarray:
@@ -102,7 +106,10 @@ class Topic:
 
     def time_of(self, offset: float | np.ndarray, partition: int | None = None) -> Any:
         """When the record at an offset came."""
-        return np.interp((offset + 0.5) * self.parts(partition), self._rising, np.arange(len(self.records)))
+        hours = np.arange(len(self.records))
+        if self.shares is None or partition is None:
+            return np.interp((offset + 0.5) * self.partitions, self._rising, hours)
+        return np.interp(offset + 0.5, self._own[partition] + hours * 1e-9, hours)
 
     def first(self, t: float) -> float:
         """Since when what is kept came."""
@@ -128,6 +135,10 @@ class Topic:
     def held(self, t: float) -> float:
         """Bytes of one replica of each partition together."""
         return float(self.bytes(t) - self.bytes(self.first(t)))
+
+    def share(self, partition: int) -> float:
+        """Of all its records."""
+        return 1 / self.partitions if self.shares is None else float(self._own[partition, -1] / self.records[-1])
 
     def settings(self, t: float) -> dict[str, str]:
         """Its configs then."""

@@ -116,8 +116,10 @@ def _ends(life: Life, most: float = NEVER) -> np.ndarray:
 
 
 def _asked(life: Life) -> np.ndarray:
-    """The ends of the hours of which places are written: see the module."""
+    """The ends of the hours of which places are written: see the module. Of uneven partitions, those of two weeks."""
     ago = {*range(DAY, life.known, DAY), *LATELY}
+    if any(topic.shares is not None for topic in life.topics.values()):
+        ago |= {*range(1, 2 * WEEK)}
     week = np.arange(1, WEEK + 1)
     for group in life.groups.values():
         late = np.maximum(*((NOW - week + d) - group.read_up_to(NOW - week + d) for d in (0, 1e-5))) > COLD
@@ -163,7 +165,7 @@ def _partition_hours(life: Life) -> Iterator[pd.DataFrame]:
         stable = (
             [topic.last_stable(p, float(t)) for p in range(topic.partitions) for t in now] if topic.stable else None
         )
-        each = range(topic.partitions) if topic.shares else (None,)
+        each = range(topic.partitions) if topic.shares is not None else (None,)
         logs = [pd.DataFrame(_log_hours(life, topic, one, ends)) for one in each]
         rows = pd.concat(logs * (topic.partitions // len(logs)), ignore_index=True)
         yield rows.assign(
@@ -209,6 +211,7 @@ def _place(topic: Topic, group: Group, partition: int, end: float) -> dict[str, 
         "consumed_seconds": 3300.0 if commits > 1 else None,
         "commit_gap_p95_seconds": max(group.commit_every, COMMIT_EVERY) * 3600 if commits > 1 else None,
         "rewinds": int((moved < 0).sum()),
+        "arriving_per_second": (log_end - topic.end(end - 1, partition)) / 3600,
     }
 
 
@@ -221,7 +224,7 @@ def _places(life: Life, group: Group) -> Iterator[dict[str, Any]]:
                 continue
             for partition in range(topic.partitions):
                 of_its_own = {(name, partition - 1), (name, partition)} & {*group.own_paths}
-                if partition == 0 or topic.shares or of_its_own or (topic.stable and group.stops_at_open):
+                if partition == 0 or topic.shares is not None or of_its_own or (topic.stable and group.stops_at_open):
                     place = _place(topic, group, partition, end)
                 if place:
                     yield {"end": end, "topic": name, "partition": partition} | place

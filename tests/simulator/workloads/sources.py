@@ -188,7 +188,7 @@ def _logs(life: Life) -> Iterator[dict[str, Any]]:
     for topic in life.topics.values():
         for broker in topic.brokers:
             for partition in range(topic.partitions):
-                size = int(topic.held(NOW) / topic.parts(partition))
+                size = int(topic.held(NOW) * topic.share(partition))
                 yield head | {
                     "kind": "replica", "broker": broker, "topic": topic.name, "partition": partition,
                     "size_bytes": size, "offset_lag": 0, "is_future": False,
