@@ -155,7 +155,7 @@ broker as materialized (
     u.known_hours,
     u.kind as usual_kind,
     s.log_flush_p95_ms_min / nullif(u.median, 0) as slower_ratio,
-    l.last_log_flush_p95_ms / nullif(u.median, 0) as last_slower_ratio,
+    l.last_log_flush_p95_ms / nullif(last.median, 0) as last_slower_ratio,
     l.log_flush_p999_ms as day_log_flush_p999_ms,
     l.flush_ms_per_byte as day_flush_ms_per_byte,
     w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_quiet
@@ -164,6 +164,10 @@ broker as materialized (
   left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
   left join lately as l on w.cluster = l.cluster and w.endpoint = l.endpoint
   cross join lateral public.usual_of(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
+  -- A nightly backup in the hour before is usual for that hour.
+  cross join lateral public.usual_of(
+    w.hour - interval '1 hour', h.hours, h.log_flush_p95_ms, cast(:least_history as integer)
+  ) as last
   where w.hour = cast(:hour as timestamptz)
 ),
 
