@@ -1,8 +1,13 @@
-"""Whose an internal topic of Kafka Streams is: `<application.id>-<store>-changelog`, `<id>-<name>-repartition`.
+"""Whose an internal topic is. Of Kafka Streams: `<application.id>-<store>-changelog`, `<id>-<name>-repartition`. Of
+Samza: `__samza_coordinator_<job>_<id>`, `__samza_checkpoint_ver_1_for_<job>_<id>`, and changelogs.
 
-Both parts may contain dashes, so the name alone doesn't tell where the application id ends. A group of that name does:
-a Streams application's group is its id. Then a name that Streams generated, in this topic or in a sibling; then what it
-shares with other internal topics; and at last the first dash.
+Both parts of a Streams name may contain dashes, so the name alone doesn't tell where the application id ends. A group
+of that name does: a Streams application's group is its id; and so does a Samza job. Then a name that Streams generated,
+in this topic or in a sibling; then what it shares with other internal topics; and at last the first dash.
+
+Samza writes an underscore of a job's name or id as a dash (KafkaUtil.getCheckpointTopic, CoordinatorStreamUtil), so the
+underscore ends the name. A job is called by its name, and `<job>-<id>` unless its id is 1, Samza's default. Its
+changelogs are called as its owner likes: the config's `jobs.changelog_patterns` say whose they are.
 """
 
 from __future__ import annotations
@@ -10,36 +15,38 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-from pyspark.sql import Column
-from pyspark.sql import functions as f
+from typing import Any, NamedTuple
 
 CHANGELOG, REPARTITION = "-changelog", "-repartition"
 _INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$")
+_SAMZA = re.compile(r"^__samza_(coordinator|checkpoint)(?:_ver_\d+_for)?_([^_]+)_([^_]+)$")
 _GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
 
 
-def topic_kind(cleanup_policy: Column | None = None) -> Column:
-    """Of column `topic`: internal (of Kafka itself), changelog (unless it isn't compacted), repartition or plain."""
-    topic, policy = f.col("topic"), f.lit(None).cast("string") if cleanup_policy is None else cleanup_policy
-    is_compacted = f.coalesce(policy.contains("compact"), f.lit(True))
-    return (
-        f.when(topic.startswith("__"), "internal")
-        .when(topic.endswith(CHANGELOG) & is_compacted, "changelog")
-        .when(topic.endswith(REPARTITION), "repartition")
-        .otherwise("plain")
-    )
+class Part(NamedTuple):
+    """What a topic is to an application: its changelog, repartition, coordinator or checkpoint topic."""
+
+    kind: str
+    application_id: str
+    store: str
+    """Of a repartition topic: its name; of what a job has once: its kind."""
 
 
 class StreamsTopics:
-    """The internal topics of one cluster, as its groups and all of its topics explain them."""
+    """The internal topics of one cluster, as its groups, all of its topics and the config explain them."""
 
-    def __init__(self, groups: Iterable[str], topics: Iterable[str]) -> None:
-        stems = [found[1] for topic in topics if (found := _INTERNAL.match(topic))]
-        self._known = [set(groups), {stem[: found.start()] for stem in stems if (found := _GENERATED.search(stem))}]
+    def __init__(self, groups: Iterable[str], topics: Iterable[str], changelog_patterns: Iterable[str] = ()) -> None:
+        self._patterns = [re.compile(pattern) for pattern in changelog_patterns]
+        names = list(topics)
+        stems = [found[1] for topic in names if (found := _INTERNAL.match(topic))]
+        jobs = {_job(found) for topic in names if (found := _SAMZA.match(topic))}
+        generated = {stem[: found.start()] for stem in stems if (found := _GENERATED.search(stem))}
         counts = Counter(head for stem in stems for head in _heads(stem))
-        self._known.append({head for head, count in counts.items() if count > 1})
+        self._known = [{*groups, *jobs}, generated, {head for head, count in counts.items() if count > 1}]
+
+    def is_called_changelog(self, topic: str) -> bool:
+        """Whether it has a changelog's name, Streams' or one of the config's."""
+        return topic.endswith(CHANGELOG) or self._configured(topic) is not None
 
     def has_store(self, topic: str, settings: Mapping[str, Mapping[str, Any]] | None) -> bool:
         """Whether a topic with a changelog's name is one, by its settings (none: nobody may ask) and who it belongs to.
@@ -49,23 +56,49 @@ class StreamsTopics:
         application's, or a name that Streams generated.
         """
         found = _INTERNAL.match(topic)
-        if not topic.endswith(CHANGELOG) or not found:
+        if not self.is_called_changelog(topic):
             return False
         if settings and "compact" not in str(settings.get("cleanup.policy", {}).get("value") or ""):
             return False
+        if self._configured(topic) or not found:
+            return True
         groups, generated, _ = self._known
         is_explained = any(head in groups or head in generated for head in _heads(found[1]))
         of_streams = settings.get("message.timestamp.type", {}).get("source") if settings else None
         return is_explained or of_streams == "dynamic_topic_config"
 
-    def split(self, topic: str) -> tuple[str, str] | None:
-        """Application id and store (of a repartition topic: its name); None: not an internal topic."""
+    def split(self, topic: str) -> Part | None:
+        """None: not an internal topic."""
+        if own := _SAMZA.match(topic):
+            return Part(own[1], _job(own), own[1])
+        if part := self._configured(topic):
+            return part
         found = _INTERNAL.match(topic)
         if not found or not (heads := _heads(found[1])):
             return None
         owners = (max((head for head in heads if head in known), key=len, default=None) for known in self._known)
         application_id = next((owner for owner in owners if owner), heads[0])
-        return application_id, found[1][len(application_id) + 1 :]
+        kind = "changelog" if topic.endswith(CHANGELOG) else "repartition"
+        return Part(kind, application_id, found[1][len(application_id) + 1 :])
+
+    def kind(self, topic: str) -> str:
+        """By its name: internal (of Kafka itself), changelog, repartition, coordinator, checkpoint or plain."""
+        if part := self.split(topic):
+            return part.kind
+        if topic.startswith("__"):
+            return "internal"
+        return next((end[1:] for end in (CHANGELOG, REPARTITION) if topic.endswith(end)), "plain")
+
+    def _configured(self, topic: str) -> Part | None:
+        found = next((found for pattern in self._patterns if (found := pattern.fullmatch(topic))), None)
+        if not found or not found["job"]:
+            return None
+        return Part("changelog", found["job"], found.groupdict().get("store") or topic)
+
+
+def _job(found: re.Match[str]) -> str:
+    """Of a name that _SAMZA matches."""
+    return found[2] if found[3] == "1" else f"{found[2]}-{found[3]}"
 
 
 def _heads(stem: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Values of Kafka Streams changelogs: what the log of every state store holds, up to the end of an hour.
+"""Values of Kafka Streams' and Samza's changelogs: what the log of every state store holds, up to an hour's end.
 
 Option `hour`: its start in ISO 8601; `sample_values`: values of one changelog to read at most. Two kinds of rows per
 topic: one per partition with its offsets (no `offset`), and one per record. A larger log is read evenly in runs of
@@ -8,7 +8,8 @@ or is strewn over it, is met as long as `sample_values` is at least 2,000 × CHU
 `position` orders the records of a topic as they were written, across partitions: the greatest timestamp so far within
 the partition (milliseconds, so that late events don't look old) and, in the low bits, a mark that tells them apart.
 
-A changelog is what Kafka Streams made, or what is compacted and has an application (`StreamsTopics.has_store`).
+A changelog is what Kafka Streams made, or what is compacted and has an application, or a job by the config's
+`jobs.changelog_patterns` (`StreamsTopics.has_store`).
 
 Reads: metadata, ListGroups, DescribeConfigs, three ListOffsets per partition, Fetch. Needs: Describe, DescribeConfigs
 and Read on the changelogs. Can't see: values that compaction has taken; the hour of records whose producers' clocks are
@@ -30,6 +31,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
+from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 
@@ -140,19 +142,19 @@ class ChangelogReader(ClusterReader):
             metadata = connection.metadata()
         except KafkaException as error:
             return [TopicSlice(cluster, gap=connection.gap(error))]
+        names = StreamsTopics(_group_ids(connection), metadata.topics, load_config().jobs.changelog_patterns)
         topics = {
             name: sorted(topic.partitions)
             for name, topic in metadata.topics.items()
-            if name.endswith(CHANGELOG) and topic.error is None
+            if names.is_called_changelog(name) and topic.error is None
         }
-        names = StreamsTopics(_group_ids(connection), metadata.topics)
         settings, _ = configs_of(connection, list(topics))
         topics = {name: found for name, found in topics.items() if names.has_store(name, settings.get(name))}
         logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
         plan: list[TopicSlice] = [] if topics else [TopicSlice(cluster)]
         for topic, partitions in topics.items():
             stem = topic.removesuffix(CHANGELOG)
-            application_id, store = names.split(topic) or (stem, stem)
+            _, application_id, store = names.split(topic) or ("", stem, stem)
             found = [logs[topic, partition] for partition in partitions]
             refused = next((log for log in found if isinstance(log, BaseException)), None)
             whole = TopicSlice(cluster, topic=topic, application_id=application_id, store=store)

@@ -17,7 +17,7 @@ language sql stable rows 10000 set enable_nestloop = off as $$
     select cluster, case when internal then application_id else topic end as name, topic
     from inventory.topic_hourly
     where hour = as_of
-    and case when internal then application_id is not null and kind in ('changelog', 'repartition') else kind = 'plain' end
+    and case when internal then application_id is not null and kind <> 'plain' else kind = 'plain' end
   ),
 
   edge as materialized (

@@ -2,6 +2,7 @@
 select
   t.cluster,
   t.topic,
+  t.kind,
   t.partitions,
   t.replication_factor,
   held.log_bytes,
@@ -12,7 +13,7 @@ from (
   where detector = 'changelog_abandoned' and status = 'judged'
 ) as newest
 inner join inventory.topic_hourly as t
-  on newest.hour = t.hour and t.application_id = :application_id and t.kind in ('changelog', 'repartition')
+  on newest.hour = t.hour and t.application_id = :application_id and t.kind <> 'plain'
 left join detect.evaluation as e
   on newest.hour = e.hour and e.detector = 'changelog_abandoned'
   and e.identity ->> 'cluster' = t.cluster and e.identity ->> 'application_id' = t.application_id

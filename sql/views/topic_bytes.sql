@@ -4,7 +4,7 @@ select
   t.hour,  -- The hour (UTC)
   t.cluster,  -- Kafka cluster
   t.topic,  -- Topic
-  told.kind,  -- plain, changelog, repartition or internal
+  told.kind,  -- plain, changelog, repartition, coordinator, checkpoint or internal
   i.application_id,  -- The Kafka Streams application that it belongs to
   told.replication_factor,  -- Replicas of each partition; 1 where nobody said
   t.covered_seconds,  -- Time that JMX counted

@@ -14,7 +14,7 @@ from inventory.topic_hourly as t
 inner join metrics.partition_hourly as p on t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
 left join metrics.topic_hourly as j on t.hour = j.hour and t.cluster = j.cluster and t.topic = j.topic
 where
-  t.hour = (select max(hour) from inventory.topic_hourly) and t.kind <> 'internal'
+  t.hour = (select max(hour) from inventory.topic_hourly) and t.kind in ('plain', 'changelog', 'repartition')
   and not exists (
     select 1 from metrics.consumer_partition_hourly as c
     where c.hour = t.hour and c.cluster = t.cluster and c.topic = t.topic

@@ -26,7 +26,9 @@ _BARRED = {"silent": "didn't answer over JMX", "parked": "is parked", "filling":
 
 @app.command()
 def removal(
-    application: Annotated[str, typer.Argument(metavar="APPLICATION", help="Its Kafka Streams application id.")],
+    application: Annotated[
+        str, typer.Argument(metavar="APPLICATION", help="Its Kafka Streams application id, or the Samza job.")
+    ],
     cluster: Annotated[str | None, typer.Option(help="Where several clusters have one of that id.")] = None,
 ) -> None:
     """Print how to remove the internal topics of an application that is gone."""
@@ -63,11 +65,17 @@ def removal_plan(application: str, cluster: str, topics: list[Row], config: Conf
     lines += [
         "# 2. Wait until the files are gone: brokers look every 5 minutes (log.retention.check.interval.ms).",
         f"kafka-log-dirs.sh --bootstrap-server {servers} --describe --topic-list {shlex.quote(','.join(names))}",
-        "# 3. Delete the topics, then the group.",
+        "# 3. Delete the topics.",
     ]
     lines += [f"kafka-topics.sh --bootstrap-server {servers} --delete --topic {shlex.quote(name)}" for name in names]
+    if any(row["kind"] in ("coordinator", "checkpoint") for row in topics):
+        return lines  # a Samza job has no group
     group = shlex.quote(application)
-    return [*lines, f"kafka-consumer-groups.sh --bootstrap-server {servers} --delete --group {group}"]
+    return [
+        *lines,
+        "# 4. Delete the group.",
+        f"kafka-consumer-groups.sh --bootstrap-server {servers} --delete --group {group}",
+    ]
 
 
 @app.command()

@@ -81,7 +81,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     """See the module."""
     partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
     return {
-        "inventory.topic_hourly": topics(sources),
+        "inventory.topic_hourly": topics(sources, config.jobs.changelog_patterns),
         "inventory.broker_hourly": brokers(sources),
         "inventory.reassignment_hourly": reassignments(sources),
         "inventory.consumer_group_hourly": groups_of(sources),

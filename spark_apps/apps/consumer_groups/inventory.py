@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, is_recent, logs, readable
-from spark_apps.models.streams_topics import StreamsTopics, topic_kind
+from spark_apps.models.streams_topics import StreamsTopics
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.schema_registry import SchemaRegistry
@@ -22,15 +22,18 @@ CLOCKS_DIFFER = timedelta(minutes=1)
 _OF_BROKER = ["cluster", "broker"]
 
 
-def topics(sources: dict[str, DataFrame]) -> DataFrame:
+def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> DataFrame:
     topics = sources["kafka_topics"].filter("topic is not null")
 
     def config_of(name: str) -> Column:
         return f.col("configs").getItem(name).getField("value")
 
+    is_changelog = f.col("kind") == "changelog"
+    is_compacted = f.coalesce(config_of("cleanup.policy").contains("compact"), f.lit(True))
     return (
-        topics.join(_application_ids(sources), ["cluster", "topic"], "left")
-        .withColumn("kind", topic_kind(config_of("cleanup.policy")))
+        topics.join(_owned(sources, list(changelog_patterns)), ["cluster", "topic"])
+        # A topic of a changelog's name that isn't compacted is none.
+        .withColumn("kind", f.when(~is_changelog | is_compacted, f.col("kind")).otherwise("plain"))
         .select(
             "cluster",
             "topic",
@@ -92,24 +95,25 @@ def reassignments(sources: dict[str, DataFrame]) -> DataFrame:
     )
 
 
-def _application_ids(sources: dict[str, DataFrame]) -> DataFrame:
-    """Application id by changelog and repartition topic."""
-    internal = sources["kafka_topics"].filter(topic_kind().isin("changelog", "repartition"))
-    topics = internal.groupBy("cluster").agg(f.collect_list("topic").alias("topics"))
+def _owned(sources: dict[str, DataFrame], changelog_patterns: list[str]) -> DataFrame:
+    """What each topic is by its name, and whose."""
+    topics = sources["kafka_topics"].groupBy("cluster").agg(f.collect_set("topic").alias("topics"))
     groups = sources["kafka_groups"].groupBy("cluster").agg(f.collect_set("group_id").alias("groups"))
-    return topics.join(groups, "cluster").mapInArrow(_split, "cluster string, topic string, application_id string")
 
+    def split(clusters: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for cluster in (row for batch in clusters for row in batch.to_pylist()):
+            names = StreamsTopics(cluster["groups"] or (), cluster["topics"], changelog_patterns)
+            parts = {topic: names.split(topic) for topic in cluster["topics"]}
+            columns = {
+                "cluster": [cluster["cluster"]] * len(parts),
+                "topic": list(parts),
+                "kind": [names.kind(topic) for topic in parts],
+                "application_id": [part and part.application_id for part in parts.values()],
+            }
+            yield pa.RecordBatch.from_pydict(columns, pa.schema(dict.fromkeys(columns, pa.string())))
 
-def _split(clusters: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for cluster in (row for batch in clusters for row in batch.to_pylist()):
-        names = StreamsTopics(cluster["groups"], cluster["topics"])
-        owned = [(topic, split[0]) for topic in cluster["topics"] if (split := names.split(topic))]
-        columns = {
-            "cluster": [cluster["cluster"]] * len(owned),
-            "topic": [topic for topic, _ in owned],
-            "application_id": [application_id for _, application_id in owned],
-        }
-        yield pa.RecordBatch.from_pydict(columns, pa.schema(dict.fromkeys(columns, pa.string())))
+    columns = "cluster string, topic string, kind string, application_id string"
+    return topics.join(groups, "cluster", "left").mapInArrow(split, columns)
 
 
 def known_groups(spark: SparkSession, hour: datetime) -> DataFrame:

@@ -237,7 +237,7 @@ sent as materialized (
   from spike as s
   inner join public.topic_bytes as t on s.cluster = t.cluster and t.hour = :hour
   left join accounted as a on t.cluster = a.cluster and t.topic = a.topic
-  where t.kind <> 'internal' and t.bytes_out is not null
+  where t.kind in ('plain', 'changelog', 'repartition') and t.bytes_out is not null
 ),
 
 -- To find out what is usual takes longest, and matters only where groups don't account for all.

@@ -32,14 +32,16 @@ clear_after_hours: 1
 rule: |
   For quiet_days, gap_factor times its longest pause, or month_days where it wasn't watched for a month before its last
   record, whichever is longest: no new offset, no bytes sent, no group of its name with members or commits, no process
-  with its id, and no commit or member on its topics now. Any sign of use vetoes.
+  with its id, and no commit or member on its topics now. Any sign of use vetoes. A Samza job's coordinator and checkpoint
+  topics are its internal topics, and so are the changelogs that the config's jobs.changelog_patterns name: while it runs
+  its checkpoints are new offsets.
 runbook: |
   1. Is it a job that comes seldom, or stopped for maintenance? Then leave it.
   2. Was it replaced by an application with another id? Then what it holds is of no use to that one.
   3. Where topics can't be deleted, let a reassignment put them with one replica on a parked broker.
 blind_spots: |
   Jobs that come more rarely than twice in the history. A GlobalKTable that nobody restarts fetches nothing: it is seen by
-  its bytes when it starts. Readers of whom JMX tells no bytes veto for ever. Which application replaced it isn't told.
+  its bytes when it starts. Samza jobs that write no checkpoints to Kafka tell nothing of their use. Readers of whom JMX tells no bytes veto for ever. Which application replaced it isn't told.
 */
 with rest as materialized (
   select
@@ -59,7 +61,7 @@ topic as materialized (
     r.rest_days >= r.needed_days as is_resting
   from inventory.topic_hourly as t
   inner join rest as r using (cluster, application_id)
-  where t.hour = cast(:hour as timestamptz) and t.kind in ('changelog', 'repartition')
+  where t.hour = cast(:hour as timestamptz) and t.kind <> 'plain'
 ),
 
 sent as (
@@ -129,6 +131,7 @@ sized as (
     sum(t.partitions) as partition_count,
     sum(t.partitions * t.replication_factor) as replica_count,
     sum(t.log_bytes) as log_bytes,
+    bool_or(t.kind = 'coordinator') and not bool_or(t.kind = 'checkpoint') as has_no_checkpoints,
     json_agg(json_build_object('topic', t.topic, 'partitions', t.partitions, 'bytes', t.log_bytes) order by t.place)
       filter (where t.place <= :most_shown) as internal_topics,
     jsonb_agg(public.thing_key('topic', t.cluster, t.topic) order by t.place) filter (where t.place <= :most_shown)
@@ -167,6 +170,7 @@ judged as (
       when r.known_days is null or (r.rest_days < r.needed_days and r.unknown_days > 0) then 'offsets'
       when sent.is_unknown then 'bytes sent'
       when g.is_unknown then 'its group'
+      when s.has_no_checkpoints then 'its checkpoints'
     end as gap
   from rest as r
   inner join sized as s using (cluster, application_id)

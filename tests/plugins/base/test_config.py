@@ -72,6 +72,14 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
             "tickets.routes.0.owner: not a regular expression",
         ),
         (
+            "jobs: {changelog_patterns: ['(?P<job>.+']}",
+            "jobs.changelog_patterns.0: not a regular expression",
+        ),
+        (
+            "jobs: {changelog_patterns: ['(?P<job>.+)-log', '.+-changelog']}",
+            "jobs.changelog_patterns.1: '.+-changelog' has no group (?P<job>…), which tells whose the topic is",
+        ),
+        (
             "latency_targets: [{key_pattern: '^(', seconds: 5}]",
             "latency_targets.0.key_pattern: not a regular expression",
         ),

@@ -73,6 +73,22 @@ def test_the_plan_of_a_removal_is_commands_in_their_order(warehouse: sa.Engine, 
     ]
 
 
+def test_a_samza_job_goes_with_its_coordinator_and_checkpoints_and_has_no_group(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _judged(warehouse)
+    _a_rest(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    topic = {"cluster": "c", "application_id": "old", "partitions": 1, "replication_factor": 1}
+    _insert(
+        warehouse, "inventory.topic_hourly",
+        topic | {"topic": "__samza_coordinator_old_1", "kind": "coordinator"},
+        topic | {"topic": "old-sink", "kind": "plain"},
+    )  # fmt: skip
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert "--delete --topic __samza_coordinator_old_1" in done.stdout
+    assert "old-sink" not in done.stdout and "--delete --group" not in done.stdout
+
+
 def test_no_plan_removes_what_is_in_use_or_what_nobody_has_judged(
     warehouse: sa.Engine, environment: dict[str, str]
 ) -> None:

@@ -22,9 +22,11 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions
+from spark_apps.apps.consumer_groups.inventory import topics as topics_of
 from spark_apps.apps.consumer_groups.lag import busy_members
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
@@ -115,6 +117,49 @@ def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
     }
     found = {row.partition: (row.replicas, row.isr, row.missing_brokers) for row in log_partitions(sources).collect()}
     assert found == {0: (3, 1, "[2,3]"), 1: (2, 2, None)}
+
+
+def test_what_a_topic_is_and_whose(spark: Any) -> None:
+    """In two clusters: one of them has no group; a topic that isn't compacted is no changelog, whatever its name."""
+    job = "__samza_checkpoint_ver_1_for_shop-eu_1"
+    names = [
+        "app-a-b-changelog",
+        "app-a-c-repartition",
+        "app-a-old-changelog",
+        "seen-log-of-shop",
+        job,
+        "orders",
+        "__x",
+    ]
+    policies = {"app-a-old-changelog": "delete"}
+    listed = [
+        {
+            "cluster": cluster,
+            "topic": topic,
+            "partitions": [{"partition": 0, "leader": 1, "replicas": [1], "isr": [1]}],
+            "configs": {"cleanup.policy": {"value": policies.get(topic, "compact")}},
+            "observed_at": present_hour(),
+        }
+        for cluster in "cd"
+        for topic in names
+    ]
+    sources = {
+        "kafka_topics": rows_frame(spark, listed, KafkaTopics({}).schema()),
+        "kafka_groups": rows_frame(spark, [{"cluster": "c", "group_id": "app-a"}], KafkaGroups({}).schema()),
+    }
+    found = topics_of(sources, ["seen-log-of-(?P<job>.+)"]).collect()
+    of = {(row.cluster, row.topic): (row.kind, row.application_id) for row in found}
+    assert len(of) == len(found) == 2 * len(names)
+    assert {topic: of["c", topic] for topic in names} == {
+        "app-a-b-changelog": ("changelog", "app-a"),
+        "app-a-c-repartition": ("repartition", "app-a"),
+        "app-a-old-changelog": ("plain", "app-a"),
+        "seen-log-of-shop": ("changelog", "shop"),
+        job: ("checkpoint", "shop-eu"),
+        "orders": ("plain", None),
+        "__x": ("internal", None),
+    }
+    assert (of["d", job], of["d", "seen-log-of-shop"]) == (of["c", job], of["c", "seen-log-of-shop"])
 
 
 def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:

@@ -38,6 +38,7 @@ def cluster(kafka_broker: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.M
     settings = {
         "kafka": [{"name": "shop", "bootstrap_servers": kafka_broker.bootstrap_servers}],
         "gathering": {"show_example_values": True},
+        "jobs": {"changelog_patterns": ["seen-by-(?P<job>.+)"]},
     }
     file.write_text(yaml.safe_dump(settings))
     monkeypatch.setenv(CONFIG_ENV, str(file))
@@ -59,10 +60,12 @@ def changelog(cluster: Config) -> Iterable[Callable[..., str]]:
         start: datetime = HOUR,
         step_ms: int = 100,
         key: Callable[[int], bytes] = lambda i: f"k-{i}".encode(),
+        name: str = "app{}-latest-changelog",
+        policy: str = "compact,delete",
     ) -> str:
-        topic = f"app{uuid.uuid4().hex[:6]}-latest-changelog"
+        topic = name.format(uuid.uuid4().hex[:6])
         # As Kafka Streams makes it.
-        config = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
+        config = {"cleanup.policy": policy, "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
         admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result()
         made.append(topic)
         write(servers, topic, values, start, partitions=partitions, step_ms=step_ms, key=key)
@@ -237,6 +240,17 @@ def schema_registry(cluster: Config, tmp_path: Path) -> Iterable[Config]:
         told["kafka"][0]["schema_registry"] = {"url": f"{url}/good"}
         (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(told))
         yield load_config(tmp_path / "streamwarden.yaml")
+
+
+def test_a_samza_jobs_changelog_is_read_as_the_config_says(changelog: Any, run_hour: Any, warehouse: sa.Engine) -> None:
+    values = [order(i) for i in range(200)] + [order(i, quantity=str(i)) for i in range(200)]
+    topic = changelog(values, name="seen-by-job{}", policy="compact")
+    decoy = changelog(values, name="seen-by-somebody-{}", policy="delete")
+    found = run_hour()
+    assert (found[topic]["status"], found[topic]["severity"]) == ("alarm", "critical")
+    assert decoy not in found
+    [store] = select(warehouse, "select * from metrics.state_store_hourly")
+    assert (store["application_id"], store["store"]) == (topic.removeprefix("seen-by-"), topic)
 
 
 def test_framed_values_are_judged_by_their_registered_schemas(

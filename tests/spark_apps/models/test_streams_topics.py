@@ -45,13 +45,45 @@ JOIN = "KSTREAM-JOINTHIS-0000000016-store"
     ],
 )
 def test_split(topic: str, groups: list[str], others: list[str], expected: tuple[str, str] | None) -> None:
-    assert StreamsTopics(groups, [topic, *others]).split(topic) == expected
+    part = StreamsTopics(groups, [topic, *others]).split(topic)
+    assert (part and part[1:]) == expected
 
 
 def test_ten_thousand_topics_are_split_at_once() -> None:
     topics = [f"app-{i % 500}-store-{i}-changelog" for i in range(10_000)]
     names = StreamsTopics([f"app-{i}" for i in range(500)], topics)
-    assert {names.split(topic) for topic in topics} == {(f"app-{i % 500}", f"store-{i}") for i in range(10_000)}
+    found = {part[1:] for topic in topics if (part := names.split(topic))}
+    assert found == {(f"app-{i % 500}", f"store-{i}") for i in range(10_000)}
+
+
+PATTERNS = [r"(?P<job>[a-z-]+)-seen-log", r"(?P<job>.+)-(?P<store>totals|counts)-changelog"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "owner"),
+    [
+        ("__samza_coordinator_wikipedia-stats_1", "coordinator", "wikipedia-stats"),
+        ("__samza_checkpoint_ver_1_for_wikipedia-stats_1", "checkpoint", "wikipedia-stats"),
+        ("__samza_checkpoint_ver_2_for_wikipedia-stats_blue", "checkpoint", "wikipedia-stats-blue"),
+        ("billing-eu-seen-log", "changelog", "billing-eu"),
+        ("billing-eu-totals-changelog", "changelog", "billing-eu"),
+        # A job is known by its coordinator as an application is by its group.
+        ("wikipedia-stats-edits-changelog", "changelog", "wikipedia-stats"),
+        # Decoys: names that merely begin or end so, and Kafka's own.
+        ("old-__samza_coordinator_wikipedia-stats_1", "plain", None),
+        ("__samza_coordinator_backup", "internal", None),
+        ("__samza_checkpoint_ver_1_for_a_b_c", "internal", None),
+        ("billing-seen-log-2", "plain", None),
+        ("the-billing-seen-logs", "plain", None),
+        ("__consumer_offsets", "internal", None),
+        ("-changelog", "changelog", None),
+        ("orders", "plain", None),
+    ],
+)
+def test_what_belongs_to_a_samza_job(topic: str, kind: str, owner: str | None) -> None:
+    names = StreamsTopics([], [topic, "__samza_coordinator_wikipedia-stats_1"], PATTERNS)
+    part = names.split(topic)
+    assert (names.kind(topic), part and part.application_id) == (kind, owner)
 
 
 STREAMS = {"message.timestamp.type": {"value": "CreateTime", "source": "dynamic_topic_config"}}
@@ -78,3 +110,12 @@ def test_a_changelog_is_a_store_s_with_evidence_only(
     topic: str, groups: list[str], settings: dict[str, dict[str, str]] | None, expected: bool
 ) -> None:
     assert StreamsTopics(groups, [topic]).has_store(topic, settings) is expected
+
+
+def test_a_changelog_that_the_config_names_is_one_unless_it_is_not_compacted() -> None:
+    names = StreamsTopics([], ["billing-seen-log", "billing-totals-changelog"], PATTERNS)
+    assert names.has_store("billing-seen-log", COMPACT) and names.has_store("billing-totals-changelog", None)
+    assert not names.has_store("billing-seen-log", DELETE)
+    assert not names.has_store("billing-seen-logs", COMPACT)
+    parts = [names.split(topic) for topic in ("billing-seen-log", "billing-totals-changelog")]
+    assert [part and part.store for part in parts] == ["billing-seen-log", "totals"]

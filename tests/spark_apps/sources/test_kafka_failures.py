@@ -233,7 +233,7 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
             sources = none | {"kafka_topics": rows_frame(fleet.spark, rows, KafkaTopics({}).schema())}
             for table, frame in (
                 ("inventory.broker_hourly", brokers(sources)),
-                ("inventory.topic_hourly", topics(sources)),
+                ("inventory.topic_hourly", topics(sources, [])),
                 ("metrics.partition_hourly", log_partitions(sources)),
             ):
                 insert_rows(connection, table, ({"hour": hour} | row.asDict() for row in frame.collect()))

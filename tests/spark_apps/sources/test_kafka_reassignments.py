@@ -74,7 +74,7 @@ def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> I
                 sources[unasked.name()] = rows_frame(spark, [], unasked({}).schema())
             for table, frame in {
                 "inventory.broker_hourly": brokers(sources),
-                "inventory.topic_hourly": topics(sources),
+                "inventory.topic_hourly": topics(sources, []),
                 "inventory.reassignment_hourly": reassignments(sources),
                 "metrics.partition_hourly": log_partitions(sources),
             }.items():

@@ -62,6 +62,12 @@ def _compiles_if_pattern(wanted: str) -> str:
     return _compiles(wanted) if wanted.startswith("^") else wanted
 
 
+def _names_the_job(pattern: str) -> str:
+    if "job" not in re.compile(_compiles(pattern)).groupindex:
+        raise ValueError(f"'{pattern}' has no group (?P<job>…), which tells whose the topic is")
+    return pattern
+
+
 def is_meant(wanted: str, value: str) -> bool:
     """Whether a value is the wanted one (a `Wanted`), or matches it where that begins with ^."""
     return re.search(wanted, value) is not None if wanted.startswith("^") else wanted == value
@@ -70,6 +76,7 @@ def is_meant(wanted: str, value: str) -> bool:
 Severity = Literal["critical", "warning", "info"]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Pattern = Annotated[Name, AfterValidator(_compiles)]
+JobPattern = Annotated[Name, AfterValidator(_names_the_job)]
 Wanted = Annotated[str, AfterValidator(_compiles_if_pattern)]
 """A value, or a regular expression where it begins with ^."""
 WebAddress = Annotated[str, AfterValidator(begins_with("http", "https")), AfterValidator(holds_no_password)]

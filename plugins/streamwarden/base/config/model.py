@@ -11,7 +11,17 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from streamwarden.base.addresses import address_of
-from streamwarden.base.config.fields import Name, Pattern, Section, Severity, Wanted, WebAddress, begins_with, is_meant
+from streamwarden.base.config.fields import (
+    JobPattern,
+    Name,
+    Pattern,
+    Section,
+    Severity,
+    Wanted,
+    WebAddress,
+    begins_with,
+    is_meant,
+)
 from streamwarden.base.config.trackers import Console, Mail, Tracker, TrackerName
 
 
@@ -353,6 +363,17 @@ class LatencyTarget(Section):
     )
 
 
+class Jobs(Section):
+    """Samza's jobs."""
+
+    changelog_patterns: list[JobPattern] = Field(
+        default_factory=list,
+        description="Regular expressions, each on the whole name of a job's changelog, with the named groups `job`, the"
+        " job's name (`<job>-<id>` unless its id is 1), and, if you like, `store`; e.g."
+        " `(?P<job>.+)-(?P<store>totals|seen)-changelog`. Only compacted topics are changelogs.",
+    )
+
+
 class Config(Section):
     """The whole file."""
 
@@ -373,6 +394,7 @@ class Config(Section):
         description="What the detector latency_over_target judges applications by: the first that matches; without one"
         " an application isn't judged.",
     )
+    jobs: Jobs = Field(default_factory=lambda: Jobs(), description="Samza's jobs.")
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
     ebs_prices: Path = Field(

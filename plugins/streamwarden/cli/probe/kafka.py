@@ -11,11 +11,11 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, ConfigResource
 
-from spark_apps.models.streams_topics import CHANGELOG, StreamsTopics
+from spark_apps.models.streams_topics import StreamsTopics
 from spark_apps.sources.kafka_client import ANSWER_SECONDS, Connection
 from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client
-from streamwarden.base.config import KafkaCluster
+from streamwarden.base.config import KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.probe.answer import Answer, Question, sentence
 
@@ -96,13 +96,13 @@ def _log_dirs(connection: Connection, broker: int) -> Answer:
 def _reads(connection: Connection, topics: list[str]) -> Iterator[Answer]:
     """Whether the topics may be read whose records are: the brokers say it, nothing is read."""
     cluster, source = connection.cluster, f"kafka {connection.cluster.name}"
-    wanted = [topic for topic in topics if topic == OFFSETS_TOPIC or topic.endswith(CHANGELOG)]
+    names = StreamsTopics((), topics, load_config().jobs.changelog_patterns)
+    wanted = [topic for topic in topics if topic == OFFSETS_TOPIC or names.is_called_changelog(topic)]
     if not wanted:
         return
     described = connection.admin.describe_topics(
         TopicCollection(wanted), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
     )
-    names = StreamsTopics((), topics)
     may: list[str] = []
     for topic, future in described.items():
         try:
@@ -113,9 +113,10 @@ def _reads(connection: Connection, topics: list[str]) -> Iterator[Answer]:
         if operations is None or AclOperation.READ in operations:  # None: a broker before 2.3 doesn't say
             may.append(topic)
             continue
-        application_id, _ = names.split(topic) or (topic, "")
-        prefix = f"{shlex.quote(application_id)}- --resource-pattern-type prefixed"
-        cure = _acl(cluster, f"--operation Read --topic {topic if topic == OFFSETS_TOPIC else prefix}")
+        part = names.split(topic)
+        is_prefix = part is not None and topic.startswith(f"{part.application_id}-")
+        prefix = f"{shlex.quote(part.application_id)}- --resource-pattern-type prefixed" if part else ""
+        cure = _acl(cluster, f"--operation Read --topic {prefix if is_prefix else shlex.quote(topic)}")
         yield Answer(source, f"Read on {topic}", problem=NOT_ALLOWED, cure=cure)
     if may:
         yield Answer(source, f"Read on {may[0]}" + (f" and {len(may) - 1} more" if may[1:] else ""))
