@@ -1,5 +1,5 @@
 -- Groups that follow on another: it ended, and a group with members on the very same topics appeared within a day of its
--- last commit, in a cluster that had been known for longer.
+-- last commit, in a cluster that had been known for longer. Who commits without members, as Flink does, hasn't ended.
 create or replace function public.groups_renamed(as_of timestamptz, history_days integer) returns table (
   cluster text, former_group text, group_id text
 ) language sql stable rows 100 as $$
@@ -19,10 +19,15 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
     group by t.cluster, t.group_id
   ),
 
+  alone as materialized (
+    select * from public.commits_without_members(as_of)
+  ),
+
   lived as materialized (
-    select t.*, g.members > 0 as is_alive
+    select t.*, g.members > 0 or coalesce(a.is_committing, false) as is_alive
     from topics as t
     inner join metrics.consumer_group_hourly as g using (cluster, group_id)
+    left join alone as a using (cluster, group_id)
     where g.hour = as_of
   ),
 

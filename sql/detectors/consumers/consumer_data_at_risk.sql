@@ -16,7 +16,7 @@ says:
   lost:
     status: alarm
     severity: critical
-    reason: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}.{% if members.value == 0 %} Nobody runs in the group.{% endif %}"
+    reason: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
     cure: "Lengthen the retention now, so that no more is lost{% if extra_bytes %} ({{ extra_bytes }} on the brokers, all replicas){% endif %}; then start the group or add capacity. What is lost has to come from elsewhere."
     commands: &commands
       - "{% if advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.ms={{ advised_retention_ms }}{% endif %}"
@@ -24,13 +24,13 @@ says:
   at_risk:
     status: alarm
     severity: warning
-    reason: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 %} Nobody runs in the group.{% endif %}"
+    reason: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
     cure: &cure "Lengthen the retention of {{ worst_topic }} now{% if extra_bytes %} ({{ extra_bytes }} on the brokers, all replicas, for {{ add_hours }} more){% endif %}, then start the group or add capacity.{% if retention_bytes %} The topic is also limited to {{ retention_bytes }} a partition: raise retention.bytes too.{% endif %}"
     commands: *commands
   on_the_brink:
     status: alarm
     severity: warning
-    reason: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 %} Nobody runs in the group.{% endif %}"
+    reason: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
     cure: *cure
     commands: *commands
   topic_anew:
@@ -214,6 +214,11 @@ summary as (
   group by cluster, group_id
 ),
 
+alone as materialized (
+  select *
+  from public.commits_without_members(cast(:hour as timestamptz))
+),
+
 -- Whether a group that may be dead has been so for so long that nobody waits for what it would read.
 life as (
   select
@@ -242,6 +247,7 @@ select
   w.lag_seconds as behind_seconds,
   w.retention_seconds,
   g.members,
+  coalesce(a.is_committing, false) as commits_alone,
   s.lost_topics,
   w.lag_records as behind_records,
   w.topic as worst_topic,
@@ -257,6 +263,8 @@ select
   s.affected
 from metrics.consumer_group_hourly as g
 left join life as l on g.cluster = l.cluster and g.group_id = l.group_id
+left join alone as a
+  on g.cluster = a.cluster and g.group_id = a.group_id
 left join public.groups_renamed(cast(:hour as timestamptz), cast(:dead_days as integer) * 2) as h
   on g.cluster = h.cluster and g.group_id = h.former_group
 left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id

@@ -16,27 +16,27 @@ says:
   nobody:
     status: alarm
     severity: warning
-    reason: "Nobody runs in the group, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
-    cure: "Start the application of the group; if it is retired, delete the group."
+    reason: "{% if commits_alone %}Nobody commits for the group any more{% else %}Nobody runs in the group{% endif %}, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
+    cure: "{% if commits_alone %}The group never had members: it is a job that commits with its checkpoints, as Flink's do. See whether it runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete the group."
     commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}"]
   one_stands:
     status: alarm
     severity: warning
     reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }} while {{ moving_partitions }} other partitions move; it is {{ lag_seconds }} behind, {{ worst_lag_records }}."
-    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as Flink's do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
     commands: &the_record
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1"
   stands:
     status: alarm
     severity: warning
     reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }}, {{ lag_seconds }} behind, {{ worst_lag_records }}; {{ still_partitions }} of {{ partitions }} partitions are so."
-    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as Flink's do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
     commands: *the_record
   falls_behind:
     status: alarm
     severity: warning
     reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and the lag doesn't fall."
-    cure: &faster "The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed the processing up, or add members (now {{ members }}) up to the number of partitions."
+    cure: &faster "The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
   catches_up_slowly:
     status: alarm
     severity: warning
@@ -92,10 +92,16 @@ blind_spots: |
   that keep their offsets elsewhere aren't seen. A topic that was deleted doesn't count. A single record that is left at
   the end of a log isn't judged until a second one comes.
 */
-with place as (
+with alone as materialized (
+  select *
+  from public.commits_without_members(cast(:hour as timestamptz))
+),
+
+place as (
   select
     p.*,
     g.members,
+    a.cluster is not null as commits_alone,
     p.lag_records is null or (p.lag_records > 0 and p.lag_seconds is null) as is_unknown,
     coalesce(p.waiting_records, p.lag_records) > :tail_records as has_lag,
     p.lag_records is null and p.committed_offset > p.log_end_offset as is_beyond,
@@ -106,6 +112,7 @@ with place as (
     p.lag_records / nullif(greatest(p.reading_per_second_low - p.arriving_per_second, 0), 0) as latest
   from metrics.consumer_partition_hourly as p
   left join metrics.consumer_group_hourly as g using (hour, cluster, group_id)
+  left join alone as a using (cluster, group_id)
   where p.hour = cast(:hour as timestamptz)
   and exists (
     select 1 from inventory.topic_hourly as t where t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
@@ -137,8 +144,8 @@ paced as (
   select
     p.*,
     coalesce(r.gap_seconds, 0) as gap_seconds,
-    -- Where nobody runs nobody will commit either: one gap will do.
-    greatest(:still_seconds, case when p.members = 0 then 1 else :still_gaps end * r.gap_seconds) as still_limit
+    -- Where nobody runs nobody will commit either: one gap will do. Who commits without being a member may run.
+    greatest(:still_seconds, case when p.members = 0 and not p.commits_alone then 1 else :still_gaps end * r.gap_seconds) as still_limit
   from place as p
   left join rhythm as r using (cluster, group_id, topic, partition)
 ),
@@ -228,6 +235,7 @@ verdict as (
     g.partitions as known_partitions,
     g.members,
     g.rebalances,
+    a.cluster is not null as commits_alone,
     s.places,
     s.unknown_places,
     s.bad_places,
@@ -261,6 +269,7 @@ verdict as (
   from metrics.consumer_group_hourly as g
   left join summary as s using (cluster, group_id)
   left join worst as w using (cluster, group_id)
+  left join alone as a using (cluster, group_id)
   where g.hour = cast(:hour as timestamptz)
 )
 
@@ -298,6 +307,7 @@ select
   beyond_place,
   coalesce(places, 0) as partitions,
   members,
+  commits_alone,
   state,
   rebalances,
   topic as worst_topic,

@@ -18,7 +18,7 @@ says:
     status: alarm
     severity: warning
     reason: "In {{ kept_up_hours }} of its last {{ tried_hours }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}."
-    cure: "Don't let it into production yet. Speed its processing up or add members (now {{ members }}) up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
+    cure: "Don't let it into production yet. Speed its processing up or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"]
   never_commits:
     status: alarm
@@ -53,6 +53,7 @@ runbook: |
 blind_spots: |
   Groups older than the warehouse pass untested. A group that was away for longer than new_days is new again. Without
   JMX of the brokers the traffic of topics isn't known, and nothing is judged but whether it commits.
+  Offsets that MirrorMaker copies from another cluster look like those of a job that commits without members.
 */
 with life as materialized (
   select
@@ -212,11 +213,17 @@ run as (
   group by cluster, group_id
 ),
 
+alone as materialized (
+  select *
+  from public.commits_without_members(cast(:hour as timestamptz))
+),
+
 verdict as (
   select
     g.cluster,
     g.group_id,
     g.members,
+    coalesce(a.is_committing, false) as commits_alone,
     n.cluster is not null as is_new,
     f.former_group,
     coalesce(r.hours, 0) as run_hours,
@@ -235,6 +242,8 @@ verdict as (
   left join run as r on g.cluster = r.cluster and g.group_id = r.group_id
   left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
   left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
+  left join alone as a
+    on g.cluster = a.cluster and g.group_id = a.group_id
   where g.hour = cast(:hour as timestamptz)
 )
 
@@ -243,7 +252,7 @@ select
     when not is_new then 'settled'
     when :passing <> '' and group_id ~ :passing then 'passing_by'
     when former_group is not null then 'renamed'
-    when members = 0 then 'nobody'
+    when members = 0 and not commits_alone then 'nobody'
     when run_hours < 3 then 'young'
     when not has_committed and run_hours >= :trial_hours then 'never_commits'
     when tried >= :trial_hours and kept_up < :keep_up_share * tried then 'failed'
@@ -264,5 +273,6 @@ select
   gap_seconds as commit_gap_seconds,
   consumed_per_second as consumed_records_per_second,
   members,
+  commits_alone,
   former_group
 from verdict

@@ -26,6 +26,7 @@ says:
   young: {status: ok, reason: "Members are assigned {{ untracked_topics }} for less than {{ hours }}; their first commit may be to come."}
   nothing_arrived: {status: ok, reason: "Nothing arrived on {{ untracked_topics }}: there is nothing to commit."}
   tracked: {status: ok, reason: "The group has committed offsets on all that it is assigned."}
+  commits_alone: {status: ok, reason: "The group commits without members, as Flink's do with each checkpoint."}
   no_members: {status: ok, reason: "Nobody runs in the group."}
   unknown: {status: skip, reason: "Members or committed offsets of the group aren't known."}
   log_unknown: {status: skip, reason: "Whether records arrived on {{ untracked_topics }} isn't known."}
@@ -162,6 +163,11 @@ summary as (
   group by cluster, group_id
 ),
 
+alone as materialized (
+  select *
+  from public.commits_without_members(cast(:hour as timestamptz))
+),
+
 has_member as (
   select distinct
     cluster,
@@ -172,6 +178,7 @@ has_member as (
 
 select
   case
+    when a.is_committing then 'commits_alone'
     when g.members = 0 then 'no_members'
     when g.members is null or g.partitions is null or (m.cluster is null and coalesce(g.commits, 0) = 0) then 'unknown'
     when s.cluster is null then 'tracked'
@@ -195,4 +202,6 @@ select
 from metrics.consumer_group_hourly as g
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
 left join has_member as m on g.cluster = m.cluster and g.group_id = m.group_id
+left join alone as a
+  on g.cluster = a.cluster and g.group_id = a.group_id
 where g.hour = cast(:hour as timestamptz)

@@ -442,6 +442,9 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert (partial["committed_offset"], partial["lag_records"]) == (70, 30)
     assert partial["commits"] == times_written(servers, "partial", TopicPartition(name, 1)) >= 2
     assert partial["records_consumed"] == 10
+    # Who commits without joining has neither members nor generations: so are Flink's groups.
+    group = rows(warehouse, "metrics.consumer_group_hourly", "group_id")["partial"]
+    assert (group["members"], group["rebalances"], group["commits"]) == (0, 0, partial["commits"])
     assert 0 < partial["lag_seconds"] < 120
     assert (first["beyond", name, 0]["lag_records"], first["beyond", name, 0]["log_end_offset"]) == (None, 100)
     topics = rows(warehouse, "inventory.topic_hourly", "topic")

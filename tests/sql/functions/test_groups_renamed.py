@@ -27,6 +27,7 @@ CLUSTERS: dict[str, list[tuple[str, int, int | None, list[str], float | None]]] 
     "end unknown": [OTHER, ("old", 200, 0, ["a"], None), ("new", 29, 1, ["a"], 0)],
     "new cluster": [("old", 53, 0, ["a"], 30), ("new", 29, 1, ["a"], 0)],
     "cluster of a day more": [("old", 54, 0, ["a"], 30), ("new", 29, 1, ["a"], 0)],
+    "still commits without members": [OTHER, ("job", 200, 0, ["a"], 0), ("new", 2, 1, ["a"], 0)],
     "was long away": [OTHER, ("old", 200, 0, ["a"], 20), ("new", DAYS * 24, 1, ["a"], 0)],
     "known too long ago": [("old", DAYS * 24, 0, ["a"], 310), ("new", 310, 1, ["a"], 0)],
 }
@@ -56,8 +57,11 @@ def test_who_follows_on_a_group_that_ended(module_warehouse: sa.Engine) -> None:
 def _insert(connection: sa.Connection, cluster: str, group_id: str, since: int, members: Any, topics: list[str],
             committed: float | None) -> None:  # fmt: skip
     at = HOUR - timedelta(hours=committed) if committed is not None else None
-    for ago in {since, 0}:
+    hours = {since, 0} | ({1, 2} if group_id == "job" else set())
+    for ago in hours:
         row = {"hour": HOUR - timedelta(hours=ago), "cluster": cluster, "group_id": group_id, "members": members}
+        if group_id == "job":
+            row |= {"commits": 6, "rebalances": 0}
         insert_row(connection, "metrics.consumer_group_hourly", row)
     for topic in topics:
         for partition, moment in enumerate((at, at - timedelta(hours=400) if at else None)):

@@ -1,0 +1,18 @@
+-- Groups that commit while nobody is in them, as Flink's do with each completed checkpoint: in at least three hours of the
+-- last 24, and in none of these was a member or a generation seen. Offsets that somebody sets by hand are one hour's.
+create or replace function public.commits_without_members(as_of timestamptz) returns table (
+  cluster text, group_id text,
+  is_committing boolean                        -- in the hour itself; false: it did before
+) language sql stable rows 100 as $$
+  select
+    g.cluster,
+    g.group_id,
+    coalesce(bool_or(g.hour = as_of and g.commits > 0), false)
+  from metrics.consumer_group_hourly as g
+  where g.hour > as_of - interval '24 hours' and g.hour <= as_of
+  group by g.cluster, g.group_id
+  having count(*) filter (where g.commits > 0 and g.members = 0 and g.rebalances = 0) >= 3
+  and count(*) filter (where g.members > 0 or g.rebalances > 0) = 0
+$$;
+comment on function public.commits_without_members is
+'Groups that commit while nobody is in them, as Flink''s do with each completed checkpoint: in at least three hours of the last 24, without a member or a generation.';
