@@ -53,7 +53,7 @@ advice as (
   inner join detect.evaluation as e using (detector, hour)
   inner join detect.detector as f using (detector)
   where e.status = 'alarm' and j.hour = (select max(hour) from detect.judgement where status = 'judged')
-  and j.detector in ('topic_retention_wasteful', 'changelog_abandoned', 'topic_abandoned')
+  and j.detector in ('topic_retention_wasteful', 'topic_compaction_wasteful', 'changelog_abandoned', 'topic_abandoned')
 )
 
 select

@@ -21,6 +21,7 @@ from rich.console import Console
 from spark_apps.runtime.session import start_session
 from tests.simulator import (
     brokers,
+    compaction,
     consumers,
     growth,
     incidents,
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "news": news.evaluate,
     "brokers": brokers.evaluate,
     "growth": growth.evaluate,
+    "compaction": compaction.evaluate,
     "instances": instances.evaluate,
 }
 MOST = 1_000_000

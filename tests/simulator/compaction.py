@@ -1,0 +1,274 @@
+"""Changelogs and the cleaner that compacts them by Kafka's own rules: settings that keep it from its work, and what
+only looks so. A cluster has one changelog; its hours are rows of the warehouse, as three apps gather them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import sqlalchemy as sa
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.bench import Bench
+from tests.simulator.cluster_sources import copy
+from tests.simulator.clusters import GIB
+from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, at_once, score
+
+RULE = "topic_compaction_wasteful"
+LIVED, KNOWN = 120 * 24, 9 * 24
+"""Hours that are simulated, and the last of them that the warehouse knows."""
+LEAST_BYTES, ADVISED = 10 * GIB, {"segment_hours": 24.0, "dirty_ratio": 0.1}
+
+
+@dataclass
+class Changelog:
+    """One of a store whose keys are updated at random. Arrays have a figure for each hour."""
+
+    name: str
+    kind: str
+    chance: np.random.Generator
+    live: np.ndarray
+    """Bytes of the newest records, of a partition."""
+    came: np.ndarray
+    """Bytes that came in."""
+    partitions: int = 6
+    record_bytes: float = 200.0
+    segment_hours: float = 168.0
+    segment_bytes: float = 1.0 * GIB
+    dirty_ratio: float = 0.5
+    tombstone_hours: float = 24.0
+    removed: float = 0.0
+    """The share of what comes in that is tombstones."""
+    stands_from: int = LIVED
+    """From then on the cleaner does nothing."""
+    known: int = KNOWN
+    store: str = "key_value"
+    policy: str = "compact"
+    tells_keys: bool = True
+    tells_settings: bool = True
+
+    def held(self, segment_hours: float, dirty_ratio: float) -> np.ndarray:
+        """Bytes of the mean partition; each began its first segment at another time."""
+        phases = np.random.default_rng(7).uniform(0, segment_hours, self.partitions)
+        return np.asarray(np.mean([self._partition(segment_hours, dirty_ratio, phase) for phase in phases], axis=0))
+
+    def _partition(self, segment_hours: float, dirty_ratio: float, age: float) -> np.ndarray:
+        clean, dirty, active, held = float(self.live[0]), 0.0, 0.0, np.empty(LIVED)
+        for hour in range(LIVED):
+            active, age = active + self.came[hour], age + 1
+            if age >= segment_hours or active >= self.segment_bytes:
+                dirty, active, age = dirty + active, 0.0, 0.0
+            if dirty and hour < self.stands_from and dirty >= dirty_ratio * (clean + dirty):
+                young = self.came[max(0, hour - int(self.tombstone_hours)) : hour].sum() * self.removed
+                clean, dirty = min(float(self.live[hour]) + young, clean + dirty), 0.0
+            held[hour] = clean + dirty + active
+        return held
+
+    def is_wasteful(self) -> bool | None:
+        """None: nearly."""
+        now = self.held(self.segment_hours, self.dirty_ratio)
+        saved = (now - self.held(**ADVISED))[-1] * self.partitions * 3
+        ratios = (now / self.live)[-1 : -8 * 24 : -24]
+        if ratios.min() < 2.6 or saved < 0.7 * LEAST_BYTES:
+            return False
+        return True if ratios.min() > 3.6 and saved > 1.4 * LEAST_BYTES else None
+
+
+@dataclass
+class Fleet:
+    """Changelogs and what is true of them."""
+
+    changelogs: list[Changelog] = field(default_factory=list)
+    truth: Truth = field(default_factory=Truth)
+
+
+def a_changelog(name: str, kind: str, chance: np.random.Generator) -> Changelog:
+    """A large one, compacted as by Kafka's defaults."""
+    live = chance.uniform(1.5, 6) * GIB
+    noise = chance.lognormal(0, 0.3, LIVED) * (1 + 0.4 * np.sin(2 * np.pi * np.arange(LIVED) / 24))
+    came = live * chance.uniform(0.02, 0.4) / 168 * noise
+    changelog = Changelog(name, kind, chance, np.full(LIVED, live), came, int(chance.integers(4, 12)))
+    changelog.record_bytes = chance.uniform(80, 900)
+    changelog.segment_bytes = chance.choice([1.0, 5.0]) * GIB
+    return changelog
+
+
+# Faults
+
+
+def cleaned_too_late(one: Changelog) -> None:
+    """min.cleanable.dirty.ratio of nearly 1."""
+    one.dirty_ratio = one.chance.uniform(0.88, 0.95)
+    one.came *= 1.2 * one.live[0] / one.came.mean() / one.chance.uniform(100, 200)
+
+
+def segments_of_months(one: Changelog) -> None:
+    one.segment_hours, one.segment_bytes = one.chance.uniform(40, 90) * 24, 100 * GIB
+    one.live *= 0.25
+    one.came *= one.chance.uniform(8, 14) * one.live[0] / one.came.mean() / one.segment_hours
+
+
+def changed_faster_than_segments(one: Changelog) -> None:
+    """A few keys that each are written many times within segment.ms."""
+    one.live *= 0.02
+    one.segment_bytes = 50 * GIB
+    one.came *= one.chance.uniform(3, 6) * GIB / one.came.mean() / 168
+
+
+# Decoys
+
+
+def as_by_default(one: Changelog) -> None:
+    """Up to twice what is live, and a segment."""
+
+
+def as_advised(one: Changelog) -> None:
+    one.segment_hours, one.dirty_ratio = 24, 0.1
+    one.came *= one.chance.uniform(1, 20)
+
+
+def keys_grow(one: Changelog) -> None:
+    """All that comes in is new."""
+    one.live = one.live[0] + np.cumsum(one.came)
+
+
+def small_one(one: Changelog) -> None:
+    cleaned_too_late(one)
+    one.live, one.came = one.live / 500, one.came / 500
+
+
+def windowed(one: Changelog) -> None:
+    cleaned_too_late(one)
+    one.store = "window"
+
+
+def deleted_by_time_too(one: Changelog) -> None:
+    cleaned_too_late(one)
+    one.policy = "compact,delete"
+
+
+def young_one(one: Changelog) -> None:
+    """Since days."""
+    cleaned_too_late(one)
+    one.known = int(one.chance.integers(24, 7 * 24))
+
+
+def cleaner_stands(one: Changelog) -> None:
+    """Since weeks: no setting is to blame."""
+    one.stands_from = LIVED - 60 * 24
+    one.came *= 12 * one.live[0] / one.came.mean() / (60 * 24)
+
+
+def much_is_removed(one: Changelog) -> None:
+    """Tombstones, which stay for weeks."""
+    one.removed, one.tombstone_hours = 0.8, 21 * 24
+    one.segment_hours = 24
+    one.came *= 6 * one.live[0] / one.came.mean() / one.tombstone_hours
+
+
+def keys_untold(one: Changelog) -> None:
+    """In memory."""
+    cleaned_too_late(one)
+    one.tells_keys = False
+
+
+def settings_untold(one: Changelog) -> None:
+    cleaned_too_late(one)
+    one.tells_settings = False
+
+
+FAULTS: tuple[Callable[[Changelog], None], ...] = (cleaned_too_late, segments_of_months, changed_faster_than_segments)
+DECOYS = (as_by_default, as_advised, keys_grow, small_one, windowed, deleted_by_time_too, young_one, cleaner_stands,
+          much_is_removed, keys_untold, settings_untold)  # fmt: skip
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    fleet, kinds = Fleet(), (*FAULTS, *DECOYS)
+    for n in range(scenario.applications * 2):
+        make = kinds[n % len(kinds)]
+        chance = np.random.default_rng([scenario.seed, 17, n])
+        one = a_changelog(f"compacted{n:04d}", make.__name__.replace("_", " "), chance)
+        make(one)
+        fleet.changelogs.append(one)
+        fleet.truth.decoys[one.name] = one.kind
+        wasteful = make in (*FAULTS, as_by_default, as_advised, keys_grow) and one.is_wasteful()
+        if wasteful:
+            fleet.truth.faults.append(Fault(one.name, one.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR))
+        elif wasteful is None:
+            fleet.truth.unclear.append((one.name, JUDGED, JUDGED + HOUR))
+    return fleet
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    with bench.warehouse.begin() as connection:
+        for day in range(-1, KNOWN // 24 + 2):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+        for table, rows in TABLES.items():
+            copy(connection, table, pd.concat([rows(one) for one in fleet.changelogs]))
+    verdicts = [
+        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
+        for row in bench.judge(RULE)
+        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
+    ]
+    return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
+
+
+def _hours(one: Changelog) -> pd.DataFrame:
+    hours = pd.date_range(JUDGED - (one.known - 1) * HOUR, JUDGED, freq="h")
+    return pd.DataFrame({"hour": hours, "cluster": one.name})
+
+
+def _topic(one: Changelog) -> pd.DataFrame:
+    configs = {"segment.ms": one.segment_hours * 3_600_000, "delete.retention.ms": one.tombstone_hours * 3_600_000,
+               "min.cleanable.dirty.ratio": one.dirty_ratio}  # fmt: skip
+    told = json.dumps({name: {"value": str(value)} for name, value in configs.items()})
+    return _hours(one).tail(1).assign(
+        topic="app-totals-changelog", partitions=one.partitions, replication_factor=3, kind="changelog",
+        application_id="app", cleanup_policy=one.policy, segment_bytes=int(one.segment_bytes),
+        configs=told if one.tells_settings else None, observed_at=JUDGED + HOUR,
+    )  # fmt: skip
+
+
+def _traffic(one: Changelog) -> pd.DataFrame:
+    came = one.came[-one.known :] * one.partitions
+    held = one.held(one.segment_hours, one.dirty_ratio)[-one.known :]
+    return _hours(one).assign(
+        topic="app-totals-changelog", brokers=3, covered_seconds=3600.0, bytes_in=came,
+        messages_in=came / one.record_bytes, log_bytes=held * one.partitions * 3,
+    )  # fmt: skip
+
+
+def _processes(one: Changelog) -> pd.DataFrame:
+    rows = _hours(one).assign(app="app", application_id="app", samples=2)
+    return pd.concat([rows.assign(endpoint=f"{one.name}-{n}") for n in range(2)])
+
+
+def _stores(one: Changelog) -> pd.DataFrame:
+    """Two processes share the tasks; the second has a standby of each of the first's."""
+    live = one.live[-one.known :]
+    estimate = one.chance.uniform(0.98, 1.15) * one.chance.normal(1, 0.01, one.known)
+    keys = live / one.record_bytes * estimate if one.tells_keys else np.full(one.known, np.nan)
+    size = live * one.chance.uniform(0.6, 1.4)
+    rows = _hours(one).assign(app="app", store="totals", kind=one.store, segments=1)
+    first = one.partitions // 2
+    return pd.concat([
+        rows.assign(endpoint=f"{one.name}-{n}", tasks=tasks, keys=keys * tasks, sst_bytes=size * tasks)
+        for n, tasks in enumerate((first, one.partitions))
+    ])  # fmt: skip
+
+
+TABLES: dict[str, Callable[[Changelog], pd.DataFrame]] = {
+    "inventory.topic_hourly": _topic,
+    "metrics.topic_hourly": _traffic,
+    "metrics.jvm_app_hourly": _processes,
+    "metrics.state_store_memory_hourly": _stores,
+}
