@@ -337,7 +337,8 @@ def unequal_machines(fleet: Fleet, cluster: Cluster) -> None:
             rates = cluster.rates.get(name, cluster.gauges.get(name))
             assert rates is not None
             rates[broker] *= 2
-        cluster.used_bytes[broker] *= 1.6
+        used = cluster.used_bytes[broker]
+        used *= min(1.6, 0.8 * cluster.disk_bytes / used.max())  # and room on their disks
 
 
 def controllers_beside(fleet: Fleet, cluster: Cluster) -> None:
