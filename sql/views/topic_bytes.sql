@@ -29,4 +29,5 @@ cross join lateral (
     coalesce(i.replication_factor, 1) as replication_factor
 ) as told
 cross join lateral (select t.bytes_in / nullif(t.messages_in, 0) as bytes_per_record) as came
-cross join lateral (select t.log_bytes / told.replication_factor / nullif(l.records, 0) as bytes_per_record) as stored;
+-- What is stored is that of all replicas: where nobody said how many, it tells nothing of a record.
+cross join lateral (select t.log_bytes / i.replication_factor / nullif(l.records, 0) as bytes_per_record) as stored;

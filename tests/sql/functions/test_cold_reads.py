@@ -175,7 +175,8 @@ CALLS: list[Any] = [
         id="of a backlog the part that is older than 400 s of 10 bytes",
     ),
     pytest.param(
-        SENT | {"metrics.topic_hourly": [TOPIC | {"log_bytes": 1000}, TOPIC | {"cluster": "d"}],
+        SENT | {"inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 1}],
+                "metrics.topic_hourly": [TOPIC | {"log_bytes": 1000}, TOPIC | {"cluster": "d"}],
                 "metrics.consumer_partition_hourly": [
                     READ | {"group_id": group, "records_consumed": 10, **own} for group, own in {
                         "aged": {"lag_seconds": 800}, "large": {"lag_records": 800}, "older": {"lag_seconds": 801},
@@ -299,17 +300,21 @@ CALLS: list[Any] = [
         id="what a record weighs as it comes and as stored",
     ),
     pytest.param(
-        {"metrics.topic_hourly": [TOPIC | {"messages_in": 0, "log_bytes": 500},
+        {"inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 1, "kind": "plain"}],
+         "metrics.topic_hourly": [TOPIC | {"messages_in": 0, "log_bytes": 500},
+                                  TOPIC | {"messages_in": 0, "log_bytes": 500, "topic": "u"},
                                   TOPIC | {"topic": "__t", "log_bytes": 5},
                                   TOPIC | {"topic": "_t", "messages_in": None}],
-         "metrics.partition_hourly": [LOG, LOG | {"topic": "__t", "log_start_offset": 100}]},
+         "metrics.partition_hourly": [LOG, LOG | {"topic": "u"}, LOG | {"topic": "__t", "log_start_offset": 100}]},
         "select topic, kind, application_id, replication_factor, records_in, new_bytes_per_record, old_bytes_per_record"
         " from topic_bytes order by topic",
         [("__t", "internal", None, 1, 10, 100.0, 100.0), ("_t", "plain", None, 1, None, None, None),
-         ("t", "plain", None, 1, 10, 5.0, 5.0)], id="no record came, none is stored, nothing is known",
+         ("t", "plain", None, 1, 10, 5.0, 5.0), ("u", "plain", None, 1, 10, None, None)],
+        id="no record came, none is stored, nothing is known, not by how many replicas what is stored is held",
     ),
     pytest.param(
-        {"metrics.topic_hourly": [TOPIC | {"log_bytes": 400}, TOPIC | {"log_bytes": 400, "topic": "u"}],
+        {"inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 1}],
+         "metrics.topic_hourly": [TOPIC | {"log_bytes": 400}, TOPIC | {"log_bytes": 400, "topic": "u"}],
          "metrics.partition_hourly": [LOG, LOG | {"topic": "u"}],
          "metrics.consumer_partition_hourly": [
              READ | {"committed_offset": 130, "consumed_seconds": 200, "rewinds": 1, "lag_records": 3,
