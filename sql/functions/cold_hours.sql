@@ -59,7 +59,10 @@ create or replace function public.group_cold_reads(
     case
       when is_unknown or lag_seconds is null then null
       when lag_seconds > page_cache_seconds then fresh_bytes + backlog_bytes
-      else greatest(backlog_bytes - bytes_in_per_second * page_cache_seconds, 0)
+      -- What it read lies behind what it has yet to read.
+      else greatest(
+        least(backlog_bytes + coalesce(lag_bytes, 0) - bytes_in_per_second * page_cache_seconds, backlog_bytes), 0
+      )
     end,
     is_unknown
   from public.topic_readers

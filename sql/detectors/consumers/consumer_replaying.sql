@@ -33,9 +33,23 @@ blind_spots: |
   Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Page cache and
   volumes are those of the hour judged.
 */
-with cold as materialized (
+with beyond as materialized (
   select *
   from public.cold_hours(cast(:hour as timestamptz), cast(:days as integer), :page_cache_share)
+),
+
+-- How far a group is behind is told of an hour's end: most of what it reads in the next may be as old.
+cold as materialized (
+  select *
+  from beyond
+  union
+  select
+    hour + interval '1 hour',
+    cluster,
+    group_id,
+    page_cache_seconds
+  from beyond
+  where hour < cast(:hour as timestamptz)
 ),
 
 read as materialized (
