@@ -1,16 +1,29 @@
 -- What each cluster carries, by owner: jobs with and without state, their processes, and topics and groups. Of all that was seen in the newest 24 gathered hours.
 create or replace view public.cluster_composition as
-with seen as (
+with lacking as materialized (
+  select
+    public.thing_key('topic', cluster, topic) as key,
+    has_copy
+  from public.topic_copies
+  where has_copy is not true
+),
+
+thing as materialized (
+  select * from public.thing
+  where cluster is not null and kind in ('application', 'process', 'store', 'topic', 'group')
+),
+
+seen as (
   select
     t.cluster,
     t.owner,
     t.kind,
-    t.kind = 'application' and exists (
-      select from public.thing as s
-      where s.kind = 'store' and s.cluster = t.cluster and s.application = t.application
-    ) as has_state
-  from public.thing as t
-  where t.cluster is not null and t.kind in ('application', 'process', 'store', 'topic', 'group')
+    t.kind = 'application' and (t.cluster, t.application) in (
+      select s.cluster, s.application from thing as s where s.kind = 'store' and s.application is not null
+    ) as has_state,
+    t.key in (select l.key from lacking as l where not l.has_copy) as has_no_copy,
+    t.key in (select l.key from lacking as l where l.has_copy is null) as may_have_copy
+  from thing as t
 )
 
 select
@@ -22,7 +35,8 @@ select
   count(*) filter (where kind = 'process') as processes,  -- JVMs of applications
   count(*) filter (where kind = 'store') as state_stores,  -- State stores that have a changelog
   count(*) filter (where kind = 'topic') as topics,  -- Topics, with those that Streams made
-  count(*) filter (where kind = 'group') as consumer_groups  -- Consumer groups
+  count(*) filter (where kind = 'group') as consumer_groups,  -- Consumer groups
+  case when not bool_or(may_have_copy) then count(*) filter (where has_no_copy) end as topics_without_copy  -- Plain topics that no other watched cluster mirrors and no group backs up, as topic_copies tells; null: only one cluster is watched
 from seen
 group by cluster, owner
 order by cluster asc, owner asc nulls last;

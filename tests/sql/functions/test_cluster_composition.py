@@ -1,4 +1,4 @@
-"""View cluster_composition: jobs with and without state, by cluster and owner."""
+"""Views cluster_composition and topic_copies: jobs with and without state, topics with and without a copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_jobs_are_told_apart_by_their_stores(warehouse: sa.Engine) -> None:
         # Of the same name, on another cluster: it has no store there.
         ("metrics.jvm_app_hourly", {"cluster": "b", **process}),
         ("metrics.state_store_hourly", {"cluster": "a", "topic": "s", "application_id": "orders"}),
-        ("inventory.topic_hourly", {"cluster": "a", "topic": "t"}),
+        ("inventory.topic_hourly", {"cluster": "a", "topic": "t", "kind": "plain"}),
         ("metrics.consumer_group_hourly", {"cluster": "a", "group_id": "g"}),
     ]
     with warehouse.begin() as connection:
@@ -28,4 +28,92 @@ def test_jobs_are_told_apart_by_their_stores(warehouse: sa.Engine) -> None:
         for table, row in seen:
             insert_row(connection, table, {"hour": HOUR, **row})
         rows = connection.execute(sa.text("select * from cluster_composition")).mappings().all()
-    assert [tuple(row.values()) for row in rows] == [("a", None, 2, 1, 1, 3, 1, 1, 1), ("b", None, 1, 0, 1, 1, 0, 0, 0)]
+    assert [tuple(row.values()) for row in rows] == [
+        ("a", None, 2, 1, 1, 3, 1, 1, 1, None),
+        ("b", None, 1, 0, 1, 1, 0, 0, 0, 0),
+    ]
+
+
+def copies(warehouse: sa.Engine, topics: dict[str, list[str]], *readers: dict[str, object]) -> dict[str, object]:
+    """What topic_copies says of each topic, by cluster/topic; and how many each cluster has without a copy."""
+    with warehouse.begin() as connection:
+        for day in (HOUR - timedelta(days=1), HOUR):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
+        insert_row(connection, "detect.load", {"hour": HOUR, "app": "consumer_groups", "status": "loaded"})
+        for cluster, names in topics.items():
+            for name in names:
+                kind = "changelog" if name.endswith("-changelog") else "plain"
+                row = {"hour": HOUR, "cluster": cluster, "topic": name, "kind": kind}
+                insert_row(connection, "inventory.topic_hourly", row)
+        for reader in readers:
+            insert_row(connection, "metrics.consumer_partition_hourly", {"hour": HOUR, "partition": 0, **reader})
+        found = connection.execute(sa.text("select * from topic_copies")).mappings().all()
+        summed = connection.execute(sa.text("select cluster, topics_without_copy from cluster_composition")).all()
+        connection.rollback()
+    told: dict[str, object] = {
+        f"{r['cluster']}/{r['topic']}": (r["mirrors"], r["backups"], r["has_copy"]) for r in found
+    }
+    return told | {row.cluster: row.topics_without_copy for row in summed}
+
+
+def test_a_mirror_is_a_topic_that_mirrormaker_named(warehouse: sa.Engine) -> None:
+    said = copies(
+        warehouse,
+        {
+            "east": ["orders", "east.like", "heartbeats", "mm2-offset-syncs.dr.internal", "a-s-changelog"],
+            "dr": ["east.checkpoints.internal", "east.heartbeats", "east.orders", "east.lost", "own", "x.orders"],
+        },
+    )
+    assert said == {
+        "east/orders": ("dr/east.orders", None, True),
+        "east/east.like": (None, None, False),  # no cluster has a topic of MirrorMaker's there
+        "dr/own": (None, None, False),
+        "dr/x.orders": (None, None, False),
+        "east": 1,
+        "dr": 2,
+    }
+
+
+def test_an_alias_that_is_no_clusters_name_is_the_only_other_cluster_that_has_such_a_topic(
+    warehouse: sa.Engine,
+) -> None:
+    topics = {"one": ["orders", "both"], "two": ["both"], "dr": ["us.checkpoints.internal", "us.orders", "us.both"]}
+    said = copies(warehouse, topics)
+    assert [said[f"{place}"] for place in ("one/orders", "one/both", "two/both")] == [
+        ("dr/us.orders", None, True),
+        (None, None, False),
+        (None, None, False),
+    ]
+    named = copies(warehouse, {**topics, "us": ["both"]})
+    assert [named[place] for place in ("one/orders", "one/both", "us/both")] == [
+        (None, None, False),
+        (None, None, False),
+        ("dr/us.both", None, True),
+    ]
+
+
+def test_a_backup_is_a_group_that_is_named_so_and_reads_and_of_one_cluster_the_rest_is_unknown(
+    warehouse: sa.Engine,
+) -> None:
+    late = {"cluster": "c", "lag_records": 5, "committed_at": HOUR - timedelta(days=1, seconds=1)}
+    readers: list[dict[str, object]] = [
+        {**late, "topic": "sunk", "group_id": "connect-orders-S3-sink", "lag_records": 0},
+        {**late, "topic": "sunk", "group_id": "nightly-backup", "committed_at": HOUR - timedelta(days=1)},
+        {**late, "topic": "stopped", "group_id": "nightly-backup"},
+        {**late, "topic": "searched", "group_id": "connect-elastic", "lag_records": 0},
+        {**late, "topic": "elsewhere", "group_id": "backup", "lag_records": 0, "cluster": "d"},
+        {**late, "topic": "before", "group_id": "backup", "lag_records": 0, "hour": HOUR - timedelta(hours=1)},
+    ]
+    topics = ["sunk", "stopped", "searched", "elsewhere", "before"]
+    assert copies(warehouse, {"c": topics}, *readers) == {
+        "c/sunk": (None, "connect-orders-S3-sink, nightly-backup", True),
+        **{f"c/{name}": (None, None, None) for name in topics[1:]},
+        "c": None,
+    }
+    both = copies(warehouse, {"c": topics, "other": ["sunk"]}, *readers)
+    assert (both["c/sunk"], both["other/sunk"], both["c/stopped"]) == (
+        (None, "connect-orders-S3-sink, nightly-backup", True),
+        (None, None, False),
+        (None, None, False),
+    )
+    assert both["c"] == 4 and both["other"] == 1
