@@ -1,7 +1,8 @@
 """Gathers, judges and files one hour: Spark apps → detectors → causes → tickets.
 
 The graph is `streamwarden.graph`: what the apps write, what the detectors read. A failed app blocks only the detectors
-that read its tables; tickets are brought in line all the same, and the run ends as failed (`incomplete`).
+that read its tables; tickets are brought in line all the same, and the run ends as failed (`incomplete`). `together`
+comes first: it runs the small apps in one driver; the task of each runs only what wasn't loaded there.
 
 * A run is about the hour that begins at its data interval's start. It waits until the hour is over and CloudWatch has
   settled; trigger it with `{"settle": false}` to judge an hour as it stands.
@@ -25,7 +26,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.detectors.load import load_detectors
 from streamwarden.graph import hour_graph
-from streamwarden.operators import DEFAULT_ARGS, SettledHour, SparkAppOperator, hour_of
+from streamwarden.operators import DEFAULT_ARGS, SettledHour, SparkAppOperator, SparkTogetherOperator, hour_of
 
 from spark_apps.runtime.class_archive import driver_java_options
 
@@ -99,12 +100,14 @@ with DAG(
     detectors = list(load_detectors().values())
     settled = SettledHour(task_id="settled", doc_md=SettledHour.__doc__, execution_timeout=None)
     tasks, gathering, judging = {}, TaskGroup("gather"), TaskGroup("judge")
+    together = SparkTogetherOperator(hour=HOUR, conf=SPARK_CONF, task_group=gathering)
     for step, waits_for in hour_graph(detectors).items():
         match step.split("."):
             case "gather", "prices":
                 tasks[step] = prices.override(task_group=gathering)()
             case "gather", app:
                 tasks[step] = SparkAppOperator(app=app, hour=HOUR, conf=SPARK_CONF, task_group=gathering)
+                settled >> together >> tasks[step]
             case "judge", subject:
                 about = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)
                 tasks[step] = judge.override(task_id=subject, task_group=judging, doc_md=about)(subject, HOUR)

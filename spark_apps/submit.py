@@ -1,6 +1,7 @@
 """The only target of spark-submit: `submit.py APP --hour 2026-11-21T05:00`. Extract, transform, load.
 
-A failure is one line on stderr and exit code 1.
+`submit.py together …` runs all apps that wrote little the last time, at the same time in one driver. A failure is one
+line on stderr and exit code 1; it stops no other app.
 
 Importable too: `run_app` is what `streamwarden run` calls for every app within one session.
 """
@@ -11,6 +12,8 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
@@ -21,14 +24,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.storagelevel import StorageLevel
 from streamwarden.base.addresses import masked
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalogue import APPS, TOGETHER
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.base.warehouse import open_warehouse
 
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
-from spark_apps.runtime.session import session_for, start_session
+from spark_apps.runtime.session import COMPILED_FROM_ROWS, master_for, session_for, start_session
 
 _COVERAGE_SCHEMA = "source string, resource string, status string, reason string"
 
@@ -96,23 +99,40 @@ def one_line(error: BaseException) -> str:
 def main() -> int:
     """Entry point of spark-submit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("app", choices=sorted(APPS))
+    parser.add_argument("app", choices=[*sorted(APPS), TOGETHER])
     parser.add_argument("--hour", required=True, help="start of the hour, UTC, e.g. 2026-11-21T05:00")
     arguments = parser.parse_args()
     try:
         config, hour = load_config(), parse_hour(arguments.hour)
-        open_warehouse(config)  # before Spark starts: a bad address is told at once
-        rows = run_app(start_session(arguments.app, config=config), arguments.app, hour, config)
-    except StreamwardenError as error:
-        print(f"streamwarden {arguments.app}: {error}", file=sys.stderr)
-        return 1
+        warehouse = open_warehouse(config)  # before Spark starts: a bad address is told at once
+        if arguments.app != TOGETHER:
+            return _run(start_session(arguments.app, config=config), arguments.app, hour, config)
+        small = [name for name in APPS if last_rows(warehouse, name) < COMPILED_FROM_ROWS]
+        if not small:
+            print("every app is large: each has a driver of its own")
+            return 0
+        spark = start_session(TOGETHER, master=master_for(len(small)), config=config)
+        with ThreadPoolExecutor(len(small)) as pool:
+            return max(pool.map(lambda name: _run(spark, name, hour, config), small))
     except Exception as error:
-        print(f"streamwarden {arguments.app}: {one_line(error)}", file=sys.stderr)
-        if os.environ.get("STREAMWARDEN_DEBUG"):
-            raise
-        return 1
-    print(f"{arguments.app} {hour:%Y-%m-%dT%H:%MZ}: " + ", ".join(f"{table} {n}" for table, n in rows.items()))
+        return _failed(arguments.app, error)
+
+
+def _run(spark: SparkSession, name: str, hour: datetime, config: Config) -> int:
+    """Runs an app, says what came of it; the exit code."""
+    try:
+        rows = run_app(spark, name, hour, config)
+    except Exception as error:
+        return _failed(name, error)
+    print(f"{name} {hour:%Y-%m-%dT%H:%MZ}: " + ", ".join(f"{table} {n}" for table, n in rows.items()), flush=True)
     return 0
+
+
+def _failed(name: str, error: Exception) -> int:
+    print(f"streamwarden {name}: {one_line(error)}", file=sys.stderr)
+    if os.environ.get("STREAMWARDEN_DEBUG"):
+        traceback.print_exception(error)
+    return 1
 
 
 if __name__ == "__main__":

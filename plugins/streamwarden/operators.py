@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalogue import APPS, TOGETHER
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
 from streamwarden.base.paths import SPARK_APPS
@@ -29,28 +29,82 @@ DEFAULT_ARGS = {
     "execution_timeout": timedelta(minutes=30),
 }
 
+LOADED = "loaded"
+"""The XCom of `together`: which apps it loaded, in which try."""
+
 # spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow others.
 SPARK_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
 
 
-class SparkAppOperator(SparkSubmitOperator):
-    """Runs an app for an hour, where the connection `spark_default` says."""
+class SparkHourOperator(SparkSubmitOperator):
+    """Submits `spark_apps/submit.py` for an hour, to where the connection `spark_default` says."""
 
-    def __init__(self, *, app: str, hour: str, **task: Any) -> None:
-        line = APPS[app]
+    def __init__(self, *, what: str, hour: str, **task: Any) -> None:
         super().__init__(
-            task_id=app,
-            doc_md=f"{line.title}.\n\nWrites {', '.join(f'`{table}`' for table in line.writes)}.",
+            task_id=what,
             conn_id="spark_default",
             application=str(SPARK_APPS / "submit.py"),
-            application_args=[app, "--hour", hour],
-            name=f"streamwarden-{app}",
+            application_args=[what, "--hour", hour],
+            name=f"streamwarden-{what}",
             env_vars=SPARK_ENVIRONMENT,
             pool="spark",
-            priority_weight=2 if line.mostly_waits else 1,
             weight_rule="absolute",
             **task,
         )
+
+
+class SparkTogetherOperator(SparkHourOperator):
+    """Runs the apps that write little in one driver: to start one each costs more than their work.
+
+    It is tried once: what it didn't load, because it is large or failed, is left to the app's own task.
+    """
+
+    def __init__(self, **task: Any) -> None:
+        super().__init__(what=TOGETHER, doc_md=self.__doc__, retries=0, **task)
+
+    def execute(self, context: Any) -> None:
+        """Tells the apps' tasks, well or not, which of them were loaded, and in which try."""
+        began, ti = datetime.now(UTC), context["ti"]
+        try:
+            super().execute(context)
+        finally:
+            loaded = _loaded_since(began, parse_hour(hour_of(context["dag_run"])))
+            ti.xcom_push(LOADED, {"apps": loaded, "try": ti.try_number})
+
+
+class SparkAppOperator(SparkHourOperator):
+    """Runs an app, unless `together` has just done so."""
+
+    def __init__(self, *, app: str, **task: Any) -> None:
+        line = APPS[app]
+        super().__init__(
+            what=app,
+            doc_md=f"{line.title}.\n\nWrites {', '.join(f'`{table}`' for table in line.writes)}.",
+            priority_weight=2 if line.mostly_waits else 1,
+            # Whatever became of `together`; but not where the hour hasn't settled.
+            trigger_rule="all_done_min_one_success",
+            **task,
+        )
+
+    def execute(self, context: Any) -> None:
+        """A task that was tried more often than `together` was cleared by somebody who wants it to run."""
+        ti = context["ti"]
+        group, _, app = self.task_id.rpartition(".")
+        done = ti.xcom_pull(task_ids=f"{group}.{TOGETHER}", key=LOADED) or {"apps": [], "try": 0}
+        if app in done["apps"] and ti.try_number <= done["try"]:
+            self.log.info("Loaded by `%s.%s`.", group, TOGETHER)
+        else:
+            super().execute(context)
+
+
+def _loaded_since(moment: datetime, hour: datetime) -> list[str]:
+    """The apps that loaded the hour since then."""
+    from streamwarden.base.warehouse import open_warehouse
+    from streamwarden.store.queries import ask
+
+    with open_warehouse(load_config()).connect() as connection:
+        loads = ask(connection, "pages/loads", hour=hour)
+    return [load["app"] for load in loads if load["status"] == "loaded" and load["started_at"] >= moment]
 
 
 def hour_of(dag_run: Any) -> str:

@@ -5,7 +5,6 @@ What waits for what stands in `streamwarden.graph`; the `hourly` DAG runs the sa
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -165,12 +164,9 @@ class _Spark:
 
     @cached_property
     def _session(self) -> SparkSession:
-        from spark_apps.runtime.session import start_session
+        from spark_apps.runtime.session import master_for, start_session
 
-        # Tasks that wait for the next sample must not hold a core: slots for those of every app.
-        slots = len(APPS) * (os.cpu_count() or 1)
-        master = os.environ.get("STREAMWARDEN_SPARK_MASTER", f"local[{slots}]")
-        return start_session("hour", master=master, config=self._config)
+        return start_session("hour", master=master_for(len(APPS)), config=self._config)
 
 
 def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[Row]:

@@ -16,6 +16,16 @@ from spark_apps.runtime.class_archive import driver_java_options
 from spark_apps.runtime.executors import equip, is_local
 
 COMPILED_FROM_ROWS = 50_000
+"""An app that writes fewer is small: its plans aren't compiled, and it shares a driver with others."""
+
+
+def master_for(apps: int) -> str | None:
+    """The master for so many apps in one session: on this machine with slots for each, as tasks that wait for the next
+    sample must not hold a core. Null: what it was submitted to."""
+    slots = f"local[{apps * (os.cpu_count() or 1)}]"
+    if submitted := SparkConf().get("spark.master"):
+        return slots if submitted.startswith("local") else None
+    return os.environ.get("STREAMWARDEN_SPARK_MASTER", slots)
 
 
 def start_session(name: str, *, master: str | None = None, config: Config | None = None) -> SparkSession:
@@ -23,6 +33,7 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
 
     Args:
         master: `local[8]` on two cores is eight tasks at a time, for apps that mostly wait, but work is cut for two.
+            See `master_for`.
         config: what the executors of a cluster are told (see `executors`).
 
     Raises:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,7 +57,8 @@ def test_every_task_is_retried_bounded_and_owned(dags: dict[str, Any]) -> None:
     for dag in dags.values():
         for task in dag.tasks:
             assert task.owner == "streamwarden", task.task_id
-            assert task.retries >= 2 or task.task_id == "incomplete", task.task_id
+            # What `together` doesn't load, each app's own task tries again.
+            assert task.retries >= 2 or task.task_id in ("incomplete", "gather.together"), task.task_id
             # The wait for an hour to settle isn't bound: it costs no worker.
             assert task.execution_timeout or task.task_id == "settled", task.task_id
 
@@ -69,13 +71,41 @@ def test_an_hour_of_a_run_is_its_data_interval_of_one_hour(dags: dict[str, Any])
 
 def test_each_app_is_a_spark_job_of_the_hour_in_the_pool(dags: dict[str, Any]) -> None:
     tasks = {task.task_id: task for task in dags["hourly"].tasks}
-    for name in APPS:
+    for name in (*APPS, "together"):
         task = tasks[f"gather.{name}"]
         assert task.application == str(PROJECT_ROOT / "spark_apps" / "submit.py")
         assert task.application_args == [name, "--hour", "{{ hour(dag_run) }}"]
         assert (task._conn_id, task.pool) == ("spark_default", "spark")
         assert task.env_vars["PYTHONSAFEPATH"] == "1"
-        assert task.upstream_task_ids == {"settled"}
+        assert task.upstream_task_ids == ({"settled"} if name == "together" else {"settled", "gather.together"})
+
+
+@pytest.mark.parametrize(
+    ("apps", "together_tries", "tries", "runs"),
+    [
+        (["brokers", "machines"], 1, 1, False),
+        (["machines"], 1, 1, True),  # it failed there, or is large
+        (["brokers"], 1, 2, True),  # cleared alone
+        (["brokers"], 2, 2, False),  # the whole run was cleared
+        (None, 1, 1, True),  # the worker of `together` died
+    ],
+)
+def test_an_app_runs_by_itself_unless_it_was_loaded_together(
+    dags: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    apps: list[str] | None,
+    together_tries: int,
+    tries: int,
+    runs: bool,
+) -> None:
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    told = {"gather.together": None if apps is None else {"apps": apps, "try": together_tries}}
+    ti = SimpleNamespace(try_number=tries, xcom_pull=lambda *, task_ids, key: told[task_ids])
+    submitted: list[str] = []
+    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda self, context: submitted.append(self.task_id))
+    dags["hourly"].get_task("gather.brokers").execute({"ti": ti})
+    assert submitted == ["gather.brokers"] * runs
 
 
 def test_a_subject_waits_for_all_that_its_detectors_read(dags: dict[str, Any]) -> None:
@@ -94,7 +124,7 @@ def test_a_subject_waits_for_all_that_its_detectors_read(dags: dict[str, Any]) -
 def test_tickets_come_last_whatever_failed_and_a_failure_fails_the_run(dags: dict[str, Any]) -> None:
     dag = dags["hourly"]
     tickets, incomplete = dag.get_task("tickets"), dag.get_task("incomplete")
-    every = {task.task_id for task in dag.tasks}
+    every = {task.task_id for task in dag.tasks} - {"gather.together"}  # each app's own task repairs what failed there
     assert tickets.upstream_task_ids == every - {"settled", "tickets", "incomplete"}
     assert tickets.trigger_rule.value == "all_done"
     assert incomplete.upstream_task_ids == every - {"incomplete"}
@@ -130,7 +160,7 @@ def test_only_the_plugin_is_left_to_airflow_under_plugins() -> None:
 
 
 def test_no_secret_reaches_a_spark_argument(dags: dict[str, Any]) -> None:
-    for name in APPS:
+    for name in (*APPS, "together"):
         task = dags["hourly"].get_task(f"gather.{name}")
         shown = " ".join([*task.application_args, *map(str, task.conf.values()), *task.env_vars.values()])
         assert not re.search(r"password|secret|://[^/]*:[^/]*@", shown, re.IGNORECASE)
@@ -138,7 +168,6 @@ def test_no_secret_reaches_a_spark_argument(dags: dict[str, Any]) -> None:
 
 def test_the_hour_of_a_run(dags: dict[str, Any]) -> None:
     from datetime import UTC, datetime
-    from types import SimpleNamespace
 
     from streamwarden.base.errors import StreamwardenError
     from streamwarden.operators import hour_of, settled_at

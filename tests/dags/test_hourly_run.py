@@ -1,6 +1,6 @@
 """The hourly DAG in a real Airflow with real Spark jobs, one of which fails: the rest of the hour must go on.
 
-The fleet is empty, so that the Spark jobs are short; the failing app is one whose spark-submit ends with code 1.
+The fleet is empty, so that the Spark jobs are short; the failing app is one whose table refuses to be written.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from tests.conftest import a_database
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 LAST = ("settled", "causes", "tickets", "incomplete")
 FAILING, HOUR = "jvm_apps", datetime(2026, 11, 20, 5, tzinfo=UTC)
+REFUSES = """
+    create function public.out_of_luck() returns trigger language plpgsql
+      as $$ begin raise exception 'out of luck'; end $$;
+    create trigger out_of_luck before insert on metrics.jvm_app_hourly execute function public.out_of_luck()"""
 
 
 class Place:
-    """Stands for the demo's fleet: a folder, and an environment whose spark-submit fails for one app."""
+    """Stands for the demo's fleet: a folder, and an environment whose spark-submit notes what it was asked for."""
 
     def __init__(self, folder: Path, warehouse_url: str, programs: Path) -> None:
         self.folder = folder
@@ -62,21 +66,22 @@ def metadata_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def broken_spark(tmp_path: Path) -> Path:
-    """A folder for PATH with a spark-submit that fails for one app and is the real one for all others."""
+def noting_spark(tmp_path: Path) -> Path:
+    """A folder for PATH with a spark-submit that is the real one, and notes its arguments in `submitted` beside it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     real = Path(sys.executable).with_name("spark-submit")
-    script = f'#!/bin/sh\ncase "$*" in *" {FAILING} "*) echo "out of luck" >&2; exit 1;; esac\nexec {real} "$@"\n'
-    (folder / "spark-submit").write_text(script)
+    (folder / "spark-submit").write_text(f'#!/bin/sh\necho "$*" >> {folder}/submitted\nexec {real} "$@"\n')
     (folder / "spark-submit").chmod(0o755)
     return folder
 
 
 def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
-    tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, metadata_url: str, broken_spark: Path
+    tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, metadata_url: str, noting_spark: Path
 ) -> None:
-    place = Place(tmp_path, warehouse_url, broken_spark)
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql(REFUSES)
+    place = Place(tmp_path, warehouse_url, noting_spark)
     with Airflow(place, port=0, metadata_url=metadata_url) as airflow, pytest.raises(StreamwardenError, match="failed"):
         airflow.run_hour(HOUR)
     with warehouse.connect() as connection:
@@ -85,16 +90,22 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
             sa.text("select detector, status from detect.judgement where hour = :hour"), asked
         )
         verdicts = dict(judgements.tuples().all())
-        loads = set(connection.execute(sa.text("select app from detect.load where hour = :hour"), asked).scalars())
+        loads = connection.execute(sa.text("select app, status from detect.load where hour = :hour"), asked)
+        ended = dict(loads.tuples().all())
     detectors = load_detectors().values()
     blocked = {d.id for d in detectors if FAILING in {WRITER_OF.get(table) for table in d.reads}}
     subjects = {d.subject: {other.id for other in detectors if other.subject == d.subject} for d in detectors}
     assert place.listening == {"127.0.0.1"}
-    assert loads == set(APPS) - {FAILING}
+    assert ended == {app: "failed" if app == FAILING else "loaded" for app in APPS}
+    submitted = [
+        line.split(" --hour ")[0].split()[-1] for line in (noting_spark / "submitted").read_text().splitlines()
+    ]
+    assert submitted == ["together", FAILING, FAILING, FAILING]  # what was loaded together isn't loaded again
     assert verdicts == {d.id: "blocked" if d.id in blocked else "judged" for d in detectors}
     assert place.states() == {
         **{f"gather.{app}": "failed" if app == FAILING else "success" for app in APPS},
         **{f"judge.{subject}": "skipped" if ids <= blocked else "success" for subject, ids in subjects.items()},
+        "gather.together": "failed",
         "gather.prices": "success",
         "settled": "success",
         "causes": "success",

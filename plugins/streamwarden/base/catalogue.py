@@ -19,6 +19,9 @@ class SparkApp:
     """It waits for one sample after another, so it had better begin first."""
 
 
+TOGETHER = "together"
+"""In an app's place on spark-submit's command line: all that write little, in one driver."""
+
 APPS: dict[str, SparkApp] = {
     app.name: app
     for app in (
