@@ -36,6 +36,13 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
     return spark.range(1, numPartitions=1).mapInArrow(read, struct)
 
 
+def query_in_task(query: str, values: tuple[str, ...], carried: str | None) -> pa.Table:
+    """In a task: rows of a warehouse query with these values for $1, $2, …; `carried` is of `address_for_tasks`."""
+    with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
+        cursor.execute(query, values)
+        return cursor.fetch_arrow_table()
+
+
 def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
     """Appends the frame to `staging.<relation>`; returns the rows. One COPY per task, in one transaction: a task that
     dies leaves nothing behind, one that is tried again after its end has put its rows there twice."""

@@ -5,8 +5,13 @@
 Committed offsets are read first, so that a lag is overstated, never negative. `as_of` is `to`, or the time of the read
 when that is earlier: the time that the row's figures at `to` stand for.
 
-Reads: ListGroups, OffsetFetch (one per group), ListOffsets (five per 1,000 partitions). Needs: Describe on topics and
-groups. Can't see: partitions without a leader (a gap row each), offsets by time where producers' clocks are wrong.
+What the warehouse knows isn't asked: the end at `from` is that at the end of the hour before, and a log whose end is
+where it was an hour ago has had it all the time.
+
+Reads: ListGroups, OffsetFetch (one per group), ListOffsets (two per 200 partitions, three or four more per 200 that got
+records); metrics.partition_hourly of the hour before. Needs: Describe on topics and groups. Can't see: partitions
+without a leader (a gap row each), offsets by time where producers' clocks are wrong, a topic that was deleted, made
+anew and filled beyond its old end within the hour.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +27,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
+from spark_apps.runtime.warehouse_io import query_in_task
 from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.kafka_client import (
     Answer,
@@ -28,9 +35,10 @@ from spark_apps.sources.kafka_client import (
     ClusterReader,
     ClusterSource,
     Connection,
+    OffsetReaders,
+    Specs,
     led_partitions,
     list_offsets,
-    offsets_of_all,
 )
 from spark_apps.sources.kafka_coordinators import PATIENCE_SECONDS, ask_groups, list_groups
 
@@ -39,8 +47,50 @@ Committed = tuple[str, str, int, int | None, str | None]
 """Group, topic, partition, offset, and why there is none."""
 
 
+_KNOWN = """
+    select topic, partition,
+      case when offsets_at >= cast($2 as timestamptz) then log_end_offset_last end as first,
+      case when offsets_at <= cast($3 as timestamptz) then log_end_offset end as ended,
+      case when offsets_at <= cast($3 as timestamptz) then last_stable_offset end as stable
+    from metrics.partition_hourly
+    where cluster = $1 and hour = cast($2 as timestamptz) - interval '1 hour'
+"""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the hour before tells of logs: their ends when the asked hour began; where they ended, and the last stable
+    offset, when they were asked last."""
+
+    first: dict[tuple[str, int], int]
+    end: dict[tuple[str, int], int]
+    stable: dict[tuple[str, int], int]
+
+
+class _Asker:
+    """Asks a cluster for offsets: quickly for as long as all partitions answer, then with patience for each."""
+
+    def __init__(self, connection: Connection, readers: OffsetReaders, *, is_whole: bool) -> None:
+        self.failed: dict[tuple[str, int], BaseException] = {}
+        self._connection, self._readers, self._is_whole = connection, readers, is_whole
+
+    def ask(self, specs: Specs) -> dict[str, dict[tuple[str, int], int]]:
+        """Offsets by name of spec, but of partitions that failed, now or before: a silent leader is waited for once."""
+        if self._is_whole and (found := self._readers.ask(specs)):
+            return found
+        self._is_whole, found = False, {}
+        for name, (at, committed_only, keys) in specs.items():
+            spec = OffsetSpec.for_timestamp(at)  # Kafka's protocol has the log's ends as times before 0
+            asked = dict.fromkeys((key for key in keys if key not in self.failed), spec)
+            answers = list_offsets(self._connection, asked, committed_only=committed_only)
+            self.failed |= {key: answer for key, answer in answers.items() if isinstance(answer, BaseException)}
+            found[name] = {key: answer.offset for key, answer in answers.items() if isinstance(answer, Answer)}
+        return found
+
+
 class OffsetsReader(ClusterReader):
-    """See the module. Options `from`, `to`: epoch milliseconds."""
+    """See the module. Options `from`, `to`: epoch milliseconds; `warehouse`: its address, empty: that of the task's
+    environment; absent: all is asked."""
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         now_ms = int(time.time() * 1000)
@@ -49,7 +99,9 @@ class OffsetsReader(ClusterReader):
         try:
             yield from self._committed(connection)
             leaders = {(t, p): leader for t, p, leader in led_partitions(connection.metadata())}
-            yield from self._logs(connection, leaders, is_over=self.to_ms < now_ms)
+            with OffsetReaders(connection) as readers:
+                asker = _Asker(connection, readers, is_whole=min(leaders.values(), default=0) >= 0)
+                yield from self._logs(connection, asker, leaders, is_over=self.to_ms < now_ms)
         except KafkaException as error:
             name = connection.cluster.name
             yield from self.batches([self._with_clock(self.gap_row(name, name, connection.gap(error)))])
@@ -80,51 +132,62 @@ class OffsetsReader(ClusterReader):
         )
 
     def _logs(
-        self, connection: Connection, leaders: dict[tuple[str, int], int], *, is_over: bool
+        self, connection: Connection, asker: _Asker, leaders: dict[tuple[str, int], int], *, is_over: bool
     ) -> Iterator[pa.RecordBatch]:
-        name = connection.cluster.name
+        name, known = connection.cluster.name, self._known(connection.cluster.name)
         led = [key for key, leader in leaders.items() if leader >= 0]
+        bounds = {"log_start_offset": (OFFSET_BEGINNING, False, led), "log_end_offset": (OFFSET_END, False, led)}
+        found = asker.ask(bounds)
+        end = found["log_end_offset"]
+        moved = [key for key in end if known.end.get(key) != end[key]]
+        open_or_moved = [key for key in end if known.end.get(key) != end[key] or known.stable.get(key) != end[key]]
+        first = {key: offset for key, offset in known.first.items() if key in end and offset <= end[key]}
         specs = {
-            "log_start_offset": (OFFSET_BEGINNING, False),
-            "log_end_offset": (OFFSET_END, False),
-            "offset_at_from": (int(self.options["from"]), False),
-            "recent_offset": (self.to_ms - RECENT_SECONDS * 1000, False),
+            "offset_at_from": (int(self.options["from"]), False, [key for key in moved if key not in first]),
+            "recent_offset": (self._recent_ms, False, moved),
+            "offset_at_to": (self.to_ms, False, moved if is_over else []),
+            "last_stable_offset": (OFFSET_END, True, open_or_moved),
         }
-        if is_over:
-            specs["offset_at_to"] = (self.to_ms, False)
-        specs["last_stable_offset"] = (OFFSET_END, True)
-        if len(led) == len(leaders) and (found := offsets_of_all(connection, led, specs)):
-            yield from self._log_rows(name, led, found)
-            return
-        answers = []
-        for at, committed_only in specs.values():
-            spec = OffsetSpec.for_timestamp(at)  # Kafka's protocol has the log's ends as times before 0
-            answer = list_offsets(connection, dict.fromkeys(led, spec), committed_only=committed_only)
-            answers.append(answer)
-            led = [key for key in led if isinstance(answer.get(key), Answer)]  # a silent leader is waited for once
+        found |= asker.ask(specs)
+        found["offset_at_from"] = first | found["offset_at_from"]
         gaps = []
         for key, leader in leaders.items():
-            of_key = [answer.get(key) for answer in answers]
-            failed = next((answer for answer in of_key if isinstance(answer, BaseException)), None)
-            if leader < 0 or failed is not None:
+            if leader < 0 or key in asker.failed:
+                failed = asker.failed.get(key)
                 reason = connection.gap(failed) if failed else "refused: the partition has no leader."
                 gap = self.gap_row(name, f"{name} topic {key[0]}-{key[1]}", reason)
                 gaps.append(self._with_clock(gap | {"kind": "log", "topic": key[0], "partition": key[1]}))
         yield from self.batches(gaps)
-        offsets = [[a.offset for key in led if isinstance(a := answer[key], Answer)] for answer in answers]
-        yield from self._log_rows(name, led, dict(zip(specs, offsets, strict=True)))
+        yield from self._log_rows(name, [key for key in led if key not in asker.failed], found)
 
     def _log_rows(
-        self, name: str, keys: list[tuple[str, int]], offsets: dict[str, list[int]]
+        self, name: str, keys: list[tuple[str, int]], found: dict[str, dict[tuple[str, int], int]]
     ) -> Iterator[pa.RecordBatch]:
-        end = offsets["log_end_offset"]
-        # No record at or after that time: the log ended there already.
-        found = {column: [o if o >= 0 else e for o, e in zip(of, end, strict=True)] for column, of in offsets.items()}
-        found.setdefault("offset_at_to", end)
+        end = found["log_end_offset"]
+        # Not asked, or no record at or after that time: the log ended there already.
+        columns = {
+            column: [o if (o := of.get(key, -1)) >= 0 else end[key] for key in keys] for column, of in found.items()
+        }
         # It was asked for after the end: above it no transaction was open below that end.
-        found["last_stable_offset"] = [min(o, e) for o, e in zip(found["last_stable_offset"], end, strict=True)]
+        columns["last_stable_offset"] = list(map(min, columns["last_stable_offset"], columns["log_end_offset"]))
         where = {"topic": [key[0] for key in keys], "partition": [key[1] for key in keys]}
-        yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | found)
+        yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | columns)
+
+    def _known(self, cluster: str) -> _Known:
+        if "warehouse" not in self.options:
+            return _Known({}, {}, {})
+        begin, recent = (_utc(int(ms)).isoformat() for ms in (self.options["from"], self._recent_ms))
+        told = query_in_task(_KNOWN, (cluster, begin, recent), self.options["warehouse"] or None).to_pydict()
+        places = list(zip(told["topic"], told["partition"], strict=True))
+        first, end, stable = (
+            {place: offset for place, offset in zip(places, told[column], strict=True) if offset is not None}
+            for column in ("first", "ended", "stable")
+        )
+        return _Known(first, end, stable)
+
+    @property
+    def _recent_ms(self) -> int:
+        return self.to_ms - RECENT_SECONDS * 1000
 
     def _columns(self, rows: int, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Columns as in `batch_of`. No rows: one that only says that it was answered."""

@@ -7,11 +7,12 @@ long as the history was read up to now. A figure that can't be known is null, ne
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden.base.config import Config
+from streamwarden.base.config import WAREHOUSE_ENV, Config
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.inventory import (
@@ -34,6 +35,7 @@ from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
 from spark_apps.apps.consumer_groups.steps import group_steps
 from spark_apps.models.consumer_lag import STANDSTILL_SECONDS, still_seconds
+from spark_apps.runtime.executors import address_for_tasks
 from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
@@ -51,12 +53,15 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     end = hour + HOUR
     history_end = end + READ_TO_NOW if is_recent(hour) else end
     slices = spark.sparkContext.defaultParallelism
+    warehouse = address_for_tasks(spark, os.environ[WAREHOUSE_ENV]) or ""
     sources = {
         "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
         "kafka_groups": read_clusters(spark, KafkaGroups, clusters),
         # Their sizes are of now: of long past hours they would say something wrong.
         "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters if is_recent(hour) else []),
-        "kafka_offsets": read_clusters(spark, KafkaOffsets, clusters, **{"from": _ms(hour), "to": _ms(end)}),
+        "kafka_offsets": read_clusters(
+            spark, KafkaOffsets, clusters, warehouse=warehouse, **{"from": _ms(hour), "to": _ms(end)}
+        ),
         "kafka_commits": read_clusters(
             spark, KafkaCommits, clusters, slices=slices, **{"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
         ),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -28,6 +29,7 @@ from demo.process import JVM_OPTIONS, Process
 from pyspark.sql import Row, SparkSession
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.base.warehouse import ensure_day
 
 from spark_apps.runtime.class_archive import java
 from spark_apps.sources import kafka_record_times
@@ -122,10 +124,10 @@ def read(broker: SecuredBroker, spark: SparkSession, tmp_path_factory: pytest.Te
     file = tmp_path_factory.mktemp("config") / "streamwarden.yaml"
     file.write_text(yaml.safe_dump({"kafka": clusters}))
 
-    def rows(source: type[ClusterSource], *clusters: str, hour: datetime | None = None) -> list[Row]:
+    def rows(source: type[ClusterSource], *clusters: str, hour: datetime | None = None, **options: str) -> list[Row]:
         start = hour or present_hour()
         span = {"from": _ms(start), "to": _ms(start + HOUR)}
-        return read_clusters(spark, source, clusters, **span, slices=2).collect()
+        return read_clusters(spark, source, clusters, **span, slices=2, **options).collect()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CONFIG_ENV, str(file))
@@ -289,6 +291,44 @@ def test_offsets_by_time_of_a_past_hour(read: Read) -> None:
     assert logs["orders", 0].recent_offset == 99  # 98 * 36 s = 58:48, 99 * 36 s = 59:24
     assert logs["orders", 0].offset_at_to == 100
     assert logs["orders", 0].as_of.replace(tzinfo=UTC) == BEFORE + HOUR
+
+
+def test_what_the_hour_before_tells_is_not_asked(read: Read, warehouse: sa.Engine, warehouse_url: str) -> None:
+    begin = present_hour()
+    soon = begin - timedelta(minutes=1)
+    known = [
+        # Ended where it ends now: nothing came in since, but a transaction that was open then may be over.
+        {"partition": 0, "end": 100, "last": 7, "stable": 40, "at": begin},
+        # It has got records: its own ends are asked for.
+        {"partition": 1, "end": 50, "last": 9, "stable": 50, "at": begin},
+        # It was longer: somebody made the topic anew.
+        {"partition": 2, "end": 3000, "last": 1000, "stable": 3000, "at": begin},
+    ]
+    insert = sa.text("""
+        insert into metrics.partition_hourly
+          (hour, cluster, topic, partition, log_end_offset, log_end_offset_last, last_stable_offset, offsets_at)
+        values (:hour, 'watched', 'orders', :partition, :end, :last, :stable, :at)
+        on conflict (hour, cluster, topic, partition) do update set
+          log_end_offset_last = excluded.log_end_offset_last, offsets_at = excluded.offsets_at""")
+    ensure_day(warehouse, soon.date())
+    with warehouse.begin() as connection:
+        connection.execute(insert, [row | {"hour": begin - HOUR} for row in known])
+    told = _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))
+    asked = _orders(read(KafkaOffsets, "watched"))
+    assert told == asked | {0: (0, 100, 100, 7, 100, 100), 1: (0, 100, 100, 9, 100, 100)}
+    assert asked == dict.fromkeys(range(3), (0, 100, 100, 100, 100, 100))
+    with warehouse.begin() as connection:  # read before that hour was over: where it ended then nobody knew
+        connection.execute(insert, [known[1] | {"hour": begin - HOUR, "at": soon}])
+    assert _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))[1] == asked[1]
+
+
+def _orders(rows: list[Row]) -> dict[int, tuple[int, ...]]:
+    """By partition of `orders`: start, end, last stable offset, ends at the hour's begin, a minute ago, now."""
+    of_log = attrgetter(
+        "log_start_offset", "log_end_offset", "last_stable_offset", "offset_at_from", "recent_offset", "offset_at_to"
+    )
+    assert not gaps(rows)
+    return {row.partition: of_log(row) for row in rows if row.kind == "log" and row.topic == "orders"}
 
 
 def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroker) -> None:
