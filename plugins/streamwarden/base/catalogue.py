@@ -91,6 +91,7 @@ APPS: dict[str, SparkApp] = {
                 "kafka_log_dirs",
                 "kafka_offsets",
                 "kafka_commits",
+                "samza_checkpoints",
                 "kafka_record_times",
                 "schema_registry",
                 "inventory.consumer_group_hourly",

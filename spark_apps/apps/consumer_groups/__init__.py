@@ -30,6 +30,7 @@ from spark_apps.apps.consumer_groups.inventory import (
     topics,
     unlisted_groups,
 )
+from spark_apps.apps.consumer_groups.jobs import with_jobs
 from spark_apps.apps.consumer_groups.lag import LOOK_BACK, consumer_groups, consumer_partitions
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
@@ -43,6 +44,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_record_times import record_times
 from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
 from spark_apps.sources.schema_registry import SchemaRegistry
 
 
@@ -54,6 +56,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     history_end = end + READ_TO_NOW if is_recent(hour) else end
     slices = spark.sparkContext.defaultParallelism
     warehouse = address_for_tasks(spark, os.environ[WAREHOUSE_ENV]) or ""
+    span = {"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
     sources = {
         "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
         "kafka_groups": read_clusters(spark, KafkaGroups, clusters),
@@ -62,17 +65,16 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         "kafka_offsets": read_clusters(
             spark, KafkaOffsets, clusters, warehouse=warehouse, **{"from": _ms(hour), "to": _ms(end)}
         ),
-        "kafka_commits": read_clusters(
-            spark, KafkaCommits, clusters, slices=slices, **{"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
-        ),
+        "kafka_commits": read_clusters(spark, KafkaCommits, clusters, slices=slices, **span),
     }
+    sources["samza_checkpoints"] = read_clusters(spark, SamzaCheckpoints, clusters, **span)
     if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
     sources["known_groups"] = known_groups(spark, hour)
-    sources["unlisted_groups"] = unlisted_groups(sources, hour)
+    sources["unlisted_groups"] = unlisted_groups(with_jobs(sources), hour)
     sources["known_ends"] = known_ends(spark, hour)
     sources["known_commits"] = known_commits(spark, hour)
-    sources["positions"] = positions(sources, hour)
+    sources["positions"] = positions(with_jobs(sources), hour)
     behind = sources["positions"].filter(
         "committed_offset < recent_offset or is_refuted and committed_offset < end_now"
     )
@@ -84,6 +86,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """See the module."""
+    sources = with_jobs(sources)
     partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
     return {
         "inventory.topic_hourly": topics(sources, config.jobs.changelog_patterns),

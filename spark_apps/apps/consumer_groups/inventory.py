@@ -120,7 +120,8 @@ def known_groups(spark: SparkSession, hour: datetime) -> DataFrame:
     """Groups of the hour before, and when they last were there."""
     query = f"""
         select cluster, group_id, observed_at from inventory.consumer_group_hourly
-        where hour = '{(hour - HOUR).isoformat()}' and observed_at >= '{(hour - REMEMBERED).isoformat()}'"""  # noqa: S608
+        where hour = '{(hour - HOUR).isoformat()}' and observed_at >= '{(hour - REMEMBERED).isoformat()}'
+        and protocol is distinct from 'samza'"""  # noqa: S608
     return read_query(spark, query, "cluster string, group_id string, observed_at timestamp")
 
 

@@ -48,6 +48,12 @@ with internal as materialized (
     t.kind
   from inventory.topic_hourly as t
   where t.hour = cast(:hour as timestamptz) and t.kind in ('changelog', 'repartition')
+  -- A Samza job's changelogs have names that last, and are read on purpose.
+  and not exists (
+    select 1 from inventory.topic_hourly as j
+    where j.hour = t.hour and j.cluster = t.cluster and j.application_id = t.application_id
+    and j.kind in ('coordinator', 'checkpoint')
+  )
   -- A topic that merely ends so belongs to no application that anybody knows.
   and (
     exists (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -477,6 +478,67 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert judged_now["shop/idle and lost"] == "skip"
 
 
+def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int], int], at: datetime) -> None:
+    """As Samza's KafkaCheckpointLogKeySerde and CheckpointV1Serde write it."""
+    factory = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
+    key = {"systemstreampartition-grouper-factory": factory, "taskName": task, "type": "checkpoint"}
+    value = {
+        f"SystemStreamPartition [kafka, {name}, {partition}]": {
+            "system": "kafka", "stream": name, "partition": str(partition), "offset": str(offset)
+        }
+        for (name, partition), offset in offsets.items()
+    }  # fmt: skip
+    producer = Producer({"bootstrap.servers": servers})
+    moment = int(at.timestamp() * 1000)
+    producer.produce(topic, json.dumps(value).encode(), json.dumps(key).encode(), timestamp=moment)
+    assert producer.flush(10) == 0
+
+
+def test_where_a_samza_job_is_stands_in_its_checkpoints(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """Two tasks that run, one input that nobody has written of since long before the hour, and a decoy."""
+    now, hour = datetime.now(UTC), present_hour()
+    name, idle = topic(servers, 2), topic(servers, 1)
+    for one, partition in ((name, 0), (name, 1), (idle, 0)):
+        produce(servers, one, [now - timedelta(minutes=1)] * 100, partition)
+    job, decoy = f"job-{uuid.uuid4().hex[:8]}", topic(servers, 1, "__samza_checkpoint_backup")
+    log = topic(servers, 1, f"__samza_checkpoint_ver_1_for_{job}_1")
+    checkpoint(servers, log, "Partition 9", {(idle, 0): 49}, hour - timedelta(hours=9))
+    for ago, offset in ((40, 59), (20, 69)):
+        at = now - timedelta(seconds=ago)
+        checkpoint(servers, log, "Partition 0", {(name, 0): offset}, at)
+        checkpoint(servers, log, "Partition 1", {(name, 1): 99}, at)
+        checkpoint(servers, decoy, "Partition 0", {(name, 0): 5}, at)
+
+    judged(hour)
+    places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
+    mine = {key[1:]: row for key, row in places.items() if key[0] == job}
+    columns = ("committed_offset", "lag_records", "commits", "records_consumed")
+    assert {key: tuple(row[c] for c in columns) for key, row in mine.items()} == {
+        (name, 0): (70, 30, 2, 10),
+        (name, 1): (100, 0, 2, 0),
+        (idle, 0): (50, 50, 0, 0),
+    }
+    assert not {key for key in places if key[1] == name and key[0] != job}
+    group = rows(warehouse, "metrics.consumer_group_hourly", "group_id")[job]
+    assert [group[c] for c in ("state", "members", "rebalances", "commits", "partitions")] == ["EMPTY", 0, 0, 4, 3]
+    kinds = rows(warehouse, "inventory.topic_hourly", "topic")
+    assert (kinds[log]["kind"], kinds[log]["application_id"], kinds[decoy]["kind"]) == ("checkpoint", job, "internal")
+    assert rows(warehouse, "inventory.consumer_group_hourly", "group_id")[job]["protocol"] == "samza"
+
+    # A job whose checkpoints are gone an hour later is no group that a coordinator lost.
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([log])[log].result()
+    with warehouse.begin() as connection:
+        query = "update inventory.consumer_group_hourly set hour = hour - interval '1 hour' where group_id = :job"
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (hour - HOUR).date()})
+        connection.execute(sa.text(query), {"job": job})
+    judged(hour)
+    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource")
+    assert not {resource for resource in gaps if job in resource}
+
+
 def test_who_leaves_a_group_shows_in_its_steps(
     servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
@@ -602,5 +664,8 @@ def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_regi
     coverage = rows(warehouse, "detect.coverage", "source", "resource")
     assert {
         source: row["status"] for (source, resource), row in coverage.items() if resource == "dead"
-    } == dict.fromkeys(("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits"), "refused")
+    } == dict.fromkeys(
+        ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
+        "refused",
+    )
     assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["reason"]

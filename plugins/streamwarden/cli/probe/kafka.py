@@ -97,7 +97,10 @@ def _reads(connection: Connection, topics: list[str]) -> Iterator[Answer]:
     """Whether the topics may be read whose records are: the brokers say it, nothing is read."""
     cluster, source = connection.cluster, f"kafka {connection.cluster.name}"
     names = StreamsTopics((), topics, load_config().jobs.changelog_patterns)
-    wanted = [topic for topic in topics if topic == OFFSETS_TOPIC or names.is_called_changelog(topic)]
+    wanted = [
+        topic for topic in topics
+        if topic == OFFSETS_TOPIC or names.is_called_changelog(topic) or names.kind(topic) == "checkpoint"
+    ]  # fmt: skip
     if not wanted:
         return
     described = connection.admin.describe_topics(
