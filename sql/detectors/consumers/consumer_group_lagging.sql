@@ -17,7 +17,7 @@ says:
     status: alarm
     severity: warning
     reason: "{% if commits_alone %}Nobody commits for the group any more{% else %}Nobody runs in the group{% endif %}, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
-    cure: "{% if commits_alone %}The group never had members: it is a job that commits with its checkpoints, as Flink's do. See whether it runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete the group."
+    cure: "{% if commits_alone %}In the last 24 hours nobody was seen in the group while offsets were committed for it, as Flink's jobs do with each checkpoint: see whether the job runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete the group."
     commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}"]
   one_stands:
     status: alarm
