@@ -183,13 +183,15 @@ def list_offsets(
 
 class OffsetReaders:
     """Clients that ask for offsets of all partitions at once: half the CPU of `list_offsets`, which makes a future for
-    each answer; but the first failure spoils it. A context: both connect at once, and are kept for more questions."""
+    each answer; but the first failure spoils it. A context: they connect at the first question, and are kept for more.
+
+    A client looks for its group's coordinator, whereupon a cluster that never had a group makes the topic of offsets:
+    one without partitions is asked nothing.
+    """
 
     def __init__(self, connection: Connection) -> None:
-        levels = {False: "read_uncommitted", True: "read_committed"}
-        # Nothing is joined or committed.
-        same = connection.properties | {"group.id": "streamwarden"}
-        self._of = {key: Consumer(same | {"isolation.level": level}, logger=SILENT) for key, level in levels.items()}
+        self._properties = connection.properties | {"group.id": "streamwarden"}  # nothing is joined or committed
+        self._of: dict[bool, Consumer] = {}
 
     def __enter__(self) -> OffsetReaders:
         return self
@@ -205,6 +207,11 @@ class OffsetReaders:
         log's end lies below it wherever records come in.
         """
         found: dict[str, dict[tuple[str, int], int]] = {name: {} for name in specs}
+        if not any(keys for _, _, keys in specs.values()):
+            return found
+        for level in () if self._of else ("read_uncommitted", "read_committed"):
+            settings = self._properties | {"isolation.level": level}
+            self._of[level == "read_committed"] = Consumer(settings, logger=SILENT)
         try:
             with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
                 for level, reader in self._of.items():

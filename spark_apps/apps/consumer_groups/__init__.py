@@ -55,7 +55,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     end = hour + HOUR
     history_end = end + READ_TO_NOW if is_recent(hour) else end
     slices = spark.sparkContext.defaultParallelism
-    warehouse = address_for_tasks(spark, os.environ[WAREHOUSE_ENV]) or ""
+    warehouse = address_for_tasks(spark, os.environ.get(WAREHOUSE_ENV, "")) or ""
     span = {"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
     sources = {
         "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
