@@ -15,6 +15,7 @@ checkpoints kept elsewhere than in this cluster; whether an input of the same na
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from spark_apps.models.streams_topics import StreamsTopics
 from spark_apps.sources.kafka_client import SILENT, ClusterPartition, ClusterReader, ClusterSource, Connection
 
+_TOPIC, _INT32, _INT64 = (re.compile(form) for form in (r"[a-zA-Z0-9._-]{1,249}", r"[0-9]{1,9}", r"[0-9]{1,18}"))
 _SILENCE_SECONDS = 30
 _READ = {
     "enable.partition.eof": True,
@@ -115,18 +117,19 @@ def positions_in(records: Iterator[Message]) -> dict[tuple[str, int], list[Posit
 def decoded(value: bytes | None) -> Iterator[tuple[str, int, int]]:
     """Topic, partition and next offset of a checkpoint's inputs; of what is no checkpoint nothing.
 
-    A changelog's offset may be null or of another form: it is no input.
+    A changelog's offset may be null or of another form: it is no input. Nor is what can't be the name of a topic, the
+    number of a partition, or an offset.
     """
     try:
         told = json.loads(value or b"{}")
         inputs = told.get("inputOffsets", told).values()
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return
     for one in inputs:
         if isinstance(one, dict) and {"stream", "partition", "offset"} <= one.keys():
-            partition, offset = str(one["partition"]), str(one["offset"])
-            if partition.isdecimal() and offset.isdecimal():
-                yield str(one["stream"]), int(partition), int(offset) + 1
+            topic, partition, offset = (str(one[part]) for part in ("stream", "partition", "offset"))
+            if _TOPIC.fullmatch(topic) and _INT32.fullmatch(partition) and _INT64.fullmatch(offset):
+                yield topic, int(partition), int(offset) + 1
 
 
 def _records(connection: Connection, topic: str, log_partition: int) -> Iterator[Message]:
