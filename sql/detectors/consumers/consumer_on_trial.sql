@@ -17,7 +17,7 @@ says:
   failed:
     status: alarm
     severity: warning
-    reason: "In {{ kept_up_hours }} of its last {{ tried_hours }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}."
+    reason: "In {{ kept_up_hours.value }} of its last {{ tried_hours | counted('hour') }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}."
     cure: "Don't let it into production yet. Speed its processing up or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"]
   never_commits:
@@ -29,13 +29,14 @@ says:
   on_trial:
     status: alarm
     severity: info
-    reason: "The group is new: on trial since {{ trial_since }}, {{ kept_up_hours }} of {{ tried_hours }} kept up so far; {{ trial_hours }} with normal traffic are asked for."
-  passed: {status: ok, reason: "The new group kept up in {{ kept_up_hours }} of {{ tried_hours }} with normal traffic."}
+    reason: "The group is new: on trial since {{ trial_since }}, {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} kept up so far; {{ trial_hours }} with normal traffic are asked for."
+  passed: {status: ok, reason: "The new group kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic."}
   renamed: {status: ok, reason: "The group reads what {{ former_group }} read that ended when it began: it was renamed."}
   passing_by: {status: ok, reason: "The group's name says that it doesn't stay."}
   nobody: {status: ok, reason: "The group is new, and nobody runs in it."}
   young: {status: ok, reason: "The group has run for {{ run_hours }}; it may not stay."}
   settled: {status: ok, reason: "The group is not new."}
+  uncounted: {status: skip, reason: "Nobody runs in the new group; whether a job commits for it isn't known, as the hour's commits couldn't be read."}
   lag_unknown: {status: skip, reason: "The group is new, and its lag isn't known for any hour since its first ones."}
   traffic_unknown: {status: skip, reason: "The group is new, and the traffic of its topics isn't known."}
 open_after_hours: 1
@@ -223,6 +224,7 @@ verdict as (
     g.cluster,
     g.group_id,
     g.members,
+    g.commits,
     coalesce(a.is_committing, false) as commits_alone,
     n.cluster is not null as is_new,
     f.former_group,
@@ -252,6 +254,7 @@ select
     when not is_new then 'settled'
     when :passing <> '' and group_id ~ :passing then 'passing_by'
     when former_group is not null then 'renamed'
+    when members = 0 and not commits_alone and commits is null then 'uncounted'
     when members = 0 and not commits_alone then 'nobody'
     when run_hours < 3 then 'young'
     when not has_committed and run_hours >= :trial_hours then 'never_commits'
