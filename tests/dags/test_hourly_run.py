@@ -76,11 +76,20 @@ def noting_spark(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def refusing_table(warehouse: sa.Engine) -> Iterator[None]:
+    """While it lasts, a table of the failing app can't be written."""
+    with warehouse.begin() as connection:
+        connection.exec_driver_sql(REFUSES)
+    yield
+    with warehouse.begin() as connection:  # the next test gets the same database
+        connection.exec_driver_sql("drop function public.out_of_luck() cascade")
+
+
+@pytest.mark.usefixtures("refusing_table")
 def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
     tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, metadata_url: str, noting_spark: Path
 ) -> None:
-    with warehouse.begin() as connection:
-        connection.exec_driver_sql(REFUSES)
     place = Place(tmp_path, warehouse_url, noting_spark)
     with Airflow(place, port=0, metadata_url=metadata_url) as airflow, pytest.raises(StreamwardenError, match="failed"):
         airflow.run_hour(HOUR)

@@ -100,7 +100,7 @@ def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) 
     page.emulate_media(color_scheme="light")
     assert page.locator("#history ~ table tbody tr").count() == 2
     page.locator("summary", has_text="The SQL").click()
-    assert "with place as" in page.locator("details[open] pre").inner_text()
+    assert "with alone as" in page.locator("details[open] pre").inner_text()
     page.locator("#history ~ table a").last.click()
     assert "This is how it stood in the hour" in page.locator("main").inner_text()
 
