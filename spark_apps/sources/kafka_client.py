@@ -209,9 +209,9 @@ class OffsetReaders:
         found: dict[str, dict[tuple[str, int], int]] = {name: {} for name in specs}
         if not any(keys for _, _, keys in specs.values()):
             return found
-        for level in () if self._of else ("read_uncommitted", "read_committed"):
-            settings = self._properties | {"isolation.level": level}
-            self._of[level == "read_committed"] = Consumer(settings, logger=SILENT)
+        for isolation in () if self._of else ("read_uncommitted", "read_committed"):
+            settings = self._properties | {"isolation.level": isolation}
+            self._of[isolation == "read_committed"] = Consumer(settings, logger=SILENT)
         try:
             with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
                 for level, reader in self._of.items():
