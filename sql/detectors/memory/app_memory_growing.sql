@@ -15,13 +15,13 @@ says:
   memory_grows:
     status: alarm
     severity: warning
-    reason: "Its memory grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }} are taken, {{ end_percent.value }} % in {{ hours_to_limit }}. Most of that is {{ grown_most }}."
+    reason: "Its memory grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }} are taken, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}. Most of that is {{ grown_most }}."
     cure: "Restart it before that, one process after the other. {% if grown_most == 'RocksDB' %}Bound RocksDB: one block cache for all stores, with a write buffer manager charged to it (RocksDBConfigSetter).{% elif grown_most == 'threads' %}See which threads are made and never end.{% elif grown_most == 'direct buffers' %}Set -XX:MaxDirectMemorySize, and see who takes them.{% elif grown_most == 'classes and code' %}See which classes are loaded over and over; -XX:MaxMetaspaceSize bounds them.{% else %}JMX shows none of it: native memory. Close RocksDB iterators, bound malloc's arenas (MALLOC_ARENA_MAX=2) or use jemalloc; Kafka Streams before 2.3 leaks bloom filters.{% endif %}"
     commands: &commands ["jcmd $(pgrep -f '{{ app }}' | head -n 1) VM.native_memory summary", "jcmd $(pgrep -f '{{ app }}' | head -n 1) GC.class_histogram | head -n 30"]
   heap_grows:
     status: alarm
     severity: warning
-    reason: "What a collection leaves of its heap grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }}, {{ end_percent.value }} % in {{ hours_to_limit }}."
+    reason: "What a collection leaves of its heap grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }}, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}."
     cure: "Something holds objects for ever: take two class histograms an hour apart and see what has grown. Restart it before the heap is full, one process after the other."
     commands: *commands
   steady: {status: ok, reason: "Its memory doesn't grow to {{ end_percent.value }} % within {{ warning_hours }}{% if memory_bytes %}: it has {{ memory_bytes }}{% endif %}."}
