@@ -71,10 +71,11 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
     sources["known_groups"] = known_groups(spark, hour)
-    sources["unlisted_groups"] = unlisted_groups(with_jobs(sources), hour)
     sources["known_ends"] = known_ends(spark, hour)
     sources["known_commits"] = known_commits(spark, hour)
-    sources["positions"] = positions(with_jobs(sources), hour)
+    with_their_jobs = with_jobs(sources)
+    sources["unlisted_groups"] = unlisted_groups(with_their_jobs, hour)
+    sources["positions"] = positions(with_their_jobs, hour)
     behind = sources["positions"].filter(
         "committed_offset < recent_offset or is_refuted and committed_offset < end_now"
     )
