@@ -119,8 +119,8 @@ place as (
   )
 ),
 
--- What lies between two commits of a place by its last day: the usual gap within an hour, or, of who commits seldom, the
--- time from the first to the last commit over their number.
+-- What lies between two commits of a place by its last day: the usual gap within an hour, or, of who commits seldom, since
+-- the commit before, as in most hours: one that wasn't gathered spoils one.
 rhythm as (
   select
     cluster,
@@ -128,15 +128,21 @@ rhythm as (
     topic,
     partition,
     greatest(
-      percentile_cont(0.95) within group (order by d.commit_gap_p95_seconds),
-      extract(epoch from max(d.committed_at) - min(d.committed_at))::double precision
-      / nullif(sum(d.commits) - (array_agg(d.commits order by d.hour))[1], 0)
+      percentile_cont(0.95) within group (order by commit_gap_p95_seconds),
+      percentile_cont(0.5) within group (
+        order by extract(epoch from committed_at - committed_before)::double precision / commits
+      )
     ) as gap_seconds
-  from place as p
-  inner join metrics.consumer_partition_hourly as d using (cluster, group_id, topic, partition)
-  where p.lag_seconds >= :still_seconds
-  and d.hour > p.hour - interval '24 hours' and d.hour <= p.hour
-  and d.commits > 0
+  from (
+    select
+      d.*,
+      lag(d.committed_at) over (partition by cluster, group_id, topic, partition order by d.hour) as committed_before
+    from place as p
+    inner join metrics.consumer_partition_hourly as d using (cluster, group_id, topic, partition)
+    where p.lag_seconds >= :still_seconds
+    and d.hour > p.hour - interval '24 hours' and d.hour <= p.hour
+    and d.commits > 0
+  ) as hours
   group by cluster, group_id, topic, partition
 ),
 

@@ -161,8 +161,8 @@ late as (
   where number <= :trial_hours and lag_seconds_max >= :keep_up_seconds
 ),
 
--- What lies between two commits of the place that has the least: within an hour, or, of who commits seldom, the time from
--- the first to the last commit over their number. Places to which little comes have more.
+-- What lies between two commits of the place that has the least, as in most hours: within the hour, or, of who commits
+-- seldom, since the commit before. Places to which little comes have more; an hour that wasn't gathered spoils one.
 rhythm as (
   select
     cluster,
@@ -173,15 +173,21 @@ rhythm as (
       cluster,
       group_id,
       greatest(
-        percentile_cont(0.5) within group (order by p.commit_gap_p95_seconds),
-        extract(epoch from max(p.committed_at) - min(p.committed_at))::double precision
-        / nullif(sum(p.commits) - (array_agg(p.commits order by p.hour))[1], 0)
+        percentile_cont(0.5) within group (order by commit_gap_p95_seconds),
+        percentile_cont(0.5) within group (
+          order by extract(epoch from committed_at - committed_before)::double precision / commits
+        )
       ) as gap_seconds
-    from late
-    inner join metrics.consumer_partition_hourly as p using (cluster, group_id)
-    where p.hour > cast(:hour as timestamptz) - interval '24 hours' and p.hour <= cast(:hour as timestamptz)
-    and p.commits > 0
-    group by cluster, group_id, p.topic, p.partition
+    from (
+      select
+        p.*,
+        lag(p.committed_at) over (partition by cluster, group_id, p.topic, p.partition order by p.hour) as committed_before
+      from late
+      inner join metrics.consumer_partition_hourly as p using (cluster, group_id)
+      where p.hour > cast(:hour as timestamptz) - interval '24 hours' and p.hour <= cast(:hour as timestamptz)
+      and p.commits > 0
+    ) as hours
+    group by cluster, group_id, topic, partition
   ) as place
   group by cluster, group_id
 ),

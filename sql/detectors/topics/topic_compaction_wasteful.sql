@@ -6,6 +6,7 @@ maturity: stable
 reads: [inventory.topic_hourly, metrics.topic_hourly, metrics.state_store_memory_hourly, metrics.jvm_app_hourly]
 params:
   held_over_live: {default: 3, unit: ratio, why: "Kafka's defaults let a log hold twice what is live, and a segment; a restore reads all of it"}
+  held_over_store: {default: 2, unit: ratio, why: "RocksDB's own files hold indexes and what isn't compacted yet beside the live records; a log twice as large isn't filled by keys that the estimate missed"}
   days: {default: 7, unit: d, why: "segment.ms by default: a week of each, whatever the hour"}
   min_bytes: {default: 10737418240, unit: bytes, why: "10 GiB of one topic, all replicas: less is worth no change"}
   explained: {default: 1.5, unit: ratio, why: "what is more than its settings let it hold by half isn't theirs: a cleaner that doesn't keep up, or keys that are estimated wrongly"}
@@ -26,10 +27,10 @@ open_after_hours: 24
 clear_after_hours: 24
 rule: |
   Changelogs of key-value stores with cleanup.policy compact. Live is what the store has keys for, times the mean record
-  of the days. Wasteful: on each of the days the log held more than held_over_live times that, and as many times what
-  the store itself takes on disk, and its settings account for it: the share that min.cleanable.dirty.ratio leaves, and
-  what comes in within segment.ms. What came in within delete.retention.ms is left out, as it may be tombstones. Told
-  where the advised settings would free min_bytes.
+  of the days. Wasteful: on each of the days the log held more than held_over_live times that, and more than
+  held_over_store times what the store itself takes on disk, and its settings account for it: the share that
+  min.cleanable.dirty.ratio leaves, and what comes in within segment.ms. What came in within delete.retention.ms is left
+  out, as it may be tombstones. Told where the advised settings would free min_bytes.
 runbook: |
   1. Is the ratio right? kafka-log-dirs.sh tells the sizes; the store's estimate-num-keys its keys.
   2. Alter segment.ms and min.cleanable.dirty.ratio of the topic: the cleaner needs an hour or so.
@@ -68,7 +69,7 @@ large as materialized (
     (array_agg(held_bytes order by hour desc))[1] as held_bytes,
     (array_agg(keys order by hour desc))[1] as keys,
     bool_and(num_nulls(held_bytes, keys, sst_bytes) = 0) as is_known,
-    min(held_bytes / sst_bytes) > :held_over_live as is_heavy
+    min(held_bytes / sst_bytes) > :held_over_store as is_heavy
   from held
   group by cluster, topic
   having bool_and(coalesce(is_key_value, true)) and coalesce((array_agg(log_bytes order by hour desc))[1] >= :min_bytes, true)
