@@ -81,8 +81,7 @@ def _catches_up(life: Life, used: float, thread: float) -> Group:
     group = life.group(READER, TOPIC, members=count)
     stood = NOW - life.uniform(4, 10) * DAY
     moments = np.arange(0, 4 * DAY, 0.25)
-    begin = float(np.interp(stood, np.arange(len(topic.records)), topic.records))
-    places = np.interp(begin + moments * 3600 * count * thread, topic.records, np.arange(len(topic.records)))
+    places = topic.after(stood, moments * 3600 * count * thread)
     back = stood + life.uniform(8, 14)
     behind = places < back + moments
     last = int(np.argmin(behind)) if not behind.all() else len(moments) - 1
@@ -147,9 +146,8 @@ def replays_at_full_speed(life: Life) -> None:
     thread = _application(life, 4, 6, life.uniform(0.4, 0.6))
     topic, group = life.topics[TOPIC], life.groups[APP]
     went = NOW - life.uniform(2, 5)
-    begin = float(np.interp(went - 30, np.arange(len(topic.records)), topic.records))
     moments = np.arange(0.25, NOW + 1 - went, 0.25)
-    places = np.interp(begin + moments * 3600 * 4 * thread * 0.95, topic.records, np.arange(len(topic.records)))
+    places = topic.after(went - 30, moments * 3600 * 4 * thread * 0.95)
     group.path = [(0.0, -BEHIND), (went, went - BEHIND), (went + 1e-6, went - 30)]
     group.path += [(went + float(m), float(p)) for m, p in zip(moments, places, strict=True)]
     life.may |= {"consumer_replaying"}

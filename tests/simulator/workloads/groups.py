@@ -120,11 +120,16 @@ def late_and_safe(life: Life) -> None:
 
 
 def catches_up_from_far_behind(life: Life) -> None:
-    group = _billing(life)
-    life.topics["events"].configs = dict(PLAIN)
-    now, speed = life.uniform(40, 50), life.uniform(1.4, 2)
-    since = NOW - (68 - now) / (speed - 1)
-    group.path = [(0, 0), (since - 68, since - 68), (since, since - 68), (NOW, NOW - now), (NOW + 1, NOW + speed - now)]
+    """As fast as it can: as many records in each hour, more than come in any."""
+    group, topic = _billing(life), life.topics["events"]
+    topic.configs = dict(PLAIN)
+    now, an_hour = life.uniform(40, 50), life.uniform(1.4, 2) * float(topic.messages[NOW - 14 * DAY :].max())
+    moments = np.arange(NOW - 68, NOW + 1.1, 0.25)
+    places = topic.after(NOW - now, (moments - NOW) * an_hour)
+    behind = moments - places <= 68
+    since = float(moments[behind][0])
+    group.path = [(0, 0), (since - 68, since - 68), (since, since - 68)]
+    group.path += list(zip(moments[behind][1:].tolist(), places[behind][1:].tolist(), strict=True))
 
 
 def left_the_topic(life: Life) -> None:

@@ -94,6 +94,10 @@ class Topic:
         assert self.shares is not None
         return np.pad(np.cumsum(self.messages * self.shares, axis=1), ((0, 0), (1, 0)))
 
+    def after(self, place: float, records: float | np.ndarray) -> Any:
+        """The moment in the log up to which who began at a place has read, after so many records."""
+        return np.interp(_at(self.records, place) + records, self.records, np.arange(len(self.records)))
+
     def end(self, t: float | np.ndarray, partition: int | None = None) -> Any:
         """Log-end offset of a partition, or of the mean one."""
         if self.shares is None or partition is None:
