@@ -208,6 +208,7 @@ def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
     used = cluster.used_bytes[broker]
     slope = (cluster.disk_bytes - used[NOW]) / (hours + left)
     used[NOW - hours :] += slope * np.arange(hours + 1)
+    used[:] = used.clip(0, 0.995 * cluster.disk_bytes)  # where a busier day before would have filled it already
 
 
 def producer_grew(fleet: Fleet, cluster: Cluster) -> None:

@@ -47,13 +47,19 @@ says:
     reason: "{{ log_dir }} is {{ used_ratio }} full, more than ever in 4 weeks, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
     cure: *cure
     commands: *commands
+  pausing:
+    status: alarm
+    severity: warning
+    reason: "{{ log_dir }} is {{ used_ratio }} full and doesn't grow now, but most of the last 7 days brought it nearer to its end: at what they added it is full in {{ hours_to_full }}. {{ usable_bytes }} of {{ total_bytes }} are free."
+    cure: *cure
+    commands: *commands
   room: {status: ok, reason: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
   short_history: {status: skip, reason: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
   untold: {status: skip, reason: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
 causes:
-  limits_end_broker: [nearly_full, full_soon, filling, high, rising]
+  limits_end_broker: [nearly_full, full_soon, filling, high, rising, pausing]
 effect_of:
-  cleaner_fills_disk: [nearly_full, full_soon, filling, high, rising]
+  cleaner_fills_disk: [nearly_full, full_soon, filling, high, rising, pausing]
 open_after_hours: 1
 clear_after_hours: 3
 rule: |
@@ -61,7 +67,9 @@ rule: |
   used, of 7 days and of 24 hours; both must grow, so that neither a burst nor the saw-teeth of retention are growth.
   Warning within warning_hours, or above high_ratio and full within high_hours; critical within critical_hours, or above
   critical_ratio. Above high_ratio it grows only where more is used than ever in the 4 weeks before the last 24 hours: what
-  comes and goes by the week is no growth; then those hours' growth alone is enough, for who waits has no room left.
+  comes and goes by the week is no growth; then those hours' growth alone is enough, for who waits has no room left. A
+  night or a weekend that takes less is no end of it: where the last 7 days had more than the 3 weeks before, the median
+  of what an hour has beyond the same hour of the day before is growth as well, within warning_hours.
 runbook: |
   1. Which topics grew most? A new producer, a retention that was raised, a consumer group's changelog without compaction.
   2. Lower the retention of what can be had again, for a while: retention.ms takes effect within minutes.
@@ -102,28 +110,53 @@ grown as (
   group by d.cluster, d.broker_id, d.log_dir, d.hour
 ),
 
+-- Of those that are high: what was used most, and what most of the week's days added, which neither the rhythm of the day
+-- nor a single burst or a move changes.
+high as (
+  select
+    d.cluster,
+    d.broker_id,
+    d.log_dir,
+    max(was.used_bytes) as top,
+    max(was.used_bytes) filter (where was.hours_ago >= 24) as top_before_day,
+    max(was.used_bytes) filter (where was.hours_ago >= 168) as top_before_week,
+    percentile_cont(0.5) within group (order by was.added_bytes) filter (where was.hours_ago < 168) / 24 as growth_by_days
+  from directory as d
+  inner join metrics.log_dir_hourly as h using (cluster, broker_id, log_dir)
+  left join metrics.log_dir_hourly as b
+    on h.cluster = b.cluster and h.broker_id = b.broker_id and h.log_dir = b.log_dir
+    and h.hour - interval '24 hours' = b.hour
+    and b.hour > cast(:hour as timestamptz) - interval '8 days' and b.hour < cast(:hour as timestamptz)
+  cross join lateral (
+    select
+      extract(epoch from cast(:hour as timestamptz) - h.hour) / 3600 as hours_ago,
+      h.total_bytes - h.usable_bytes as used_bytes,
+      ((h.total_bytes - h.usable_bytes) - (b.total_bytes - b.usable_bytes))::double precision as added_bytes
+  ) as was
+  where d.used_ratio > :high_ratio
+  and h.hour between cast(:hour as timestamptz) - interval '28 days' and cast(:hour as timestamptz)
+  group by d.cluster, d.broker_id, d.log_dir
+),
+
 judged as (
   select
     d.*,
     g.known_hours,
     s.growth_per_hour,
+    t.growth_by_days,
     case when g.known_hours >= :least_history and s.growth_per_hour > 0
       then d.usable_bytes / s.growth_per_hour
     end as hours_to_full,
     case when g.known_hours >= :least_history and g.day_growth > 0
       then d.usable_bytes / g.day_growth
     end as hours_to_full_by_day,
-    case
-      when d.used_ratio > :high_ratio
-        then d.used_bytes > (
-          select max(h.total_bytes - h.usable_bytes)
-          from metrics.log_dir_hourly as h
-          where h.cluster = d.cluster and h.broker_id = d.broker_id and h.log_dir = d.log_dir
-          and h.hour >= d.hour - interval '28 days' and h.hour <= d.hour - interval '24 hours'
-        )
-    end as is_highest
+    case when g.known_hours >= :least_history and t.top > t.top_before_week and t.growth_by_days > 0
+      then d.usable_bytes / t.growth_by_days
+    end as hours_to_full_by_days,
+    d.used_bytes > t.top_before_day as is_highest
   from directory as d
   left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
+  left join high as t on d.cluster = t.cluster and d.broker_id = t.broker_id and d.log_dir = t.log_dir
   -- Null if either isn't known: least() alone would take the other.
   cross join lateral (
     select case when num_nulls(g.week_growth, g.day_growth) = 0 then least(g.week_growth, g.day_growth) end
@@ -141,6 +174,7 @@ verdict as (
       when hours_to_full <= :warning_hours then 'filling'
       when is_highest and hours_to_full <= :high_hours then 'high'
       when is_highest and hours_to_full_by_day <= :warning_hours then 'rising'
+      when hours_to_full_by_days <= :warning_hours then 'pausing'
       when known_hours < :least_history or growth_per_hour is null then 'short_history'
       else 'room'
     end as because
@@ -148,12 +182,14 @@ verdict as (
 ),
 
 worst as (
-  select distinct on (cluster, broker_id) *
+  select distinct on (cluster, broker_id)
+    *,
+    case because when 'pausing' then growth_by_days else growth_per_hour end as growth
   from verdict
   order by
     cluster asc, broker_id asc,
     array_position(
-      array['nearly_full', 'full_soon', 'filling', 'rising', 'high', 'untold', 'short_history', 'room'], because
+      array['nearly_full', 'full_soon', 'filling', 'rising', 'pausing', 'high', 'untold', 'short_history', 'room'], because
     ) asc,
     hours_to_full asc nulls last, used_ratio desc, log_dir asc
 ),
@@ -210,15 +246,19 @@ select
   w.used_ratio,
   w.usable_bytes,
   w.total_bytes,
-  w.growth_per_hour / 3600 as growth_bytes_per_second,
-  case w.because when 'rising' then w.hours_to_full_by_day else w.hours_to_full end as hours_to_full,
+  w.growth / 3600 as growth_bytes_per_second,
+  case w.because
+    when 'rising' then w.hours_to_full_by_day
+    when 'pausing' then w.hours_to_full_by_days
+    else w.hours_to_full
+  end as hours_to_full,
   w.known_hours,
   w.replicas,
   t.topics,
   t.largest_growth,
   nullif(
     greatest(
-      (w.used_bytes + greatest(w.growth_per_hour, 0) * 24 * :room_days) / :target_ratio - w.total_bytes, 0
+      (w.used_bytes + greatest(w.growth, 0) * 24 * :room_days) / :target_ratio - w.total_bytes, 0
     ), 0
   ) as bytes_to_add
 from worst as w
