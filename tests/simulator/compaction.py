@@ -71,13 +71,14 @@ class Changelog:
         return held
 
     def is_wasteful(self) -> bool | None:
-        """None: nearly."""
-        now = self.held(self.segment_hours, self.dirty_ratio)
+        """None: nearly, or only if what came in within delete.retention.ms, for which Kafka keeps tombstones, isn't
+        tombstones, which nobody can tell from outside."""
+        now, days = self.held(self.segment_hours, self.dirty_ratio), slice(-1, -8 * 24, -24)
         saved = (now - self.held(**ADVISED))[-1] * self.partitions * 3
-        ratios = (now / self.live)[-1 : -8 * 24 : -24]
-        if ratios.min() < 2.6 or saved < 0.7 * LEAST_BYTES:
+        young = self.came[-int(self.tombstone_hours) :].sum()
+        if (now / self.live)[days].min() < 2.6 or saved < 0.7 * LEAST_BYTES:
             return False
-        return True if ratios.min() > 3.6 and saved > 1.4 * LEAST_BYTES else None
+        return True if ((now - young) / self.live)[days].min() > 3.6 and saved > 1.4 * LEAST_BYTES else None
 
 
 @dataclass
