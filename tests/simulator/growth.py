@@ -247,6 +247,14 @@ def nearly_settled(fleet: Fleet, process: Process) -> None:
     process.native += 0.2 * process.limit * (1 - np.exp(-np.arange(NOW + 1) / tau))
 
 
+def settles(fleet: Fleet, process: Process) -> None:
+    """Pools that have grown for days, and still do; they have what they need well below the end."""
+    tau, age = process.chance.uniform(20, 60), process.chance.uniform(60, 190)
+    process.touched[:] = process.heap_max
+    needed = process.chance.uniform(0.5, 0.9) * (END * process.limit - process.resident[NOW])
+    process.native += needed * (1 - np.exp(-np.clip(np.arange(NOW + 1) - NOW + age, 0, None) / tau))
+
+
 def shares_its_machine(fleet: Fleet, process: Process) -> None:
     """Which of two JVMs grows nobody can say."""
     process.tells_resident, process.has_node, process.jvms = False, True, 2
@@ -275,6 +283,7 @@ DECOYS: tuple[Make, ...] = (
     page_cache_fills,
     leaks_slowly,
     nearly_settled,
+    settles,
     shares_its_machine,
     is_silent,
     healthy,

@@ -8,7 +8,9 @@ params:
   end_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; of a heap, collections free too little"}
   warning_hours: {default: 72, unit: h, why: "a weekend"}
   warm_up_hours: {default: 2, unit: h, why: "classes, code and pools are taken after a start"}
-  days: {default: 7, unit: d, why: "a week's rhythm"}
+  full_days: {default: 30, unit: d, why: "of what grows so slowly that the rest lasts for a month, app_memory_heavy tells when it is too much"}
+  native_percent: {default: 10, unit: "%", why: "of the heap's maximum: every JVM takes so much beside it and tells nobody (the collector's tables, symbols, arenas)"}
+  days: {default: 8, unit: d, why: "a week's rhythm, and the day that is held against the same one of the week before"}
   least_hours: {default: 48, unit: h, why: "two days tell growth from a daily rhythm"}
 convinces: [memory_bytes, limit_bytes, growth_bytes, hours_to_limit, grown_most]
 says:
@@ -32,19 +34,23 @@ open_after_hours: 3
 clear_after_hours: 24
 rule: |
   Of its present life, warm_up_hours left out: memory (resident; else what its machine has in use, where no other JVM runs)
-  or what collections left of the heap reaches end_percent within warning_hours. Asked is what an hour has more than the
-  same hour of the day before, in the middle of the last six hours, of the last day and of the day before it: it grows by
-  the least of the three, so that neither a step, nor what has ended, nor a daily rhythm is growth. Of a life of two days
-  its Theil-Sen slope stands for the day before. Of memory only what lies beyond the heap's
-  maximum and RocksDB (where its configuration bounds it) is judged, and only once two days' growth lies there: caches
-  fill, and heaps are touched, for days.
+  or what collections left of the heap reaches end_percent within warning_hours, and all of its limit within full_days.
+  Asked is what an hour has more than the same hour of the day before, in the middle of the last six hours, of the last day
+  and of the day before it: it grows by the least of the three, and by no more than half of what it has more than a week
+  ago, so that neither a step, nor what has ended, nor a daily or weekly rhythm is growth. What grows more slowly than the
+  day before is taken to slow down further by as much: pools settle. Of a life of two days its Theil-Sen slope stands for
+  the day before. RocksDB isn't judged where its configuration bounds it, for caches fill for days; nor is a heap that is
+  touched for the first time: where JMX doesn't tell of what grows most, two days' growth must lie beyond the heap's
+  maximum, native_percent of it, and all that JMX tells.
 runbook: |
   1. Which part grows? The plot has them stacked; what remains above them is native memory that JMX doesn't show.
   2. Heap: two histograms. Native: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
   3. Until it is mended: restart in time, in turn, so that standbys take over.
 blind_spots: |
   Lives shorter than two days. Several JVMs on a machine without exporters that tell resident memory: which of them grows
-  isn't known. A leak is seen once two days of it are larger than what the heap leaves untouched. A process that grows with its load for weeks looks the same until the load stays.
+  isn't known. A leak is seen once two days of it are larger than what the heap leaves untouched, and not while the process
+  has no more than a week ago. In a life's first week a weekly rhythm can't be told from growth. A process that grows with
+  its load for weeks looks the same until the load stays.
 */
 with process as materialized (
   select
@@ -66,7 +72,7 @@ seen as materialized (
     coalesce(
       memory.bytes - case when p.rocksdb_expected_bytes is not null then a.rocksdb_measured_bytes end, memory.bytes
     ) as unbounded_bytes,
-    a.rocksdb_measured_bytes,
+    case when p.rocksdb_expected_bytes is null then a.rocksdb_measured_bytes end as rocksdb_bytes,
     a.direct_bytes,
     a.thread_stack_bytes,
     a.non_heap_used_bytes,
@@ -96,7 +102,7 @@ part as materialized (
     values
     ('memory', now.unbounded_bytes, before.unbounded_bytes),
     ('heap', now.heap_bytes, before.heap_bytes),
-    ('RocksDB', now.rocksdb_measured_bytes, before.rocksdb_measured_bytes),
+    ('RocksDB', now.rocksdb_bytes, before.rocksdb_bytes),
     ('direct buffers', now.direct_bytes, before.direct_bytes),
     ('threads', now.thread_stack_bytes, before.thread_stack_bytes),
     ('classes and code', now.non_heap_used_bytes, before.non_heap_used_bytes),
@@ -115,7 +121,9 @@ known as materialized (
     least(count(heap_bytes), count(native_bytes)) as hours,
     sum(heap_bytes) filter (where hour = cast(:hour as timestamptz)) as heap_bytes,
     sum(native_bytes) filter (where hour = cast(:hour as timestamptz)) as native_bytes,
-    sum(unbounded_bytes - heap_max_bytes) filter (where hour = cast(:hour as timestamptz)) as beyond_heap_bytes,
+    -- Stacks are hardly touched.
+    sum(native_bytes + thread_stack_bytes - heap_max_bytes * :native_percent / 100)
+      filter (where hour = cast(:hour as timestamptz)) as beyond_heap_bytes,
     sum(memory_bytes) filter (where hour = cast(:hour as timestamptz)) as memory_bytes
   from seen
   group by cluster, endpoint
@@ -142,7 +150,7 @@ may_end as materialized (
   where room.hours >= :least_hours and part.bytes_per_day * :warning_hours >= room.room_bytes * 24
 ),
 
-forecast as (
+growth as (
   select
     m.cluster,
     m.endpoint,
@@ -150,37 +158,38 @@ forecast as (
     m.bytes,
     m.limit_bytes,
     m.room_bytes,
-    least(
-      m.bytes_per_day,
-      percentile_cont(0.5) within group (order by one.bytes - one.bytes_before) filter (where one.hours_ago < 6),
-      coalesce(
-        percentile_cont(0.5) within group (order by one.bytes - one.bytes_before)
-          filter (where one.hours_ago between 24 and 47),
-        public.theil_sen(array_agg(now.hour), array_agg(one.bytes)) * 24
-      )
-    ) as growth_bytes
+    m.bytes_per_day,
+    percentile_cont(0.5) within group (order by one.bytes - one.bytes_before) filter (where one.hours_ago < 6) as newest,
+    percentile_cont(0.5) within group (order by one.bytes - one.bytes_week_before)
+      filter (where one.hours_ago < 24) as of_week,
+    coalesce(
+      percentile_cont(0.5) within group (order by one.bytes - one.bytes_before)
+        filter (where one.hours_ago between 24 and 47),
+      public.theil_sen(array_agg(now.hour), array_agg(one.bytes)) * 24
+    ) as of_day_before
   from may_end as m
   inner join seen as now using (cluster, endpoint)
   left join seen as before
     on m.cluster = before.cluster and m.endpoint = before.endpoint and before.hour = now.hour - interval '1 day'
+  left join seen as week
+    on m.cluster = week.cluster and m.endpoint = week.endpoint and week.hour = now.hour - interval '7 days'
   cross join lateral (
     select
       case m.name when 'heap' then now.heap_bytes else now.unbounded_bytes end as bytes,
       case m.name when 'heap' then before.heap_bytes else before.unbounded_bytes end as bytes_before,
+      case m.name when 'heap' then week.heap_bytes else week.unbounded_bytes end as bytes_week_before,
       extract(epoch from cast(:hour as timestamptz) - now.hour) / 3600 as hours_ago
   ) as one
   where one.bytes is not null
   group by m.cluster, m.endpoint, m.name, m.bytes, m.limit_bytes, m.room_bytes, m.bytes_per_day
 ),
 
-soonest as (
-  select distinct on (cluster, endpoint) f.*
-  from (
-    select *, greatest(room_bytes, 0) / nullif(greatest(growth_bytes, 0), 0) * 24 as hours_to_limit from forecast
-  ) as f
-  inner join known as k using (cluster, endpoint)
-  where hours_to_limit <= :warning_hours and (f.name = 'heap' or k.native_bytes is not null and k.beyond_heap_bytes >= 2 * f.growth_bytes)
-  order by cluster asc, endpoint asc, f.hours_to_limit asc, f.name asc
+forecast as (
+  select
+    *,
+    least(bytes_per_day, newest, of_day_before, of_week / 2)
+    * greatest(0, least(1, bytes_per_day / nullif(of_day_before, 0))) as growth_bytes
+  from growth
 ),
 
 grown_most as (
@@ -191,6 +200,23 @@ grown_most as (
   from part
   where name not in ('memory', 'heap')
   order by cluster asc, endpoint asc, bytes_per_day desc nulls last, name desc
+),
+
+-- What grows and JMX doesn't tell of may be a heap that is touched for the first time, until it lies beyond the heap.
+soonest as (
+  select distinct on (cluster, endpoint) f.*
+  from (
+    select *, greatest(room_bytes, 0) / nullif(greatest(growth_bytes, 0), 0) * 24 as hours_to_limit from forecast
+  ) as f
+  inner join known as k using (cluster, endpoint)
+  inner join grown_most as g using (cluster, endpoint)
+  where
+    f.hours_to_limit <= :warning_hours and f.limit_bytes - f.bytes <= f.growth_bytes * :full_days
+    and (
+      f.name = 'heap'
+      or k.native_bytes is not null and (g.name <> 'native memory' or k.beyond_heap_bytes >= 2 * f.growth_bytes)
+    )
+  order by cluster asc, endpoint asc, f.hours_to_limit asc, f.name asc
 )
 
 select
