@@ -713,9 +713,13 @@ strength as (
 likeliest as (
   select
     *,
-    -- A place that explains by its parts just what is hit says more than one that the whole thing hangs on.
+    -- A place that explains by its parts just what is hit says more than one that the whole thing hangs on, and of two
+    -- the one of which less is well.
     row_number() over (
-      partition by effect order by strength desc, parts = 'thing' asc, layer asc, cause_began asc, cause asc
+      partition by effect
+      order by
+        strength >= 0.6 desc, parts in ('leader', 'member') and (chance = 1 or explained_share < least_share) asc,
+        strength desc, parts = 'thing' asc, coincidence asc, layer asc, cause_began asc, cause asc
     ) as place_in_line
   from (
     select distinct on (effect, cause) *
