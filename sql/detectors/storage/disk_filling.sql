@@ -112,30 +112,35 @@ grown as (
 
 -- Of those that are high: what was used most, and what most of the week's days added, which neither the rhythm of the day
 -- nor a single burst or a move changes.
-high as (
+month as (
   select
-    d.cluster,
-    d.broker_id,
-    d.log_dir,
-    max(was.used_bytes) as top,
-    max(was.used_bytes) filter (where was.hours_ago >= 24) as top_before_day,
-    max(was.used_bytes) filter (where was.hours_ago >= 168) as top_before_week,
-    percentile_cont(0.5) within group (order by was.added_bytes) filter (where was.hours_ago < 168) / 24 as growth_by_days
+    h.cluster,
+    h.broker_id,
+    h.log_dir,
+    h.hour,
+    extract(epoch from cast(:hour as timestamptz) - h.hour) / 3600 as hours_ago,
+    h.total_bytes - h.usable_bytes as used_bytes
   from directory as d
   inner join metrics.log_dir_hourly as h using (cluster, broker_id, log_dir)
-  left join metrics.log_dir_hourly as b
-    on h.cluster = b.cluster and h.broker_id = b.broker_id and h.log_dir = b.log_dir
-    and h.hour - interval '24 hours' = b.hour
-    and b.hour > cast(:hour as timestamptz) - interval '8 days' and b.hour < cast(:hour as timestamptz)
-  cross join lateral (
-    select
-      extract(epoch from cast(:hour as timestamptz) - h.hour) / 3600 as hours_ago,
-      h.total_bytes - h.usable_bytes as used_bytes,
-      ((h.total_bytes - h.usable_bytes) - (b.total_bytes - b.usable_bytes))::double precision as added_bytes
-  ) as was
   where d.used_ratio > :high_ratio
   and h.hour between cast(:hour as timestamptz) - interval '28 days' and cast(:hour as timestamptz)
-  group by d.cluster, d.broker_id, d.log_dir
+),
+
+high as (
+  select
+    m.cluster,
+    m.broker_id,
+    m.log_dir,
+    max(m.used_bytes) as top,
+    max(m.used_bytes) filter (where m.hours_ago >= 24) as top_before_day,
+    max(m.used_bytes) filter (where m.hours_ago >= 168) as top_before_week,
+    percentile_cont(0.5) within group (order by (m.used_bytes - b.used_bytes)::double precision)
+      filter (where m.hours_ago < 168) / 24 as growth_by_days
+  from month as m
+  left join month as b
+    on m.cluster = b.cluster and m.broker_id = b.broker_id and m.log_dir = b.log_dir
+    and m.hour - interval '24 hours' = b.hour
+  group by m.cluster, m.broker_id, m.log_dir
 ),
 
 judged as (
