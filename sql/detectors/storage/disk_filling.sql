@@ -9,6 +9,7 @@ params:
   critical_hours: {default: 12, unit: h, why: "a night"}
   high_ratio: {default: 0.85, unit: ratio, why: "a broker's disk must take over what a dead peer held"}
   high_hours: {default: 720, unit: h, why: "what is that full and ends within a month still grows; slower growth is noise"}
+  beyond_ratio: {default: 0.02, unit: ratio of the disk, why: "the tops of saw-teeth differ by as much"}
   critical_ratio: {default: 0.95, unit: ratio, why: "one large segment or one reassignment from the end: a full log directory goes offline"}
   least_history: {default: 72, unit: h, why: "in fewer hours a burst of a day looks like growth"}
   room_days: {default: 14, unit: d, why: "what is added holds for two weeks"}
@@ -67,9 +68,10 @@ rule: |
   used, of 7 days and of 24 hours; both must grow, so that neither a burst nor the saw-teeth of retention are growth.
   Warning within warning_hours, or above high_ratio and full within high_hours; critical within critical_hours, or above
   critical_ratio. Above high_ratio it grows only where more is used than ever in the 4 weeks before the last 24 hours: what
-  comes and goes by the week is no growth; then those hours' growth alone is enough, for who waits has no room left. A
-  night or a weekend that takes less is no end of it: where the last 7 days had more than the 3 weeks before, the median
-  of what an hour has beyond the same hour of the day before is growth as well, within warning_hours.
+  comes and goes by the week is no growth; where it is more by beyond_ratio of the disk, those hours' growth alone is
+  enough, for who waits has no room left. A night or a weekend that takes less is no end of it: where the last 7 days had
+  more than the 3 weeks before, the median of what an hour has beyond the same hour of the day before is growth as well,
+  within warning_hours.
 runbook: |
   1. Which topics grew most? A new producer, a retention that was raised, a consumer group's changelog without compaction.
   2. Lower the retention of what can be had again, for a while: retention.ms takes effect within minutes.
@@ -158,7 +160,8 @@ judged as (
     case when g.known_hours >= :least_history and t.top > t.top_before_week and t.growth_by_days > 0
       then d.usable_bytes / t.growth_by_days
     end as hours_to_full_by_days,
-    d.used_bytes > t.top_before_day as is_highest
+    d.used_bytes > t.top_before_day as is_highest,
+    d.used_bytes > t.top_before_day + :beyond_ratio * d.total_bytes as is_beyond
   from directory as d
   left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
   left join high as t on d.cluster = t.cluster and d.broker_id = t.broker_id and d.log_dir = t.log_dir
@@ -178,7 +181,7 @@ verdict as (
       when hours_to_full <= :critical_hours then 'full_soon'
       when hours_to_full <= :warning_hours then 'filling'
       when is_highest and hours_to_full <= :high_hours then 'high'
-      when is_highest and hours_to_full_by_day <= :warning_hours then 'rising'
+      when is_beyond and hours_to_full_by_day <= :warning_hours then 'rising'
       when hours_to_full_by_days <= :warning_hours then 'pausing'
       when known_hours < :least_history or growth_per_hour is null then 'short_history'
       else 'room'
