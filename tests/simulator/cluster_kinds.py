@@ -204,11 +204,14 @@ def fault_of_disk(fleet: Fleet, cluster: Cluster, broker: int, *severities: str)
 
 
 def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
-    """What is used grows for so many hours now, and has room for so many more."""
+    """What is used grows for so many hours now, and has room for so many more; what is kept for less comes and goes by
+    so little that it was never full before."""
     used = cluster.used_bytes[broker]
-    slope = (cluster.disk_bytes - used[NOW]) / (hours + left)
-    used[NOW - hours :] += slope * np.arange(hours + 1)
-    used[:] = used.clip(0, 0.995 * cluster.disk_bytes)  # where a busier day before would have filled it already
+    now = used[NOW]
+    grown = (cluster.disk_bytes - now) / (hours + left) * (np.arange(PAST + 1) - NOW + hours).clip(0)
+    more = used > now
+    room = (0.999 * cluster.disk_bytes - now - grown)[more] / (used[more] - now)
+    used[:] = now + room.min(initial=1).clip(0) * (used - now) + grown
 
 
 def producer_grew(fleet: Fleet, cluster: Cluster) -> None:
