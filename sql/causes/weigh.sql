@@ -663,7 +663,7 @@ weighed as (
       when explained_share < least_share and joint_share >= least_share and is_most then 0.6
       -- Most of it lies there, which is no chance, or nearly all others that hang on it are late as well.
       when
-        explained_share < least_share and explained_share >= 0.5
+        explained_share < least_share and explained_share > 0.5
         and (coincidence < 0.02 or (coincidence < 0.1 and sick_there >= 3 and sick_there > 5 * well_there))
         then 0.6 + explained_share / 6
       when explained_share < least_share then 0.7 * explained_share
