@@ -3,30 +3,33 @@
     trackers   requests to each tracker lost, late, doubled, wrong: the property tests that `make test` runs with few
     hour       the whole hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics and the tracker fail
 
-A round of `hour` draws one to three faults, by its seed and number alone: `--seed 7 --round 17` is that one again. The
-exit code is 1 when anything was lost, doubled or not told.
+A round of `hour` draws an app, now and then all, and one to three faults, by its seed and number alone: `--seed 7
+--round 17` is that one again. The exit code is 1 when anything was lost, doubled or not told.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
-import random
+import queue
 import secrets
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import Outcome, Reference, Runner, draw, one_round
-from tests.chaos.world import World
+from tests.chaos.faults import FAULTS
+from tests.chaos.rounds import ALL, Outcome
+from tests.chaos.share import share
 
 TRACKERS = "tests/plugins/tickets/sinks/test_chaos.py"
 console = Console(highlight=False, soft_wrap=True, width=160)
@@ -41,14 +44,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="hour: what is drawn")
     parser.add_argument("--round", type=int, help="hour: this one only")
     parser.add_argument("--only", default="", help="hour: these faults, comma-separated, instead of drawn ones")
+    parser.add_argument("--worlds", type=int, default=3, help="hour: how many side by side (default: 3)")
     given = parser.parse_args()
     code = 0
     if given.part in ("all", "trackers"):
         code = _trackers(given.n, given.k)
     if given.part in ("all", "hour"):
         numbers = range(given.n) if given.round is None else [given.round]
-        only = [fault for fault in FAULTS if fault.name in given.only.split(",")]
-        code = max(code, _hour(numbers, given.seed, only))
+        only = [name for name in given.only.split(",") if name]
+        code = max(code, _hour(numbers, given.seed, only, min(given.worlds, len(numbers))))
     return code
 
 
@@ -72,37 +76,35 @@ def _counts(subject: str, counted: dict[str, dict[str, int]]) -> Table:
     return table
 
 
-def _hour(numbers: Sequence[int], seed: int, only: list[Fault]) -> int:
-    console.print(f"{len(numbers)} rounds, seed {seed}")
-    outcomes = []
-    with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
-        for number, outcome in outcomes_of(Path(folder), numbers, seed, only):
-            outcomes.append(outcome)
-            met = ", ".join(outcome.faults)
-            console.print(f"{number}: {met}: {outcome.disturbed}, whole again after {outcome.seconds:.0f} s")
-            for line in outcome.wrong:
-                console.print(f"   [red]{line[:1000]}")
+def _hour(numbers: Sequence[int], seed: int, only: Sequence[str], worlds: int) -> int:
+    """Shared out to worlds side by side, each a process with a broker, a PostgreSQL and a tracker of its own."""
+    console.print(f"{len(numbers)} rounds, seed {seed}, in {worlds} worlds")
+    outcomes: list[Outcome] = []
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
+        told = manager.Queue()
+        shares = [pool.submit(share, numbers[start::worlds], seed, only, told) for start in range(worlds)]
+        while not (all(one.done() for one in shares) and told.empty()):
+            with suppress(queue.Empty):
+                number, outcome = told.get(timeout=1)
+                outcomes.append(outcome)
+                _tell(number, outcome, len(outcomes))
     console.print(_table(outcomes))
     wrong = sum(bool(one.wrong) for one in outcomes)
-    console.print(f"{len(outcomes)} rounds, {wrong} of them wrong")
-    return 1 if wrong else 0
+    whole_hours = sum(outcome.apps == ALL for outcome in outcomes)
+    console.print(f"{len(outcomes)} rounds, {whole_hours} of them whole hours; {wrong} of them wrong")
+    for one in shares:
+        if error := one.exception():
+            console.print(f"[red]a world broke off: {error}")
+    return 1 if wrong or len(outcomes) < len(numbers) else 0
 
 
-def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: list[Fault]) -> Iterator[tuple[int, Outcome]]:
-    """The rounds, one after the other, in one world; an hour that is spent gives way to the next."""
-    with World(folder) as world:
-        runner = Runner(world)
-        try:
-            reference = Reference.of(world, runner)
-            for number in numbers:
-                if world.hour_is_spent:
-                    runner.kill()  # its Spark has the old hour's addresses
-                    world.begin_hour()
-                    reference = Reference.of(world, runner)
-                chance = random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets
-                yield number, one_round(world, runner, reference, only or draw(chance), chance)
-        finally:
-            runner.kill()
+def _tell(number: int, outcome: Outcome, so_far: int) -> None:
+    hour = "the hour" if outcome.apps == ALL else outcome.apps[0]
+    met = ", ".join(outcome.faults)
+    console.print(f"{so_far}. round {number}, {hour}: {met}: {outcome.disturbed}, whole after {outcome.seconds:.0f} s")
+    for line in outcome.wrong:
+        console.print(f"   [red]{line[:1000]}")
 
 
 def _table(outcomes: list[Outcome]) -> Table:

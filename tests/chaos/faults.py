@@ -16,10 +16,18 @@ from dataclasses import dataclass
 import psutil
 import sqlalchemy as sa
 from demo.aws_endpoint import Kind
+from streamwarden.base.catalogue import APPS
 from streamwarden.base.warehouse import embedded_url, engine
 
 from tests.chaos.world import Stumble, World, tree
 
+
+def _asking(*sources: str) -> frozenset[str]:
+    return frozenset(app.name for app in APPS.values() if {*sources} & {*app.reads})
+
+
+ASK_AWS, ASK_JVMS = _asking("cloudwatch", "autoscaling"), _asking("jmx")
+ASK_BROKERS = _asking("kafka_offsets", "changelog_values")
 NO_ROOM_BYTES = 64 * 1024
 """What a file of PostgreSQL may hold while there is no room: less than most tables and every WAL segment have."""
 
@@ -33,6 +41,8 @@ class Fault:
     end: Callable[[World], None] = lambda world: None
     kills_runner: bool = False
     """Whether the process that runs the hour is gone, or may be of no more use."""
+    meets: frozenset[str] = frozenset(APPS)
+    """Apps that ask what it breaks."""
 
 
 def _kill(pick: Callable[[psutil.Process], list[psutil.Process]]) -> Callable[..., None]:
@@ -117,17 +127,17 @@ def _aws(kind: Kind) -> Fault:
         assert world.aws
         world.aws.faults.clear()
 
-    return Fault(f"AWS: {kind}", begin, end)
+    return Fault(f"AWS: {kind}", begin, end, meets=ASK_AWS)
 
 
-def _front(name: str, which: str, stumble: Stumble) -> Fault:
+def _front(name: str, which: str, stumble: Stumble, meets: frozenset[str] = frozenset(APPS)) -> Fault:
     def begin(world: World, *_: object) -> None:
         getattr(world, which).stumble = stumble
 
     def end(world: World) -> None:
         getattr(world, which).stumble = None
 
-    return Fault(f"{name}: {stumble}", begin, end)
+    return Fault(f"{name}: {stumble}", begin, end, meets=meets)
 
 
 def _newer_release(world: World, *_: object) -> None:
@@ -150,10 +160,10 @@ FAULTS = (
     Fault("PostgreSQL out of room", _no_room, _mend_postgres),
     Fault("connections cut", _cut_connections),
     Fault("newer release's schema", _newer_release, _older_again),
-    Fault("broker killed", _kill_broker, _mend_broker),
-    Fault("broker hangs", _pause_broker, _mend_broker),
+    Fault("broker killed", _kill_broker, _mend_broker, meets=ASK_BROKERS),
+    Fault("broker hangs", _pause_broker, _mend_broker, meets=ASK_BROKERS),
     *map(_aws, ("throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial")),
-    *(_front("metrics", "agents", stumble) for stumble in ("refuse", "reset", "cut", "slow")),
+    *(_front("metrics", "agents", stumble, ASK_JVMS) for stumble in ("refuse", "reset", "cut", "slow")),
     *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
     Fault("two runs of the hour", lambda *_: None),
 )

@@ -1,7 +1,8 @@
-"""A round: the hour is run while faults meet it, what broke is mended, the hour is run again, and the outcome compared.
+"""A round: an hour is run while faults meet it, what broke is mended, it is run again, and the outcome compared.
 
-Compared are all tables of the warehouse, but for columns that differ between two undisturbed runs (when, how long), and
-the tracker's tickets.
+Mostly it is the hour of one app, with all that is judged and filed by it: so each app meets many more faults in the
+same time. Compared are all tables of the warehouse, but for columns that differ between two undisturbed runs (when, how
+long), and the tracker's tickets.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from typing import Any
 
 import psutil
 import sqlalchemy as sa
+from streamwarden.base.catalogue import APPS
 
 from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.world import World, environment_of, tree
 
+ALL = tuple(APPS)
+ALL_SHARE = 0.04
+"""Of the rounds: the hour of all apps."""
 RUN_SECONDS = 240
 """What an hour may take however it is disturbed: more is a run that hangs."""
 _TABLES = """
@@ -71,12 +76,12 @@ class Runner:
                 text=True, start_new_session=True,
             )  # fmt: skip
 
-    def ask(self, answers: queue.Queue[dict[str, Any]]) -> None:
-        """Runs the world's hour; the answer, or that there is none any more, comes through the queue."""
+    def ask(self, apps: Sequence[str], answers: queue.Queue[dict[str, Any]]) -> None:
+        """Runs these apps' hour; the answer, or that there is none any more, comes through the queue."""
         self.start()
         child = self._child
         assert child and child.stdin and child.stdout
-        child.stdin.write(json.dumps({"hour": self._world.hour.isoformat()}) + "\n")
+        child.stdin.write(json.dumps({"hour": self._world.hour.isoformat(), "apps": apps}) + "\n")
         child.stdin.flush()
 
         def listen() -> None:
@@ -85,11 +90,11 @@ class Runner:
 
         threading.Thread(target=listen, daemon=True).start()
 
-    def run(self, seconds: float = RUN_SECONDS) -> dict[str, Any]:
+    def run(self, apps: Sequence[str]) -> dict[str, Any]:
         """Runs the world's hour and waits."""
         answers: queue.Queue[dict[str, Any]] = queue.Queue()
-        self.ask(answers)
-        return answers.get(timeout=seconds)
+        self.ask(apps, answers)
+        return answers.get(timeout=RUN_SECONDS)
 
     def kill(self) -> None:
         """Ends it and all that it started."""
@@ -102,10 +107,19 @@ class Runner:
             self._child = None
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What a round is: the apps that run, and the faults that meet them."""
+
+    apps: tuple[str, ...]
+    faults: tuple[Fault, ...]
+
+
 @dataclass
 class Outcome:
     """What came of a round."""
 
+    apps: tuple[str, ...]
     faults: list[str]
     disturbed: str
     """How the disturbed run ended: whole, incomplete (it said so), gone (killed), hung."""
@@ -117,24 +131,27 @@ class Outcome:
 
 @dataclass
 class Reference:
-    """What the hour holds when nothing disturbs it."""
+    """What the hour of some apps holds when nothing disturbs it."""
 
+    apps: tuple[str, ...]
     rows: Rows
     steady: dict[str, list[str]]
     """Columns of each table that don't change from run to run."""
     titles: Counter[str]
+    blocked: frozenset[str]
+    """Detectors that can't judge without the other apps."""
     run_seconds: float
 
     @classmethod
-    def of(cls, world: World, runner: Runner) -> Reference:
+    def of(cls, world: World, runner: Runner, apps: tuple[str, ...]) -> Reference:
         """From two undisturbed runs, each into a warehouse of its own."""
         seen = []
         for _ in range(2):
             warehouse = fresh(world)
-            runner.run()  # the first one warms up
+            runner.run(apps)  # the first one warms up
             begun = time.monotonic()
-            said = runner.run()
-            if said["failed"] or said["not_judged"]:
+            said = runner.run(apps)
+            if said["failed"] or (apps == ALL and said["not_judged"]):
                 raise RuntimeError(f"undisturbed, the hour isn't whole: {said}")
             seen.append((rows_of(warehouse), Counter(one["title"] for one in world.issues())))
             run_seconds = time.monotonic() - begun
@@ -146,7 +163,7 @@ class Reference:
                 one for one in columns
                 if _values(lines, one) == _values(again[table], one) and one not in _PASSING.get(table, ())
             ]  # fmt: skip
-        return cls(rows, steady, titles, run_seconds)
+        return cls(apps, rows, steady, titles, frozenset(said["not_judged"]), run_seconds)
 
     def against(self, world: World, rows: Rows) -> list[str]:
         """What differs, a line each."""
@@ -170,10 +187,10 @@ def one_round(
     """The hour under these faults, and what is left of them after one more run."""
     warehouse = fresh(world)
     answers: queue.Queue[dict[str, Any]] = queue.Queue()
-    runner.ask(answers)
+    runner.ask(reference.apps, answers)
     second = Runner(world) if any(fault.name.startswith("two runs") for fault in faults) else None
     if second:
-        second.ask(queue.Queue())
+        second.ask(reference.apps, queue.Queue())
     for fault in faults:
         time.sleep(chance.uniform(0, reference.run_seconds / len(faults)))
         fault.begin(world, runner.process, chance)
@@ -195,15 +212,15 @@ def one_round(
         wrong += untold(reference, warehouse)
     if disturbed in ("hung", "gone") or any(fault.kills_runner for fault in faults):
         runner.kill()
-    again = runner.run()
+    again = runner.run(reference.apps)
     if "is sent again from" in str(again.get("failed")):  # a lost answer: the tracker gets time to settle
         _let_trackers_settle(warehouse)
-        again = runner.run()
+        again = runner.run(reference.apps)
     seconds = time.monotonic() - begun
-    if again.get("failed") or again.get("not_judged"):
+    if again.get("failed") or {*again.get("not_judged", ())} - reference.blocked:
         wrong.append(f"mended, the hour isn't whole: {again}")
     wrong += reference.against(world, rows_of(warehouse)) + leftovers(warehouse)
-    return Outcome([fault.name for fault in faults], disturbed, seconds, wrong)
+    return Outcome(reference.apps, [fault.name for fault in faults], disturbed, seconds, wrong)
 
 
 def fresh(world: World) -> sa.Engine:
@@ -253,9 +270,13 @@ def rows_of(warehouse: sa.Engine) -> Rows:
         }
 
 
-def draw(chance: random.Random) -> list[Fault]:
-    """One to three faults, each at most once."""
-    return chance.sample(FAULTS, chance.choice((1, 1, 1, 2, 2, 3)))
+def draw(chance: random.Random, only: Sequence[str] = ()) -> Drawn:
+    """One app, or now and then all; one to three faults that can meet them, each at most once; or these faults."""
+    wanted = [fault for fault in FAULTS if fault.name in only]
+    can_be_met = frozenset(ALL).intersection(*(fault.meets for fault in wanted))
+    apps = ALL if chance.random() < ALL_SHARE or not can_be_met else (chance.choice(sorted(can_be_met)),)
+    faults = [fault for fault in FAULTS if fault.meets.intersection(apps)]
+    return Drawn(apps, tuple(wanted or chance.sample(faults, chance.choice((1, 1, 1, 2, 2, 3)))))
 
 
 def _values(lines: list[dict[str, str]], column: str) -> Counter[str]:

@@ -1,6 +1,6 @@
 """Runs the hour as `streamwarden run` does, once for each line that it is given: Python and JVM stay warm in between.
 
-{"hour": "…"}  →  {"failed": {step: why}, "rows": {app: {table: n}}, "not_judged": {detector: why}}
+{"hour": "…", "apps": ["…"]}  →  {"failed": {step: why}, "rows": {app: {table: n}}, "not_judged": {detector: why}}
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main() -> None:
     for line in sys.stdin:
         wanted = json.loads(line)
         try:
-            run = run_hour(load_config(), datetime.fromisoformat(wanted["hour"]), [], lambda *_: None)
+            run = run_hour(load_config(), datetime.fromisoformat(wanted["hour"]), wanted["apps"], lambda *_: None)
             said = {
                 "failed": run.failed,
                 "rows": run.rows,

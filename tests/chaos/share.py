@@ -1,0 +1,39 @@
+"""A share of the rounds: what a process with a world of its own does, one after the other."""
+
+from __future__ import annotations
+
+import queue
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.chaos.rounds import Outcome, Reference, Runner, draw, one_round
+from tests.chaos.world import World
+
+
+def share(numbers: Sequence[int], seed: int, only: Sequence[str], told: queue.Queue[tuple[int, Outcome]]) -> None:
+    """Does these rounds and tells what came of each."""
+    with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
+        for outcome in outcomes_of(Path(folder), numbers, seed, only):
+            told.put(outcome)
+
+
+def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
+    """The rounds, one after the other, in one world; an hour that is spent gives way to the next."""
+    references: dict[tuple[str, ...], Reference] = {}
+    with World(folder) as world:
+        runner = Runner(world)
+        try:
+            for number in numbers:
+                if world.hour_is_spent:
+                    runner.kill()  # its Spark has the old hour's addresses
+                    world.begin_hour()
+                    references.clear()
+                chance = random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets
+                drawn = draw(chance, only)
+                if drawn.apps not in references:
+                    references[drawn.apps] = Reference.of(world, runner, drawn.apps)
+                yield number, one_round(world, runner, references[drawn.apps], drawn.faults, chance)
+        finally:
+            runner.kill()
