@@ -43,6 +43,7 @@ class Fault:
     """Whether the process that runs the hour is gone, or may be of no more use."""
     meets: frozenset[str] = frozenset(APPS)
     """Apps that ask what it breaks."""
+    is_trackers: bool = False
 
 
 def _kill(pick: Callable[[psutil.Process], list[psutil.Process]]) -> Callable[..., None]:
@@ -137,7 +138,7 @@ def _front(name: str, which: str, stumble: Stumble, meets: frozenset[str] = froz
     def end(world: World) -> None:
         getattr(world, which).stumble = None
 
-    return Fault(f"{name}: {stumble}", begin, end, meets=meets)
+    return Fault(f"{name}: {stumble}", begin, end, meets=meets, is_trackers=which == "tracker")
 
 
 def _newer_release(world: World, *_: object) -> None:

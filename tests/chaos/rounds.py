@@ -107,14 +107,6 @@ class Runner:
             self._child = None
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """What a round is: the apps that run, and the faults that meet them."""
-
-    apps: tuple[str, ...]
-    faults: tuple[Fault, ...]
-
-
 @dataclass
 class Outcome:
     """What came of a round."""
@@ -270,13 +262,19 @@ def rows_of(warehouse: sa.Engine) -> Rows:
         }
 
 
-def draw(chance: random.Random, only: Sequence[str] = ()) -> Drawn:
-    """One app, or now and then all; one to three faults that can meet them, each at most once; or these faults."""
-    wanted = [fault for fault in FAULTS if fault.name in only]
-    can_be_met = frozenset(ALL).intersection(*(fault.meets for fault in wanted))
-    apps = ALL if chance.random() < ALL_SHARE or not can_be_met else (chance.choice(sorted(can_be_met)),)
-    faults = [fault for fault in FAULTS if fault.meets.intersection(apps)]
-    return Drawn(apps, tuple(wanted or chance.sample(faults, chance.choice((1, 1, 1, 2, 2, 3)))))
+def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str, ...]:
+    """One app that meets all these faults, or now and then all apps."""
+    meeting = sorted(frozenset(ALL).intersection(*(fault.meets for fault in wanted)))
+    return ALL if chance.random() < ALL_SHARE or not meeting else (chance.choice(meeting),)
+
+
+def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
+    """One to three that can meet these apps, each at most once."""
+    met = [
+        fault for fault in FAULTS
+        if fault.meets.intersection(reference.apps) and (reference.titles or not fault.is_trackers)
+    ]  # fmt: skip
+    return chance.sample(met, chance.choice((1, 1, 1, 2, 2, 3)))
 
 
 def _values(lines: list[dict[str, str]], column: str) -> Counter[str]:

@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.chaos.rounds import Outcome, Reference, Runner, draw, one_round
+from tests.chaos.faults import FAULTS
+from tests.chaos.rounds import Outcome, Reference, Runner, draw_apps, draw_faults, one_round
 from tests.chaos.world import World
 
 
@@ -21,6 +22,7 @@ def share(numbers: Sequence[int], seed: int, only: Sequence[str], told: queue.Qu
 
 def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
     """The rounds, one after the other, in one world; an hour that is spent gives way to the next."""
+    wanted = [fault for fault in FAULTS if fault.name in only]
     references: dict[tuple[str, ...], Reference] = {}
     with World(folder) as world:
         runner = Runner(world)
@@ -31,9 +33,10 @@ def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[
                     world.begin_hour()
                     references.clear()
                 chance = random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets
-                drawn = draw(chance, only)
-                if drawn.apps not in references:
-                    references[drawn.apps] = Reference.of(world, runner, drawn.apps)
-                yield number, one_round(world, runner, references[drawn.apps], drawn.faults, chance)
+                apps = draw_apps(chance, wanted)
+                if apps not in references:
+                    references[apps] = Reference.of(world, runner, apps)
+                faults = wanted or draw_faults(chance, references[apps])
+                yield number, one_round(world, runner, references[apps], faults, chance)
         finally:
             runner.kill()
