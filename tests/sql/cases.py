@@ -137,8 +137,8 @@ def unmet(found: list[Finding], case: Case) -> Iterator[str]:
 def _value(finding: Finding, column: str) -> Any:
     if column == "thing":
         return finding.about.key
-    if column == "affected":
-        return list(finding.affected)
+    if column in ("affected", "commands"):
+        return list(getattr(finding, column))
     if column in ("reason~", "cure~", "resource", "because", "status", "severity", "nothing_to_judge"):
         return getattr(finding, column.removesuffix("~"))
     return finding.figures[column]

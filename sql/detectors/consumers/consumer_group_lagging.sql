@@ -3,7 +3,7 @@ title: Consumer group lags and doesn't catch up
 about: group
 owner: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly, inventory.consumer_group_hourly]
 params:
   late_seconds: {default: 600, unit: seconds, why: "readers of a stream notice ten minutes"}
   recover_seconds: {default: 3600, unit: seconds, why: "a lag that is gone within the next hour needs nobody"}
@@ -17,20 +17,20 @@ says:
     status: alarm
     severity: warning
     reason: "{% if commits_alone %}Nobody commits for the group any more{% else %}Nobody runs in the group{% endif %}, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
-    cure: "{% if commits_alone %}In the last 24 hours nobody was seen in the group while offsets were committed for it, as Flink's jobs do with each checkpoint: see whether the job runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete the group."
-    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}"]
+    cure: "{% if commits_alone %}In the last 24 hours nobody was seen in the group while offsets were committed for it, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} jobs do with each checkpoint: see whether the job runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete {% if is_samza %}its checkpoint topic{% else %}the group{% endif %}."
+    commands: ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}{% endif %}"]
   one_stands:
     status: alarm
     severity: warning
     reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }} while {{ moving_partitions }} other partitions move; it is {{ lag_seconds }} behind, {{ worst_lag_records }}."
-    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as Flink's do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
     commands: &the_record
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1"
   stands:
     status: alarm
     severity: warning
     reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }}, {{ lag_seconds }} behind, {{ worst_lag_records }}; {{ still_partitions }} of {{ partitions }} partitions are so."
-    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as Flink's do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
     commands: *the_record
   falls_behind:
     status: alarm
@@ -51,8 +51,8 @@ says:
   beyond_the_end:
     status: skip
     reason: "{{ beyond_partitions | counted('partition') }} with commits beyond the log's end, as of {{ beyond_place }}: the topic was made anew, or offsets were set by hand."
-    cure: "A consumer there starts by auto.offset.reset, or waits for offsets that may never come: set the group's offsets anew while it is stopped."
-    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run"]
+    cure: "A consumer there starts by auto.offset.reset, or waits for offsets that may never come: set {% if is_samza %}the job's checkpoint anew (Samza's CheckpointTool){% else %}the group's offsets anew{% endif %} while it is stopped."
+    commands: ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run{% endif %}"]
   keeps_up: {status: ok, reason: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
   left_offsets:
     status: ok
@@ -242,6 +242,7 @@ verdict as (
     g.members,
     g.rebalances,
     a.cluster is not null as commits_alone,
+    i.protocol = 'samza' as is_samza,
     s.places,
     s.unknown_places,
     s.bad_places,
@@ -276,6 +277,7 @@ verdict as (
   left join summary as s using (cluster, group_id)
   left join worst as w using (cluster, group_id)
   left join alone as a using (cluster, group_id)
+  left join inventory.consumer_group_hourly as i on g.hour = i.hour and g.cluster = i.cluster and g.group_id = i.group_id
   where g.hour = cast(:hour as timestamptz)
 )
 
@@ -314,6 +316,7 @@ select
   coalesce(places, 0) as partitions,
   members,
   commits_alone,
+  is_samza,
   state,
   rebalances,
   topic as worst_topic,
