@@ -95,7 +95,7 @@ def _hour(numbers: Sequence[int], seed: int, only: Sequence[str], worlds: int) -
     console.print(f"{len(outcomes)} rounds, {whole_hours} of them whole hours; {wrong} of them wrong")
     for one in shares:
         if error := one.exception():
-            console.print(f"[red]a world broke off: {error}")
+            console.print(f"[red]a world broke off: {error!r}\n{error.__cause__}")
     return 1 if wrong or len(outcomes) < len(numbers) else 0
 
 

@@ -104,7 +104,8 @@ def _no_room(world: World, *_: object) -> None:
 
 
 def _kill_broker(world: World, *_: object) -> None:
-    world.broker.kill()
+    with suppress(psutil.NoSuchProcess):  # another fault was there before
+        world.broker.kill()
 
 
 def _mend_broker(world: World) -> None:
@@ -116,7 +117,8 @@ def _mend_broker(world: World) -> None:
 
 
 def _pause_broker(world: World, *_: object) -> None:
-    psutil.Process(world.broker.pid).send_signal(signal.SIGSTOP)
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(world.broker.pid).send_signal(signal.SIGSTOP)
 
 
 def _aws(kind: Kind) -> Fault:
