@@ -713,16 +713,18 @@ strength as (
 likeliest as (
   select
     *,
-    -- A place that explains by its parts just what is hit says more than one that the whole thing hangs on, and of two
-    -- the one of which less is well.
+    -- What is strong enough first; of those a place that explains by its parts just what is hit says more than one that
+    -- the whole thing hangs on, and of two the one of which less is well.
     row_number() over (
       partition by effect
       order by
-        strength >= 0.6 desc, parts in ('leader', 'member') and (chance = 1 or explained_share < least_share) asc,
+        is_strong desc, parts in ('leader', 'member') and (chance = 1 or explained_share < least_share) asc,
         strength desc, parts = 'thing' asc, coincidence asc, layer asc, cause_began asc, cause asc
     ) as place_in_line
   from (
-    select distinct on (effect, cause) *
+    select distinct on (effect, cause)
+      *,
+      strength >= 0.6 as is_strong
     from strength
     order by effect asc, cause asc, strength desc, mechanism asc
   ) as one
@@ -734,7 +736,7 @@ chosen as (
     cause,
     effect_began
   from likeliest
-  where place_in_line = 1 and strength >= 0.6
+  where place_in_line = 1 and is_strong
 ),
 
 -- A circle is cut at what began first.
@@ -775,7 +777,7 @@ select
   l.cause,
   l.mechanism,
   l.strength,
-  l.place_in_line = 1 and l.strength >= 0.6 and l.effect not in (select c.beginning from circle as c) as is_accepted,
+  l.place_in_line = 1 and l.is_strong and l.effect not in (select c.beginning from circle as c) as is_accepted,
   l.place_factor,
   l.time_factor,
   l.share_factor,

@@ -44,6 +44,7 @@ class Fault:
     meets: frozenset[str] = frozenset(APPS)
     """Apps that ask what it breaks."""
     is_trackers: bool = False
+    """Met only where there are tickets to file."""
 
 
 def _kill(pick: Callable[[psutil.Process], list[psutil.Process]]) -> Callable[..., None]:

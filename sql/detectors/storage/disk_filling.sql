@@ -112,8 +112,7 @@ grown as (
   group by d.cluster, d.broker_id, d.log_dir, d.hour
 ),
 
--- Of those that are high: what was used most, and what most of the week's days added, which neither the rhythm of the day
--- nor a single burst or a move changes.
+-- Of those that are high.
 month as (
   select
     h.cluster,
@@ -128,6 +127,8 @@ month as (
   and h.hour between cast(:hour as timestamptz) - interval '28 days' and cast(:hour as timestamptz)
 ),
 
+-- What was used most, and what most of the week's days added, which neither the rhythm of the day nor a single burst or a
+-- move changes.
 high as (
   select
     m.cluster,
