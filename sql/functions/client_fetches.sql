@@ -1,25 +1,44 @@
 -- How much each client of a cluster fetched, at the most that was read in the hour, where quotas make the brokers count by
 -- client. Brokers forget a client an hour after its last request: one that has stopped is there with a lower figure, or 0.
 create or replace function public.client_fetches(of_cluster text, as_of timestamptz) returns table (
-  client_id text, user_name text, bytes_per_second double precision, group_ids jsonb
+  client_id text, user_name text, bytes_per_second double precision, usual_bytes_per_second double precision,
+  group_ids jsonb
 ) language sql stable as $$
-  select f.client_id, f.user_name, f.bytes_per_second, m.group_ids
-  from (
-    select
-      labels::jsonb ->> 'client' as client_id,
-      nullif(labels::jsonb ->> 'user', '') as user_name,
-      sum(value) as bytes_per_second
+  with fetched as materialized (
+    select b.hour, b.labels, sum(b.value) as bytes_per_second
     from (
       -- The run of the hour before reads within this one.
-      select labels, max(value) as value
+      select
+        case
+          when at >= as_of and hour >= as_of - interval '1 hour' then as_of else least(hour, as_of - interval '1 hour')
+        end as hour,
+        labels,
+        max(value) as value
       from metrics.broker_sample
-      where hour >= as_of - interval '1 hour' and hour <= as_of and at >= as_of
+      where hour >= as_of - interval '1 day' and hour <= as_of
       and cluster = of_cluster and metric = 'client_fetch_bytes_per_second'
-      group by endpoint, labels
+      group by 1, endpoint, labels
     ) as b
-    group by labels
+    group by b.hour, b.labels
     having sum(value) is not null
-  ) as f
+  )
+
+  select
+    f.labels::jsonb ->> 'client',
+    nullif(f.labels::jsonb ->> 'user', ''),
+    f.bytes_per_second,
+    u.bytes_per_second,
+    m.group_ids
+  from fetched as f
+  left join lateral (
+    -- In an hour of which brokers tell others only it fetched nothing.
+    select
+      case when count(*) >= 12 then
+        percentile_cont(0.5) within group (order by coalesce(was.bytes_per_second, 0))
+      end as bytes_per_second
+    from (select distinct e.hour from fetched as e where e.hour < as_of) as h
+    left join fetched as was on h.hour = was.hour and f.labels = was.labels
+  ) as u on true
   left join (
     select h.client_id, jsonb_agg(distinct h.group_id) as group_ids
     from inventory.consumer_member_hourly as h
@@ -29,7 +48,8 @@ create or replace function public.client_fetches(of_cluster text, as_of timestam
       where p.hour = as_of and p.cluster = of_cluster and p.group_id = h.group_id
     )
     group by h.client_id
-  ) as m using (client_id)
+  ) as m on f.labels::jsonb ->> 'client' = m.client_id
+  where f.hour = as_of
 $$;
 comment on function public.client_fetches is
-'How much each client of a cluster fetched from all brokers at the most that JMX said in the hour, where quotas make them count by client (0: it has stopped), and the groups that commit of which it is a member; null: none.';
+'How much each client of a cluster fetched from all brokers at the most that JMX said in the hour, where quotas make them count by client (0: it has stopped), the median of the day before (null: less than half of it is known), and the groups that commit of which it is a member; null: none.';

@@ -1,6 +1,6 @@
 -- What each group of a cluster read of each topic in an hour, and how much of that isn't in the page cache.
 create or replace function public.group_reads(
-  of_cluster text, as_of timestamptz, page_cache_share double precision
+  of_cluster text, as_of timestamptz, page_cache_share double precision, cold_seconds double precision
 ) returns table (
   group_id text, topic text, fresh_bytes double precision, cold_bytes double precision,
   accounted_bytes double precision, lag_seconds double precision, lag_bytes double precision, rewinds numeric,
@@ -18,16 +18,22 @@ create or replace function public.group_reads(
       else greatest(r.backlog_bytes - coalesce(r.bytes_in_per_second * c.seconds, 0), 0)
     end,
     -- What it read before its first commit, or between a jump back and the next one, isn't seen: about one step more of
-    -- those between commits, and one for each jump; at most as much again.
+    -- those between commits, and one for each jump; at most as much again. One that jumped back reads faster since, for
+    -- as long as the disks are read.
     (r.fresh_bytes + r.backlog_bytes) * case
       when not l.is_cold or r.commits_per_partition is null then 1
-      else 1 + least((1 + coalesce(r.rewinds, 0)) / greatest(r.commits_per_partition - 1, 1), 1)
+      else 1 + least((1 + coalesce(r.rewinds, 0)) / greatest(l.steps - 1, 1), 1)
     end,
     r.lag_seconds, r.lag_bytes, r.rewinds, r.seconds_between_commits, l.is_cold, r.is_silent, r.is_unknown
   from public.topic_readers_of(as_of) as r
   cross join page_cache as c
   cross join lateral (
-    select coalesce(r.lag_seconds > c.seconds or r.lag_bytes > c.bytes, false) as is_cold
+    select
+      coalesce(r.lag_seconds > c.seconds or r.lag_bytes > c.bytes, false) as is_cold,
+      case
+        when r.rewinds > 0 then least(r.commits_per_partition, cold_seconds / r.seconds_between_commits)
+        else r.commits_per_partition
+      end as steps
   ) as l
   where r.cluster = of_cluster
 $$;

@@ -525,8 +525,9 @@ class _Sources:
         return frames
 
     def remember(self) -> None:
-        """What earlier runs counted of topics that readers without commits follow."""
+        """What earlier runs counted of topics that readers without commits follow, and by client."""
         rows = []
+        fetched = [each | {"hour": JUDGED - HOUR} for each in self.fetched_before]
         for case in self.chosen:
             cluster = self.fleet.clusters[case.resource]
             for topic in (cluster.topics[0], cluster.changelog) if cluster.has_silent_readers else ():
@@ -537,11 +538,16 @@ class _Sources:
                      "bytes_out": sent[n - 1] - sent[n]}
                     for n in range(1, USUAL_HOURS + 1)
                 ]  # fmt: skip
+            fetched += [
+                {"hour": JUDGED - n * HOUR, "cluster": case.name, "endpoint": "any", "metric": CLIENT_FETCHES,
+                 "labels": json.dumps({"client": client, "user": ""}), "value": rate,
+                 "at": case.hour - (n - 1) * HOUR + JMX_AT + case.shift}
+                for n in range(2, USUAL_HOURS + 1)
+                for client, rate in cluster.fetched(case.hour - (n - 1) * HOUR + JMX_AT).items()
+            ]  # fmt: skip
         with self.bench.warehouse.begin() as connection:
             connection.execute(sa.text(_TOPIC_HOUR), rows)
-            connection.execute(
-                sa.text(_CLIENT_BEFORE), [each | {"hour": JUDGED - HOUR} for each in self.fetched_before]
-            )
+            connection.execute(sa.text(_CLIENT_BEFORE), fetched)
 
     def groups(self) -> dict[str, DataFrame]:
         """Topics, groups with their members, offsets and commits."""

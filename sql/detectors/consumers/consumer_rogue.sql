@@ -131,9 +131,10 @@ runbook: |
   4. Serve replays and backfills from another cluster, or from tiered storage.
 blind_spots: |
   Kafka doesn't say who is connected without committing: topics and amounts are known, the client only where quotas make
-  brokers count by client, for an hour after its last request, and with how much only if JMX was asked while it read. A reader of data that is still in the page cache
-  isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that varies;
-  nor, in a cluster's first weeks, one that reads less than groups which always lag.
+  brokers count by client, for an hour after its last request, and with how much only if JMX was asked while it read; one
+  that fetches on most hours of a day is it only with what is more than usual. A reader of data that is still in the page
+  cache isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that
+  varies; nor, in a cluster's first weeks, one that reads less than groups which always lag.
   A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
   far behind that has members and hasn't committed is taken for the reader of its topics, and so is one that jumped back
   if the disks were read for no longer than it takes to commit twice; else a step between commits for each jump.
@@ -195,7 +196,7 @@ group_topic as materialized (
     -- It has said nothing since it reads from disk, or jumped back and has hardly had the time to commit.
     r.is_cold and (r.is_silent or (r.rewinds > 0 and 60 * s.minutes <= 2 * r.seconds_between_commits)) as is_untold
   from spike as s
-  cross join lateral public.group_reads(s.cluster, :hour, :page_cache_share) as r
+  cross join lateral public.group_reads(s.cluster, :hour, :page_cache_share, 60 * s.minutes) as r
 ),
 
 cold_group as (
@@ -398,22 +399,32 @@ left join lateral (
   select
     -- The only one may have been it and have stopped since.
     (array_agg(t.client_id) filter (
-      where t.group_ids is null
-      and (t.without_groups = 1 or t.bytes_per_second >= :rogue_share * w.rogue_bytes / w.seconds)
+      where t.is_suspect
+      and (t.suspects = 1 or t.is_large)
     ))[1] as top_client,
     json_agg(
       json_build_object(
         'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
-        'groups_that_commit', t.group_ids
+        'usual_bytes_per_second', t.usual_bytes_per_second, 'groups_that_commit', t.group_ids
       )
     ) as clients
   from (
-    -- Those that commit nothing first.
+    -- Those first that commit nothing and don't always fetch as much.
     select
-      *,
-      count(*) filter (where group_ids is null) over () as without_groups
-    from public.client_fetches(w.cluster, :hour)
-    order by group_ids is not null asc, bytes_per_second desc, client_id asc
+      c.*,
+      l.is_large,
+      p.is_suspect,
+      count(*) filter (where p.is_suspect) over () as suspects
+    from public.client_fetches(w.cluster, :hour) as c
+    cross join lateral (
+      select
+        c.bytes_per_second - coalesce(c.usual_bytes_per_second, 0)
+        >= :rogue_share * w.rogue_bytes / w.seconds as is_large
+    ) as l
+    cross join lateral (
+      select c.group_ids is null and (l.is_large or coalesce(c.usual_bytes_per_second, 0) = 0) as is_suspect
+    ) as p
+    order by p.is_suspect desc, c.group_ids is not null asc, c.bytes_per_second desc, c.client_id asc
     limit 10
   ) as t
 ) as f on true

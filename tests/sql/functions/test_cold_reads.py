@@ -44,6 +44,11 @@ def _minute(minute: int, read: int) -> dict[str, Any]:
     return PLACE | {"volume_id": "v", "at": at, "period_seconds": 60, "read_bytes": read * 60}
 
 
+def _fetched(hours_ago: int, value: int) -> dict[str, Any]:
+    hour = HOUR - timedelta(hours=hours_ago)
+    return FETCHES | {"hour": hour, "at": hour + timedelta(minutes=62), "value": value}
+
+
 BROKERS: Rows = {
     "metrics.broker_hourly": [{"cluster": "c", "endpoint": "e", "broker_id": 1, "instance_id": "i"},
                               {"cluster": "c", "endpoint": "f", "broker_id": 2, "instance_id": "i", "samples": 1},
@@ -162,16 +167,17 @@ CALLS: list[Any] = [
         "select seconds from page_cache(:hour, 0.5)", [(4000.0,)], id="a byte is written in a second",
     ),
     pytest.param(SENT, "select group_id, fresh_bytes, cold_bytes, accounted_bytes, is_cold"
-                 " from group_reads('c', :hour, 1)",
+                 " from group_reads('c', :hour, 1, 3600)",
                  [("g", 1000.0, 0.0, 1000.0, False)], id="new records come from memory"),
     pytest.param(
         SENT | {"metrics.consumer_partition_hourly": [READ | {"records_consumed": 60, "lag_seconds": 801}]},
-        "select fresh_bytes, cold_bytes, accounted_bytes from group_reads('c', :hour, 1)", [(1000.0, 6000.0, 7500.0)],
+        "select fresh_bytes, cold_bytes, accounted_bytes from group_reads('c', :hour, 1, 3600)",
+        [(1000.0, 6000.0, 7500.0)],
         id="a group beyond the page cache reads all from disk, and one step of four more than its commits tell",
     ),
     pytest.param(
         SENT | {"metrics.consumer_partition_hourly": [READ | {"records_consumed": 100, "rewinds": 1}]},
-        "select cold_bytes, accounted_bytes from group_reads('c', :hour, 0.5)", [(5000.0, 10000.0)],
+        "select cold_bytes, accounted_bytes from group_reads('c', :hour, 0.5, 3600)", [(5000.0, 10000.0)],
         id="of a backlog the part that is older than 400 s of 10 bytes",
     ),
     pytest.param(
@@ -185,7 +191,7 @@ CALLS: list[Any] = [
                         "once": {"lag_seconds": 801, "commits": 1}, "twice": {"lag_seconds": 801, "commits": 2},
                         "unread": {"lag_seconds": 801, "commits": None},
                     }.items()]},
-        "select group_id, accounted_bytes, is_cold from group_reads('c', :hour, 1) order by 1",
+        "select group_id, accounted_bytes, is_cold from group_reads('c', :hour, 1, 3600) order by 1",
         [("aged", 1000.0, False), ("back", 1500.0, True), ("large", 1000.0, False), ("larger", 1250.0, True),
          ("often back", 2000.0, True), ("older", 1250.0, True), ("once", 2000.0, True),
          ("twice", 2000.0, True), ("unread", 1000.0, True)],
@@ -193,7 +199,7 @@ CALLS: list[Any] = [
     ),
     pytest.param(
         SENT | {"metrics.consumer_partition_hourly": [READ | {"cluster": "d", "records_consumed": 15}]},
-        "select fresh_bytes, cold_bytes, is_cold from group_reads('d', :hour, 1)", [(1000.0, 500.0, False)],
+        "select fresh_bytes, cold_bytes, is_cold from group_reads('d', :hour, 1, 3600)", [(1000.0, 500.0, False)],
         id="where the memory isn't known a backlog comes from disk",
     ),
     pytest.param(_days(sent=[2000, 3000, 9000, 9000, 9000]),
@@ -248,6 +254,21 @@ CALLS: list[Any] = [
          "metrics.consumer_partition_hourly": [READ | {"cluster": "d"}]},
         "select client_id, bytes_per_second, group_ids from client_fetches('c', :hour) order by 1", [("x", 9.0, None)],
         id="the most that was said since the hour began, by the run before as well",
+    ),
+    pytest.param(
+        {"metrics.broker_sample": [
+            FETCHES | {"at": T10, "value": 7}, FETCHES | {"at": T10, "value": 1, "labels": '{"client": "new"}'},
+            *(_fetched(n, value) for n, value in enumerate([3, 4, 5, 3, 4, 5, 50, 50, 50, 50, 4], start=2)),
+            _fetched(14, 9) | {"labels": '{"client": "gone"}'}, _fetched(25, 900),
+            *(_fetched(n, 900) | {"cluster": "d"} for n in range(13, 25))]},
+        "select client_id, bytes_per_second, usual_bytes_per_second from client_fetches('c', :hour) order by 1",
+        [("new", 1.0, 0.0), ("x", 7.0, 4.5)],
+        id="usual is the median of the day before; where only others were told it fetched nothing",
+    ),
+    pytest.param(
+        {"metrics.broker_sample": [FETCHES | {"value": 7}, *(_fetched(n, 5) for n in range(2, 13))]},
+        "select usual_bytes_per_second from client_fetches('c', :hour)", [(None,)],
+        id="of eleven hours nothing is usual",
     ),
     pytest.param(
         {"inventory.consumer_member_hourly": [{"cluster": "c", "group_id": "g", "member_id": "m", "client_id": "x",
