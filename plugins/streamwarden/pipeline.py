@@ -112,7 +112,10 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
 
     with _Spark(config) as spark:
         _follow(hour_graph(detectors.values(), apps or APPS), do)
-    run.gaps = _gaps(warehouse, hour)
+    try:
+        run.gaps = _gaps(warehouse, hour)
+    except (sa.exc.SQLAlchemyError, psycopg.Error) as error:  # gone since: what came of the hour is told all the same
+        run.failed["gaps"] = one_line(error)
     return run
 
 
