@@ -9,6 +9,8 @@ import json
 import sys
 from datetime import datetime
 
+import psycopg
+import sqlalchemy as sa
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.pipeline import one_line, run_hour
@@ -25,8 +27,8 @@ def main() -> None:
                 "rows": run.rows,
                 "not_judged": {one.detector: one.reason for one in run.judgements if one.status != "judged"},
             }
-        except StreamwardenError as error:
-            said = {"failed": {"run": str(error)}}
+        except (StreamwardenError, sa.exc.SQLAlchemyError, psycopg.Error) as error:  # one line of the command line
+            said = {"failed": {"run": one_line(error)}}
         except Exception as error:
             said = {"failed": {"run": one_line(error)}, "traceback": type(error).__name__}
         print(json.dumps(said), flush=True)

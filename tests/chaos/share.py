@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,11 +14,19 @@ from tests.chaos.rounds import Outcome, Reference, Runner, draw_apps, draw_fault
 from tests.chaos.world import World
 
 
-def share(numbers: Sequence[int], seed: int, only: Sequence[str], told: queue.Queue[tuple[int, Outcome]]) -> None:
-    """Does these rounds and tells what came of each."""
+def share(
+    numbers: Sequence[int],
+    seed: int,
+    only: Sequence[str],
+    told: queue.Queue[tuple[int, Outcome]],
+    enough: threading.Event,
+) -> None:
+    """Does these rounds and tells what came of each, until it is enough."""
     with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
         for outcome in outcomes_of(Path(folder), numbers, seed, only):
             told.put(outcome)
+            if enough.is_set():
+                break
 
 
 def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
