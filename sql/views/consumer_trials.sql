@@ -12,9 +12,13 @@ select
   e.reason,  -- The verdict in words
   e.hour  -- Hour of the verdict (UTC)
 from (
-  select distinct on (fingerprint) *
+  -- First only which hour: a group has a verdict each hour, and all of them as a whole would have to be sorted.
+  select
+    fingerprint,
+    max(hour) as hour
   from detect.evaluation
   where detector = 'consumer_on_trial' and because not in ('settled', 'excepted')
-  order by fingerprint asc, hour desc
-) as e
+  group by fingerprint
+) as newest
+inner join detect.evaluation as e on newest.fingerprint = e.fingerprint and newest.hour = e.hour
 order by e.hour desc, e.identity ->> 'cluster' asc, e.identity ->> 'group_id' asc;
