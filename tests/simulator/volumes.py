@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from demo.ebs_days import Volume
-from demo.ebs_physics import Minutes, charged_bytes, pieces, serve, volume_limits
+from demo.ebs_physics import INSTANCE_BURST_SECONDS, Minutes, charged_bytes, pieces, serve, volume_limits
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
 
@@ -62,6 +62,8 @@ class _Hurt(NamedTuple):
     """It did less than it was asked to, for whatever reason, or took many times as long."""
     stalled: Minutes
     instance_over: Minutes
+    instance_drains: Minutes
+    """Its instance was asked for more than it sustains and lives on its burst."""
 
 
 def _label(fleet: Fleet) -> None:
@@ -85,6 +87,11 @@ def _label(fleet: Fleet) -> None:
             if minutes > HARMLESS:
                 began = max((at for at in beside if at <= start), default=start)
                 fleet.truth.unclear.append((volume.volume_id, began, end))
+        # Neither: its instance lived on its burst for longer than that is made for, and then no longer had to.
+        for first, last, minutes in _spans(hurt.instance_drains):
+            if minutes > INSTANCE_BURST_SECONDS / 60:
+                end = START + last * MINUTE
+                fleet.truth.unclear.append((volume.volume_id, START + first * MINUTE, end - HOUR + JUST_NOW))
 
 
 def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at: list[datetime]) -> None:
@@ -119,7 +126,7 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
 def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
     unit = fleet.world._unit_of(volume)
     row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
-    held, stalled, over = [], [], []
+    held, stalled, over, drains = [], [], [], []
     for day in range(first, first + fleet.scenario.days):
         figures, instance = unit.day(day)
         mine = figures[row]
@@ -128,11 +135,13 @@ def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
         held.append(exceeded + of_instance * (np.nan_to_num(mine.queue) >= 1) > 0)
         stalled.append(np.nan_to_num(mine.stalled) > 0)
         over.append(of_instance > 0)
+        balances = [instance.io_balance_percent, instance.byte_balance_percent] if instance else [of_instance]
+        drains.append(np.any([np.diff(balance, prepend=balance[0]) < 0 for balance in balances], axis=0))
     slow = np.zeros(fleet.scenario.days * 1440, bool)
     for start, end, factor in volume.slow:
         if factor >= SLOW:
             slow[int((start - START) / MINUTE) : int((end - START) / MINUTE)] = True
-    return _Hurt(np.concatenate(held) | slow, np.concatenate(stalled), np.concatenate(over))
+    return _Hurt(np.concatenate(held) | slow, *map(np.concatenate, (stalled, over, drains)))
 
 
 def _spans(held: np.ndarray) -> Iterator[tuple[int, int, int]]:
