@@ -40,7 +40,7 @@ format: setup ## Format the Python code
 bench: setup ## Measure: speed, CPU and memory against a floor in the same run
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
 
-evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes)
+evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
 mutants: setup ## Change the detectors' SQL piece by piece and name what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)

@@ -1,7 +1,8 @@
-"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…]`: simulates fleets, judges them with the
-product's own code and prints how well its detectors did; exit code 1 when a goal is missed.
+"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none]`: simulates fleets, judges
+them with the product's own code and prints how well its detectors did; exit code 1 when a goal is missed.
 
 A part is a subject: a fleet with all that may happen to it, and one score or one for each detector that judges it.
+With FAULTS=none there is only what looks like a fault of the rule that is scored.
 
 Seeds are drawn anew each time unless they are named: rules mustn't grow up with them. Each wrong answer is listed with
 the command that shows it again.
@@ -51,6 +52,8 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "compaction": compaction.evaluate,
     "instances": instances.evaluate,
 }
+OF_FAULTS = ("incidents", "news")
+"""Parts that have nothing to judge where nothing fails."""
 MOST = 1_000_000
 
 
@@ -58,6 +61,9 @@ def main() -> int:
     """Runs the parts one after the other, seed by seed."""
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
     wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
+    has_faults = os.environ.get("FAULTS") != "none"
+    if not has_faults:
+        wanted = [name for name in wanted if name not in OF_FAULTS]
     if unknown := set(wanted) - set(PARTS):
         console.print(f"ONLY: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
         return 2
@@ -66,12 +72,13 @@ def main() -> int:
     except ValueError as error:
         console.print(str(error))
         return 2
-    size = SMALL if os.environ.get("SMALL") else STANDARD
+    size = replace(SMALL if os.environ.get("SMALL") else STANDARD, has_faults=has_faults)
     console.print(
         f"{size.volumes} volumes, {size.applications} applications, {size.stores} stores, {size.brokers} brokers,"
         f" {size.groups} groups over {size.days} days, seeds {', '.join(map(str, seeds))}. All days are simulated;"
         " judged are the hours around each fault and each decoy, and some of every resource by chance."
     )
+    asked = "".join(f" {name}={value}" for name in ("SMALL", "FAULTS") if (value := os.environ.get(name)))
     spark = start_session("evaluate", master="local[2]")
     scores: list[Score] = []
     is_whole = True
@@ -79,7 +86,7 @@ def main() -> int:
         with a_bench(spark) as bench:
             for name in wanted:
                 started = time.monotonic()
-                again = f"make evaluate SEED={seed} ONLY={name}{' SMALL=1' if size is SMALL else ''}"
+                again = f"make evaluate SEED={seed} ONLY={name}{asked}"
                 try:
                     made = scores_of(name, bench, replace(size, seed=seed))
                 except Exception as error:  # an app that fails on what it is given: the other parts go on

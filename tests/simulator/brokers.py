@@ -162,7 +162,7 @@ SIZES |= m.SIZES
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
     fleet = Fleet(scenario)
-    kinds = (*FAULTS, *DECOYS)
+    kinds = (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.clusters):
         make = kinds[n % len(kinds)]
         chance = np.random.default_rng([scenario.seed, 15, n])

@@ -191,7 +191,7 @@ DECOYS = (as_by_default, as_advised, keys_grow, small_one, windowed, deleted_by_
 
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
-    fleet, kinds = Fleet(), (*FAULTS, *DECOYS)
+    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.applications * 2):
         make = kinds[n % len(kinds)]
         chance = np.random.default_rng([scenario.seed, 17, n])

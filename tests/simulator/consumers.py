@@ -250,7 +250,7 @@ def build(scenario: Scenario) -> Fleet:
     """Clusters of three brokers, an event every day and a half; each kind by turns."""
     fleet = Fleet(scenario)
     chance = random.Random(f"{scenario.seed} consumers")  # noqa: S311 a simulation
-    kinds = [kind for pair in zip_longest(ROGUES, DECOYS) for kind in pair if kind]
+    kinds = [kind for pair in zip_longest(scenario.some(ROGUES), DECOYS) for kind in pair if kind]
     turn = 0
     for number in range(scenario.brokers // BROKERS):
         cluster = _cluster(number, scenario, chance)

@@ -293,7 +293,7 @@ DECOYS: tuple[Make, ...] = (
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
     fleet = Fleet(scenario)
-    kinds = (*FAULTS, *DECOYS)
+    kinds = (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.applications * 2):
         make = kinds[n % len(kinds)]
         kind = make.__name__.replace("_", " ")

@@ -335,7 +335,7 @@ DECOYS: tuple[Make, ...] = (
 
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
-    fleet, kinds = Fleet(), (*FAULTS, *DECOYS)
+    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.applications * 2):
         make = kinds[n % len(kinds)]
         kind = make.__name__.replace("_", " ")

@@ -418,7 +418,7 @@ DECOYS: tuple[Callable[[Builder], object], ...] = (
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
     builder = Builder(scenario)
-    kinds = (*FAULTS, *DECOYS)
+    kinds = (*scenario.some(FAULTS), *DECOYS)
     for turn in range(scenario.groups):
         kinds[turn % len(kinds)](builder)
     return builder.fleet

@@ -659,7 +659,7 @@ def build(scenario: Scenario) -> Fleet:
     """Machines until there are enough applications: half of them by turns a fault or a decoy."""
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
-    kinds = [kind for pair in zip_longest(FAULTS, DECOYS) for kind in pair if kind]
+    kinds = [kind for pair in zip_longest(scenario.some(FAULTS), DECOYS) for kind in pair if kind]
     turn = 0
     while len(fleet.processes) < scenario.applications:
         if builder.chance.random() < 0.75:

@@ -202,7 +202,7 @@ WITHOUT_BURST = {at_its_limit_without_burst, high_without_burst}
 
 def build(scenario: Scenario) -> Fleet:
     """Each kind by turns."""
-    fleet, kinds = Fleet(), (*FAULTS, *DECOYS)
+    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.applications * 2):
         make = kinds[n % len(kinds)]
         chance = np.random.default_rng([scenario.seed, 18, n])

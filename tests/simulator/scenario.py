@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Finding
@@ -14,6 +14,9 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday. All days are simulated from here."""
 JUDGED = datetime(2026, 3, 2, 10, tzinfo=UTC)
 """The hour that the warehouse holds: each judged hour of each resource is moved to it (see `Case`)."""
+
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,12 @@ class Scenario:
     groups: int = 68
     clusters: int = 300
     days: int = 14
+    has_faults: bool = True
+    """Else there is only what looks like a fault and is none."""
+
+    def some(self, faults: Sequence[Kind]) -> Sequence[Kind]:
+        """The faults that may be drawn."""
+        return faults if self.has_faults else ()
 
     @property
     def end(self) -> datetime:

@@ -703,7 +703,7 @@ def build(scenario: Scenario) -> Fleet:
     """Stores, each kind of fault and decoy by turns."""
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
-    kinds = [kind for pair in zip_longest(FAULTS, DECOYS) for kind in pair if kind]
+    kinds = [kind for pair in zip_longest(scenario.some(FAULTS), DECOYS) for kind in pair if kind]
     first = builder.chance.randrange(len(kinds))  # a small fleet has only some of them: others with each seed
     for turn in range(scenario.stores):
         kinds[(first + turn) % len(kinds)](builder)

@@ -10,7 +10,7 @@ import pytest
 from demo.ebs_days import Day
 from streamwarden.base.hours import HOUR
 
-from tests.simulator import brokers, lag, schemas, volumes, workloads
+from tests.simulator import brokers, consumers, lag, schemas, volumes, workloads
 from tests.simulator.clusters import NOW
 from tests.simulator.scenario import JUDGED, SMALL, START, Case
 from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
@@ -43,6 +43,14 @@ def test_decoys_of_volumes_are_never_held_back_for_long() -> None:
     fleet = volumes.build(SMALL)
     hurt = {fault.resource for fault in fleet.truth.faults}
     assert not [name for name, kind in fleet.kinds.items() if kind in DECOYS and name in hurt]
+
+
+def test_a_fleet_may_have_nothing_but_decoys() -> None:
+    calm = replace(SMALL, has_faults=False)
+    kinds = set(volumes.build(calm).kinds.values())
+    assert not kinds & {*FAULTS} and kinds >= {*DECOYS}
+    events = [event for cluster in consumers.build(calm).clusters.values() for event in cluster.events]
+    assert events and not {event.kind for event in events} & {*consumers.ROGUES}
 
 
 def _days(fleet: Fleet, resource: str) -> list[Day]:

@@ -57,7 +57,7 @@ class _Builder:
 
     def add_instance(self) -> int:
         room = self.fleet.scenario.volumes - self.number
-        kinds = [*FAULTS, *DECOYS]
+        kinds = [*self.fleet.scenario.some(list(FAULTS)), *DECOYS]
         if self.chance.random() < 0.55 and room >= 3:
             # Every kind in turn, so that no seed leaves one out.
             kind = kinds[self.fleet.turn % len(kinds)]

@@ -107,7 +107,7 @@ NAMED = {
 
 def build(scenario: Scenario) -> list[Life]:
     """Each kind by turns; each is judged at another hour of the week."""
-    kinds = [*FAULTS, *DECOYS]
+    kinds = [*scenario.some(FAULTS), *DECOYS]
     random.Random(f"{scenario.seed} workloads").shuffle(kinds)  # noqa: S311 a simulation
     lives = []
     for number in range(len(kinds) * scenario.groups // TURNS):
