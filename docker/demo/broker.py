@@ -30,7 +30,8 @@ READY_SECONDS = 60
 
 
 class Broker:
-    """One node, broker and controller at once. Port 0 takes a free one; the folder is reused when it holds data."""
+    """One node, broker and controller at once, or only a broker where `voters` are others. Port 0 takes a free one; the
+    folder is reused when it holds data."""
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Broker:
         node_id: int = 1,
         controller_port: int = 0,
         voters: str = "",
+        brokers: int = 1,
         options: Sequence[str] = (),
     ) -> None:
         self.folder = folder.absolute()
@@ -53,6 +55,7 @@ class Broker:
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         self._options = [f"-Xmx{heap}", f"-Xms{heap}", *options]
         self._voters = voters or f"{node_id}@127.0.0.1:{self.controller_port}"
+        self._brokers = brokers
         self._settings = self._defaults() | dict(settings or {})
         self._process: Process | None = None
 
@@ -121,11 +124,14 @@ class Broker:
             raise StreamwardenError(f"Kafka's storage tool refused {config}: {run.stderr.strip().splitlines()[-1]}")
 
     def _defaults(self) -> dict[str, str]:
+        listeners = {"broker": f"PLAINTEXT://127.0.0.1:{self.port}"}
+        if any(voter.startswith(f"{self.node_id}@") for voter in self._voters.split(",")):
+            listeners["controller"] = f"CONTROLLER://127.0.0.1:{self.controller_port}"
         return {
-            "process.roles": "broker,controller",
+            "process.roles": ",".join(listeners),
             "node.id": str(self.node_id),
             "controller.quorum.voters": self._voters,
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "listeners": ",".join(listeners.values()),
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.log_folder),
             "auto.create.topics.enable": "false",
@@ -137,7 +143,7 @@ class Broker:
             # The default sets 128 MiB of the heap aside for compaction.
             "log.cleaner.dedupe.buffer.size": str(4 * 2**20),
             **{
-                key: str(min(self._voters.count("@"), 3))
+                key: str(min(self._brokers, 3))
                 for key in (
                     "default.replication.factor",
                     "offsets.topic.replication.factor",
@@ -163,7 +169,7 @@ class Broker:
 
 
 class Cluster:
-    """Several brokers on free ports, one controller quorum."""
+    """Several brokers on free ports, one controller quorum: of all nodes, or of those that are named."""
 
     def __init__(
         self,
@@ -173,10 +179,11 @@ class Cluster:
         heap: str = "256m",
         settings: Mapping[str, str] | None = None,
         options: Mapping[int, Sequence[str]] | None = None,
+        controllers: Sequence[int] = (),
     ) -> None:
         """`options`: by node, for its JVM."""
-        controllers = {node: free_port() for node in range(1, size + 1)}
-        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+        ports = {node: free_port() for node in range(1, size + 1)}
+        voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in controllers or ports)
         self.brokers = [
             Broker(
                 folder / f"broker-{node}",
@@ -185,9 +192,10 @@ class Cluster:
                 node_id=node,
                 controller_port=port,
                 voters=voters,
+                brokers=size,
                 options=(options or {}).get(node, ()),
             )
-            for node, port in controllers.items()
+            for node, port in ports.items()
         ]
         self.bootstrap_servers = ",".join(broker.bootstrap_servers for broker in self.brokers)
 

@@ -32,6 +32,7 @@ from spark_apps.runtime.class_archive import java
 
 CLUSTER = "shop"
 PARTITIONS = 48
+CONTROLLERS = (1,)  # of the nodes
 # As many threads as Kafka has by itself: they are what waits for the disk.
 SETTINGS = {"min.insync.replicas": "2", "num.network.threads": "3", "num.io.threads": "8"}
 
@@ -66,7 +67,11 @@ class Chain(Fleet):
         folder.mkdir()
         held_back = folder / "request-seconds"
         agent = f"-javaagent:{_agent(folder)}={held_back}"
-        self.cluster = Cluster(folder, heap="192m", settings=SETTINGS, options={STARVED_NODE: [agent]})
+        # The starved broker is no controller: each append would wait for its disk, the quorum would lose its leader and
+        # brokers their leases; then what it leads moves to the others for a while, where it is quickly read.
+        self.cluster = Cluster(
+            folder, heap="192m", settings=SETTINGS, options={STARVED_NODE: [agent]}, controllers=CONTROLLERS
+        )
         self._parts.enter_context(self.cluster)
         self.say(f"{len(self.cluster.brokers)} brokers answer")
         self.clients: dict[str, Process] = {}
