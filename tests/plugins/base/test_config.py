@@ -40,9 +40,32 @@ def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, "")).tickets.trackers == {}
 
 
+def test_only_true_and_false_are_truth_values(tmp_path: Path) -> None:
+    text = """
+        kafka: [{name: no, bootstrap_servers: on, client: {yes: off, 'n': y}}]
+        detectors:
+          disk_filling:
+            enabled: no
+            except:
+              - {where: {owner: off}, off: true, why: A test cluster}
+              - {where: {owner: b}, off: Yes, why: Another}
+              - {where: {owner: c}, off: FALSE, params: {kept: off, seen: true}, why: A third}
+    """
+    config = load_config(write(tmp_path, text))
+    assert (config.kafka[0].name, config.kafka[0].client) == ("no", {"yes": "off", "n": "y"})
+    settings = config.detectors["disk_filling"]
+    assert settings.enabled is False
+    assert [one.off for one in settings.exceptions] == [True, True, False]
+    assert settings.exceptions[0].where == {"owner": "off"}
+    assert settings.exceptions[2].params == {"kept": "off", "seen": True}
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        ("warehouse: {data_folder: true}", "warehouse.data_folder: Input is not a valid path"),
+        ("detectors: {x: {except: [{where: {owner: true}, off: true, why: w}]}}", "write it in quotes (value: True)"),
+        ("detectors: {x: {enabled: offf}}", "detectors.x.enabled: Input should be a valid boolean"),
         ("tikets: {}", "tikets: unknown key"),
         ("gathering: {settle_minutes: soon}", "gathering.settle_minutes: Input should be a valid integer"),
         ("gathering: {settle_minutes: soon}", "(value: 'soon')"),

@@ -86,7 +86,7 @@ def _describe(error: Any, raw: Any) -> str:
     value = error["input"]
     secret = any(word in key for word in ("password", "client", "token"))
     shown = "" if secret or isinstance(value, dict | list | BaseModel) else _as_written(raw, error["loc"])
-    # What looks like a number or a truth value is one to YAML: an account's id, the tag `yes`.
+    # What looks like a number or a truth value is one to YAML: an account's id, the tag `true`.
     cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
     return f"{key}: {error['msg'].removeprefix('Value error, ')}{cure}{shown}".removeprefix(": ")
 

@@ -1,7 +1,12 @@
-"""YAML without what hides mistakes: a key that is there twice, a number that is none, aliases that grow without end."""
+"""YAML without what hides mistakes: a key that is there twice, a number that is none, aliases that grow without end.
+
+Only `true` and `false` are truth values. YAML 1.1 takes `off`, `on`, `yes` and `no` for some as well, also where they
+are a key (`off: true`) or a name; for a key that wants a truth value they still are: the model reads the words.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -35,7 +40,13 @@ class _Strict(yaml.SafeLoader):
         return value
 
 
+_BOOL = "tag:yaml.org,2002:bool"
 _Strict.add_constructor("tag:yaml.org,2002:float", _Strict.construct_yaml_float)
+_Strict.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Strict.add_implicit_resolver(_BOOL, re.compile("(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 def _check(root: yaml.Node) -> None:
