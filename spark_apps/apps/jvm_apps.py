@@ -1,6 +1,7 @@
 """App jvm_apps: the memory of applications' JVMs, and the machines that JVMs run on.
 
-Samples as they were read, an hour per process, per store, per node of a topology and per machine.
+Samples as they were read, an hour per process, per store, per node of a topology, per machine and
+per file system of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from streamwarden.base.config import Config
 
 from spark_apps.models.counters import counts, earlier_counters
 from spark_apps.models.hourly_columns import counted, label, labels_are, reading
-from spark_apps.models.nodes import NODE, node_hours
+from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
 from spark_apps.sources.jmx import endpoints_of, read_jmx
@@ -48,6 +49,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "metrics.stream_node_hourly": stream_nodes(samples),
         "metrics.node_sample": of_nodes.select(*NODE, *columns),
         "metrics.node_hourly": node_hours(nodes, of_nodes, gained),
+        "metrics.file_system_hourly": file_system_hours(nodes, of_nodes),
     }
 
 

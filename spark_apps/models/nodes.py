@@ -96,18 +96,47 @@ def _busiest_disk(gained: DataFrame) -> DataFrame:
 
 
 def _fullest_file_system(samples: DataFrame) -> DataFrame:
-    newest = (
-        samples.where(label("fstype").isNotNull() & ~label("fstype").isin(*NO_DISK_FILE_SYSTEMS))
-        .groupBy(*NODE, label("mountpoint").alias("mountpoint"))
-        .agg(
-            f.max_by("value", f.when(f.col("metric") == "file_system_bytes", f.col("at"))).alias("size"),
-            f.max_by("value", f.when(f.col("metric") == "file_system_available_bytes", f.col("at"))).alias("available"),
-        )
-        .where(f.col("size") > 0)
-    )
-    used_percent = 100 * (1 - f.col("available") / f.col("size"))
+    newest = _file_systems(samples)
+    used_percent = 100 * (1 - f.col("available_bytes") / f.col("size_bytes"))
     return newest.groupBy(*NODE).agg(
         f.max_by("mountpoint", used_percent).alias("fullest_file_system"),
         f.max(used_percent).alias("fullest_file_system_percent"),
-        f.max_by("available", used_percent).alias("fullest_file_system_available_bytes"),
+        f.max_by("available_bytes", used_percent).alias("fullest_file_system_available_bytes"),
+    )
+
+
+def file_system_hours(configured: DataFrame, samples: DataFrame) -> DataFrame:
+    """The columns of metrics.file_system_hourly: one row per file system of the machines that answered."""
+    return configured.join(_file_systems(samples), [*NODE]).select(
+        *NODE,
+        "mountpoint",
+        "device",
+        "fstype",
+        "instance_id",
+        "size_bytes",
+        "available_bytes",
+        "available_min_bytes",
+        "read_only",
+    )
+
+
+def _file_systems(samples: DataFrame) -> DataFrame:
+    """Where one is mounted over another, what was told last counts."""
+
+    def newest(metric: str) -> Column:
+        return f.max_by("value", f.when(f.col("metric") == metric, f.col("at")))
+
+    available = "file_system_available_bytes"
+    return (
+        samples.where(label("fstype").isNotNull() & ~label("fstype").isin(*NO_DISK_FILE_SYSTEMS))
+        .groupBy(*NODE, label("mountpoint").alias("mountpoint"))
+        .agg(
+            f.max_by(label("device"), "at").alias("device"),
+            f.max_by(label("fstype"), "at").alias("fstype"),
+            newest("file_system_bytes").alias("size_bytes"),
+            newest(available).alias("available_bytes"),
+            f.min(f.when(f.col("metric") == available, f.col("value"))).alias("available_min_bytes"),
+            (newest("file_system_read_only") == 1).alias("read_only"),
+        )
+        .where("size_bytes > 0")
     )

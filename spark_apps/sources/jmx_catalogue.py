@@ -122,6 +122,7 @@ METRICS: Mapping[str, Kind] = {
     "disk_busy_seconds_total": "counter",
     "file_system_bytes": "gauge",
     "file_system_available_bytes": "gauge",
+    "file_system_read_only": "gauge",  # 1: it can't be written
 }
 
 

@@ -144,6 +144,7 @@ NODE_SERIES: tuple[Series, ...] = (
     _node("disk_io_time_seconds_total", "disk_busy_seconds_total", "device"),
     _node("filesystem_size_bytes", "file_system_bytes", *_FILE_SYSTEM),
     _node("filesystem_avail_bytes", "file_system_available_bytes", *_FILE_SYSTEM),
+    _node("filesystem_readonly", "file_system_read_only", *_FILE_SYSTEM),
 )
 
 

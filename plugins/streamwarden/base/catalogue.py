@@ -79,6 +79,7 @@ APPS: dict[str, SparkApp] = {
                 "metrics.stream_node_hourly",
                 "metrics.node_sample",
                 "metrics.node_hourly",
+                "metrics.file_system_hourly",
             ),
             mostly_waits=True,
         ),

@@ -41,6 +41,10 @@ def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
             sa.text("select reason from detect.coverage where hour = :hour and resource = :resource"),
             {"hour": hour, "resource": f"node of c at {DEAD}"},
         ).scalar_one()
+        of_file_systems = connection.execute(
+            sa.text("select * from metrics.file_system_hourly where hour = :hour order by mountpoint"), {"hour": hour}
+        )
+        root, data = of_file_systems.mappings().all()
     machine, silent = found[address], found[DEAD]
     assert machine["instance_id"] == "i-1" and machine["samples"] == 2
     assert machine["booted_at"] == datetime.fromtimestamp(BOOTED_AT, UTC)
@@ -56,5 +60,9 @@ def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
     assert machine["fullest_file_system"] == "/var/lib/kafka" and machine["load_1m_max"] == 1.25
     assert machine["fullest_file_system_percent"] == pytest.approx(97)
     assert machine["fullest_file_system_available_bytes"] == 3 * GIB
+    assert (root["mountpoint"], root["device"], root["read_only"]) == ("/", "/dev/root", True)
+    assert (data["mountpoint"], data["fstype"], data["read_only"]) == ("/var/lib/kafka", "xfs", False)
+    assert data["endpoint"] == address and data["instance_id"] == "i-1" and data["size_bytes"] == 100 * GIB
+    assert data["available_bytes"] == data["available_min_bytes"] == 3 * GIB
     assert silent["samples"] is None and silent["memory_used_mean_percent"] is None
     assert gap == "nothing accepts connections there"

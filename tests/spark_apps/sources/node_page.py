@@ -42,6 +42,9 @@ node_filesystem_size_bytes{{device="/dev/md0",fstype="xfs",mountpoint="/var/lib/
 node_filesystem_size_bytes{{device="/dev/root",fstype="ext4",mountpoint="/"}} {8 * GIB}
 node_filesystem_size_bytes{{device="/dev/loop0",fstype="squashfs",mountpoint="/snap/core/1"}} 5e+07
 node_filesystem_size_bytes{{device="tmpfs",fstype="tmpfs",mountpoint="/run"}} 8e+08
+# TYPE node_filesystem_readonly gauge
+node_filesystem_readonly{{device="/dev/md0",fstype="xfs",mountpoint="/var/lib/kafka"}} 0
+node_filesystem_readonly{{device="/dev/root",fstype="ext4",mountpoint="/"}} 1
 # TYPE node_load1 gauge
 node_load1 1.25
 # TYPE node_memory_Cached_bytes gauge

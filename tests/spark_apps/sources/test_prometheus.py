@@ -248,6 +248,7 @@ def test_a_machine_by_node_exporter(agents: Agents) -> None:
     assert told["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
     assert told["disk_read_bytes_total", "device=nvme1n1"] == 1e9 and told["load_1m", ""] == 1.25
     assert told["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
+    assert told["file_system_read_only", "device=/dev/root,fstype=ext4,mountpoint=/"] == 1
     rows = ask(agents.serve(node_page()), role="node")
     assert {row["process_started_at"].timestamp() for row in rows} == {BOOTED_AT}  # not the exporter's own start
     (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
