@@ -57,6 +57,7 @@ def secured_broker(folder: Path, passwords: dict[str, str]) -> Iterator[SecuredB
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
+        "broker.rack": "eu-central-1a",
     }
     with Broker(folder, port=port, controller_port=controller, settings=settings) as broker:
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)

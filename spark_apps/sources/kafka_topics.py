@@ -3,8 +3,9 @@
 A broker is one that the cluster lists or that has replicas. One that has replicas and isn't listed is looked for once
 more, some seconds later: it may just have been restarted.
 
-Reads: metadata and DescribeConfigs, some requests per cluster. Needs: Describe on topics, and DescribeConfigs on them
-for `configs` (without it `configs` is null and a gap row says so). Can't see: topics that it may not describe.
+Reads: metadata, DescribeCluster for the racks, and DescribeConfigs, some requests per cluster. Needs: Describe on
+topics, and DescribeConfigs on them for `configs` (without it `configs` is null and a gap row says so). Can't see:
+topics that it may not describe; racks of brokers that aren't listed.
 """
 
 from __future__ import annotations
@@ -61,12 +62,12 @@ class TopicsReader(ClusterReader):
             for topic_name, topic in topics.items()
         ]
         hosts = _brokers(connection, metadata, started + LOOK_AGAIN_SECONDS)
+        racks, untold = _racks(connection)
+        known = {"cluster": name, "observed_at": now, "resource": name}
+        rows += [known | {"broker": broker, "host": host, "rack": racks.get(broker)} for broker, host in hosts.items()]
         rows += [
-            {"cluster": name, "broker": broker, "host": host, "observed_at": now, "resource": name}
-            for broker, host in hosts.items()
+            self.gap_row(name, f"{name} {what}", gap) for what, gap in (("configs", refusal), ("racks", untold)) if gap
         ]
-        if refusal:
-            rows.append(self.gap_row(name, f"{name} configs", refusal))
         yield from self.batches(rows)
 
 
@@ -84,7 +85,7 @@ class KafkaTopics(ClusterSource):
             "cluster string, topic string,"
             " partitions array<struct<partition: int, leader: int, replicas: array<int>, isr: array<int>>>,"
             " configs map<string, struct<value: string, source: string>>, broker int, host string,"
-            " observed_at timestamp, resource string, gap string"
+            " rack string, observed_at timestamp, resource string, gap string"
         )
 
 
@@ -104,6 +105,16 @@ def _brokers(connection: Connection, metadata: ClusterMetadata, look_again_at: f
             broker.id: broker.host for broker in connection.metadata(next(iter(metadata.topics))).brokers.values()
         }
     return hosts
+
+
+def _racks(connection: Connection) -> tuple[dict[int, str | None], str | None]:
+    """Rack by broker (null: it has none), and the reason where they couldn't be had. Metadata as the client gives it
+    has none of them."""
+    try:
+        told = connection.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result()
+    except KafkaException as error:
+        return {}, connection.gap(error)
+    return {node.id: node.rack for node in told.nodes}, None
 
 
 def configs_of(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[str, dict[str, Any]]], str | None]:

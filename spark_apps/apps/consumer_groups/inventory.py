@@ -32,6 +32,7 @@ def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> 
     is_compacted = f.coalesce(config_of("cleanup.policy").contains("compact"), f.lit(True))
     return (
         topics.join(_owned(sources, list(changelog_patterns)), ["cluster", "topic"])
+        .join(f.broadcast(_racks(sources)), "cluster", "left")
         # A topic of a changelog's name that isn't compacted is none.
         .withColumn("kind", f.when(~is_changelog | is_compacted, f.col("kind")).otherwise("plain"))
         .select(
@@ -39,6 +40,7 @@ def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> 
             "topic",
             f.size("partitions").alias("partitions"),
             f.array_min(f.transform("partitions", lambda p: f.size(p.replicas))).alias("replication_factor"),
+            _one_rack_partitions().alias("one_rack_partitions"),
             "kind",
             "application_id",
             config_of("cleanup.policy").alias("cleanup_policy"),
@@ -56,6 +58,26 @@ def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> 
     )
 
 
+def _racks(sources: dict[str, DataFrame]) -> DataFrame:
+    """Per cluster: rack by broker, of those that have one."""
+    of_broker = sources["kafka_topics"].filter("rack is not null").select("cluster", "broker", "rack")
+    return of_broker.groupBy("cluster").agg(
+        f.map_from_entries(f.collect_list(f.struct("broker", "rack"))).alias("racks")
+    )
+
+
+def _one_rack_partitions() -> Column:
+    """Of `partitions`, by `racks`."""
+    several = f.filter("partitions", lambda p: f.size(p.replicas) > 1)
+    racks = f.transform(several, lambda p: f.array_distinct(f.transform(p.replicas, lambda b: f.col("racks")[b])))
+    one = f.size(f.filter(racks, lambda of: (f.size(of) == 1) & of[0].isNotNull()))
+    # A broker's rack isn't told, and the others have at most one.
+    is_unknown = f.exists(
+        racks, lambda of: f.exists(of, lambda rack: rack.isNull()) & (f.size(f.array_compact(of)) < 2)
+    )
+    return f.when((one > 0) | ~is_unknown, one)
+
+
 def brokers(sources: dict[str, DataFrame]) -> DataFrame:
     """Brokers that are listed or have replicas."""
     held = (
@@ -65,7 +87,9 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
         .groupBy("cluster", "broker")
         .agg(f.count("*").cast("int").alias("replicas"))
     )
-    told = sources["kafka_topics"].filter("broker is not null").select("cluster", "broker", "host", "observed_at")
+    told = (
+        sources["kafka_topics"].filter("broker is not null").select("cluster", "broker", "host", "rack", "observed_at")
+    )
     moves = sources["kafka_log_dirs"].filter("kind = 'broker'").select(*_OF_BROKER, "adding_replicas", "throttles")
     return (
         told.join(held, _OF_BROKER, "left")
@@ -74,6 +98,7 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
             "cluster",
             f.col("broker").alias("broker_id"),
             "host",
+            "rack",
             f.col("host").isNotNull().alias("is_listed"),
             f.coalesce("replicas", f.lit(0)).alias("replicas"),
             "adding_replicas",

@@ -169,12 +169,12 @@ def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
         {"partition": 0, "leader": 1, "replicas": [1, 3], "isr": [1]},
         {"partition": 1, "leader": None, "replicas": [3], "isr": [3]},
     ]
-    listed = [
+    listed: list[dict[str, Any]] = [
         {"cluster": "c", "topic": "orders", "partitions": partitions},
         {"cluster": "c", "topic": "audit", "partitions": partitions},
         *(
-            {"cluster": "c", "broker": n, "host": host, "observed_at": at}
-            for n, host in ((1, "k1"), (2, "k2"), (3, None))
+            {"cluster": "c", "broker": n, "host": host, "rack": rack, "observed_at": at}
+            for n, host, rack in ((1, "k1", "a"), (2, "k2", None), (3, None, None))
         ),
         {"cluster": "d", "broker": 3, "host": "k3", "observed_at": at},
     ]
@@ -188,14 +188,49 @@ def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
     }
     found = brokers(sources).collect()
     assert {
-        (row.cluster, row.broker_id): (row.host, row.is_listed, row.replicas, row.adding_replicas, row.throttles)
+        (row.cluster, row.broker_id): (
+            row.host,
+            row.rack,
+            row.is_listed,
+            row.replicas,
+            row.adding_replicas,
+            row.throttles,
+        )
         for row in found
     } == {
-        ("c", 1): ("k1", True, 2, 0, "{}"),
-        ("c", 2): ("k2", True, 0, None, None),
-        ("c", 3): (None, False, 4, 2, None),
-        ("d", 3): ("k3", True, 0, None, None),
+        ("c", 1): ("k1", "a", True, 2, 0, "{}"),
+        ("c", 2): ("k2", None, True, 0, None, None),
+        ("c", 3): (None, None, False, 4, 2, None),
+        ("d", 3): ("k3", None, True, 0, None, None),
     }
+
+
+def test_partitions_whose_replicas_all_lie_in_one_rack(spark: Any) -> None:
+    """Brokers 1 and 2 in rack a, 3 in b, 4 and 5 untold; on cluster d broker 2 is in b."""
+    racks = {"c": {1: "a", 2: "a", 3: "b", 4: None, 5: None}, "d": {1: "a", 2: "b"}, "e": {1: None, 2: None}}
+    placed = {
+        "apart": [[1, 3], [3, 2, 1], [4, 1, 3]], "one": [[2, 1], [1, 3], [1, 2]], "single": [[1], [4]], "alone": [],
+        "untold": [[1, 3], [1, 4]], "no rack": [[4, 5]], "at least": [[1, 2], [1, 4]],
+    }  # fmt: skip
+    listed: list[dict[str, Any]] = [
+        {"cluster": cluster, "topic": topic, "partitions": [{"partition": n, "replicas": r} for n, r in enumerate(of)]}
+        for cluster in racks
+        for topic, of in placed.items()
+    ]
+    listed += [
+        {"cluster": cluster, "broker": broker, "host": "h", "rack": rack}
+        for cluster, of in racks.items()
+        for broker, rack in of.items()
+    ]
+    sources = {
+        "kafka_topics": rows_frame(spark, listed, KafkaTopics({}).schema()),
+        "kafka_groups": rows_frame(spark, [], KafkaGroups({}).schema()),
+    }
+    found = {(row.cluster, row.topic): row.one_rack_partitions for row in topics_of(sources, []).collect()}
+    assert {topic: found["c", topic] for topic in placed} == {
+        "apart": 0, "one": 2, "single": 0, "alone": 0, "untold": None, "no rack": None, "at least": 1,
+    }  # fmt: skip
+    assert (found["d", "one"], found["e", "one"], found["e", "single"]) == (None, None, 0)
 
 
 def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -> None:

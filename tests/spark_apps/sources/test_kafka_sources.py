@@ -144,7 +144,9 @@ def gaps(rows: list[Row]) -> dict[str, str]:
 
 
 def test_topics(read: Read) -> None:
-    rows = {row.topic: row for row in read(KafkaTopics, "watched")}
+    told = read(KafkaTopics, "watched")
+    assert [(row.broker, row.host, row.rack) for row in told if row.broker] == [(1, "127.0.0.1", "eu-central-1a")]
+    rows = {row.topic: row for row in told}
     orders = rows["orders"]
     assert [(p.partition, p.leader, p.replicas, p.isr) for p in orders.partitions] == [
         (i, 1, [1], [1]) for i in range(3)
@@ -365,6 +367,8 @@ def test_missing_rights_are_gaps(read: Read) -> None:
     commits = read(KafkaCommits, "blind")
     assert "Read on __consumer_offsets" in gaps(commits)["blind"]
     topics = read(KafkaTopics, "blind")
+    assert {row.rack for row in topics if row.broker} == {"eu-central-1a"}
+    assert set(gaps(topics)) == {"blind configs"}
     assert [row.topic for row in topics if row.topic] == ["orders"]
     assert next(row for row in topics if row.topic == "orders").configs is None
     assert gaps(topics)["blind configs"].startswith("refused:")
