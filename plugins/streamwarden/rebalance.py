@@ -68,7 +68,8 @@ class Balance:
     may_get: NDArray[np.bool_]
     room_bytes: Floats
     """On their disks, beyond what is to stay free; infinite where it isn't known."""
-    racks: list[str | None]
+    racks: dict[int, str | None]
+    """By broker, also of those that take no part: what they hold lies there. None: it isn't known, or it has none."""
     held: dict[int, list[Partition]]
     """By broker: what may be moved of what it holds."""
     movable: int
@@ -95,7 +96,7 @@ class Balance:
             even=np.outer(weight / weight.sum(), loads.sum(axis=0)) if taking else loads,
             may_get=np.array([one["barred_because"] is None for one in taking]),
             room_bytes=np.array([_room(one) for one in taking]),
-            racks=[one.get("rack") for one in taking],
+            racks={one["broker_id"]: one["rack"] for one in brokers},
             held=held,
             movable=movable,
         )
@@ -198,14 +199,13 @@ def _may_lead(balance: Balance, of: list[Partition]) -> NDArray[np.bool_]:
 
 def _may_get(balance: Balance, of: list[Partition], source: int) -> NDArray[np.bool_]:
     """By partition and broker: it has no replica yet, and brings no two into a rack that aren't now."""
-    place = {broker: i for i, broker in enumerate(balance.ids)}
+    place, giver = {broker: i for i, broker in enumerate(balance.ids)}, balance.ids[source]
     allowed = np.tile(balance.may_get, (len(of), 1))
     for row, one in zip(allowed, of, strict=True):
-        held = [place[holder] for holder in one.holders if holder in place]
-        row[held] = False
-        racks = {balance.racks[i] for i in held if i != source} - {None}
-        if racks and balance.racks[source] not in racks:
-            row &= [rack not in racks for rack in balance.racks]
+        row[[place[holder] for holder in one.holders if holder in place]] = False
+        racks = {balance.racks.get(holder) for holder in one.holders if holder != giver} - {None}
+        if balance.racks[giver] not in racks:
+            row &= [balance.racks[broker] not in racks for broker in balance.ids]
     return allowed
 
 

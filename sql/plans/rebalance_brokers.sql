@@ -1,5 +1,6 @@
--- The brokers of a cluster for a plan of moves: their weight, what is free on them, who may get nothing, and what their
--- disks have left for moves at the 95th percentile of the newest hour.
+-- The brokers of a cluster for a plan of moves: their weight, their rack, what is free on them, who may get nothing, and
+-- what copies may take: of their disk at the 95th, of their network at the 99th percentile of the newest hour, 30 % of the
+-- limit stay free.
 with newest as (
   select max(hour) as hour from metrics.broker_hourly
   where cluster = :cluster and hour > (select max(hour) from metrics.broker_hourly) - interval '24 hours'
@@ -26,6 +27,7 @@ disk as (
 select
   b.hour,
   b.broker_id,
+  r.rack,
   case when bool_and(i.vcpus is not null) over () then i.vcpus else 1 end as weight,
   cast(d.total_bytes as double precision) as total_bytes,
   cast(d.usable_bytes as double precision) as usable_bytes,
@@ -40,12 +42,15 @@ select
   end as barred_because,
   case when v.limit_bytes_per_second is not null
     then least(i.ebs_baseline_bytes_per_second, v.limit_bytes_per_second) * 0.7 - v.used_bytes_per_second end
-    as spare_bytes_per_second,
+    as spare_disk_bytes_per_second,
+  w.spare_in_bytes_per_second,
+  w.spare_out_bytes_per_second,
   b.bytes_in_per_second,
   b.bytes_out_per_second
 from newest as n
 inner join metrics.broker_hourly as b on n.hour = b.hour
 left join inventory.instance_hourly as i on b.hour = i.hour and b.instance_id = i.instance_id
+left join inventory.broker_hourly as r on b.hour = r.hour and b.cluster = r.cluster and b.broker_id = r.broker_id
 left join disk as d on b.broker_id = d.broker_id
 left join parked as p on true
 -- The volume that does most: there lie the logs.
@@ -59,6 +64,18 @@ left join lateral (
   order by m.bytes_per_second_p95 desc nulls first, a.volume_id asc
   limit 1
 ) as v on true
+left join lateral (
+  select
+    min(s.spare_bytes_per_second) filter (where s.direction = 'in') as spare_in_bytes_per_second,
+    min(s.spare_bytes_per_second) filter (where s.direction = 'out') as spare_out_bytes_per_second
+  from (
+    select
+      n.direction,
+      n.baseline_bytes_per_second * 0.7 - n.bytes_per_second_p99 as spare_bytes_per_second
+    from metrics.instance_network_hourly as n
+    where n.hour = b.hour and n.account = i.account and n.region = i.region and n.instance_id = i.instance_id
+  ) as s
+) as w on true
 where b.cluster = :cluster and b.broker_id is not null
 -- Controllers hold no data.
 and (b.active_controllers is null or b.partitions is not null)

@@ -14,6 +14,7 @@ GIB = 2.0**30
 def broker(number: int, **more: Any) -> dict[str, Any]:
     return {
         "broker_id": number, "weight": 1, "total_bytes": 100 * GIB, "usable_bytes": 80 * GIB, "barred_because": None,
+        "rack": None,
     } | more  # fmt: skip
 
 
@@ -84,6 +85,13 @@ def test_no_two_replicas_come_into_one_rack() -> None:
     racks = {one["broker_id"]: one["rack"] for one in brokers}
     made = plan(brokers, rows, most=50)
     assert made and all({racks[holder] for holder in one.replicas} == {"a", "b"} for one in made)
+
+
+def test_a_broker_that_is_silent_still_has_its_rack() -> None:
+    brokers = [broker(1, rack="a"), broker(2, rack="b", barred_because="silent"), broker(3, rack="b")]
+    rows = [partition(n, 1, 2) for n in range(12)]
+    assert not [one for one in plan(brokers, rows, most=20) if one.copied_bytes]
+    assert plan([*brokers, broker(4, rack="c")], rows, most=1)[0].target == 4
 
 
 def test_heavier_machines_carry_more() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,7 +85,9 @@ def rebalance(
     moves: Annotated[int, typer.Option(min=1, help="At most so many replicas to copy.")] = 20,
     throttle_mb: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what the disks have left."),
+        typer.Option(
+            min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what disks and network have left."
+        ),
     ] = None,
 ) -> None:
     """Print which partitions to move, one at a time, so that the brokers of a cluster do equal work."""
@@ -110,7 +113,7 @@ def rebalance(
 def rebalance_plan(
     cluster: str, brokers: list[Row], before: dict[str, float], moves: list[Move], servers: str, throttle: float | None
 ) -> list[str]:
-    """The lines: comments, and commands for a shell. `throttle`: bytes a second; None: what both disks have left."""
+    """The lines: comments, and commands for a shell. `throttle`: bytes a second; None: by what is left."""
     by_id = {one["broker_id"]: one for one in brokers}
     lines = [
         f"# {cluster}, {counted(len(brokers), 'broker')}: standard deviation / mean of {_spreads(before)}.",
@@ -124,6 +127,7 @@ def rebalance_plan(
     copied = readable("copied_bytes", sum(move.copied_bytes for move in moves))[1]
     lines += [
         f"# After {counted(len(moves), 'move')} ({copied}): {_spreads(moves[-1].spreads)}.",
+        *_rackless(brokers),
         "# First let the preferred leaders lead, and print this plan again an hour later: it may be all that it needs.",
         f"{_election(servers)} --all-topic-partitions",
     ]
@@ -152,26 +156,56 @@ def _lead(file: str, moves: list[Move], servers: str) -> list[str]:
 def _copy(file: str, move: Move, brokers: dict[int, Row], servers: str, throttle: float | None) -> list[str]:
     """A replica: how large and how long, its file, to begin it, to see its end, and when to go on."""
     both = brokers[move.source], brokers[move.target]
-    spare = [one["spare_bytes_per_second"] for one in both]
-    pace = throttle or (min(spare) if None not in spare else None)
+    # A new replica copies from the leader, which is the one that gives where it leads.
+    leader = move.source if move.replicas[0] == move.target else move.replicas[0]
+    pace, why_not, unknown = _pace([leader], [move.target], brokers, throttle)
     size = readable("copied_bytes", move.copied_bytes)[1]
     head = f"# {move.topic}-{move.partition}: broker {move.source} -> {move.target}, {size}"
     if pace is None:
-        return [f"{head}. What their disks have left isn't known: say how fast, --throttle-mb."]
-    if pace < _LEAST_THROTTLE:
-        return [f"{head}. Not now: their disks have less than 30 % left."]
+        return [f"{head}. {why_not}"]
     minutes = max(1, round(move.copied_bytes / pace / 60))
     usual = "; ".join(
         f"broker {one['broker_id']} {_rate(one, 'bytes_in_per_second')} in, {_rate(one, 'bytes_out_per_second')} out"
         for one in both
     )
     return [
-        f"{head}, about {minutes} min at {readable('bytes_per_second', pace)[1]}.",
+        f"{head}, about {minutes} min at {readable('bytes_per_second', pace)[1]}.{unknown}",
         *_written(file, [move]),
         f"{_tool(servers, file)} --throttle {int(pace)} --execute",
         f"{_tool(servers, file)} --verify  # until it is complete: only this takes the throttle away",
         f"# Go on when what they get and send is within 10 % of before: {usual}.",
     ]
+
+
+def _pace(
+    senders: Iterable[int], getters: Iterable[int], brokers: dict[int, Row], throttle: float | None
+) -> tuple[float | None, str, str]:
+    """Bytes a second, or why not now; and what isn't known. The network counts where it is known, the disks must be."""
+    if throttle is not None:
+        return throttle, "", ""
+    sending, getting = ([brokers.get(broker, {}) for broker in some] for some in (senders, getters))
+    disks = [one.get("spare_disk_bytes_per_second") for one in (*sending, *getting)]
+    network = [one.get("spare_out_bytes_per_second") for one in sending]
+    network += [one.get("spare_in_bytes_per_second") for one in getting]
+    if None in disks:
+        return None, "What their disks have left isn't known: say how fast, --throttle-mb.", ""
+    for what, spare in (("disks", disks), ("network", network)):
+        if min((one for one in spare if one is not None), default=_LEAST_THROTTLE) < _LEAST_THROTTLE:
+            return None, f"Not now: their {what} {'have' if what == 'disks' else 'has'} less than 30 % left.", ""
+    unknown = (
+        " What their network has left isn't known: the disks' spare alone sets the pace." if None in network else ""
+    )
+    return min(one for one in (*disks, *network) if one is not None), "", unknown
+
+
+def _rackless(brokers: Sequence[Row]) -> list[str]:
+    """What isn't known of the racks."""
+    lacking = [str(one["broker_id"]) for one in brokers if one["rack"] is None]
+    if not lacking:
+        return []
+    if len(lacking) == len(brokers):
+        return ["# No broker tells a rack (broker.rack): replicas may come to lie in one zone."]
+    return [f"# The rack of broker {', '.join(lacking)} isn't known: replicas may come to lie in one zone there."]
 
 
 def _written(file: str, moves: list[Move]) -> list[str]:

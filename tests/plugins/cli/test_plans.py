@@ -261,9 +261,13 @@ def test_the_plan_of_a_rebalance_is_files_and_commands_one_move_at_a_time(
         "# c, 3 brokers: standard deviation / mean of bytes in 71 %, bytes out 71 %, leaders 71 %"
     )
     assert lines[1].startswith("# After 4 moves (4.0 GiB): bytes in ")
+    assert lines[2] == "# No broker tells a rack (broker.rack): replicas may come to lie in one zone."
     # 70 % of the instance's 100 MiB/s, of which 60 are in use: 10 MiB/s.
     first = lines.index("cat > move-01.json <<'JSON'")
-    assert lines[first - 1] == "# t-0: broker 1 -> 3, 1.0 GiB, about 2 min at 10.0 MiB/s."
+    assert lines[first - 1] == (
+        "# t-0: broker 1 -> 3, 1.0 GiB, about 2 min at 10.0 MiB/s."
+        " What their network has left isn't known: the disks' spare alone sets the pace."
+    )
     assert json.loads(lines[first + 1]) == {
         "version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}],
     }  # fmt: skip
@@ -271,6 +275,53 @@ def test_the_plan_of_a_rebalance_is_files_and_commands_one_move_at_a_time(
     assert lines[first + 3] == f"{reassign} --throttle 10485760 --execute"
     assert lines[first + 4].startswith(f"{reassign} --verify")
     assert lines[first + 5].endswith("broker 1 976.6 KiB/s in, 1.9 MiB/s out; broker 3 976.6 KiB/s in, 1.9 MiB/s out.")
+
+
+def test_no_move_of_the_plan_brings_two_replicas_into_one_rack(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    """Brokers 1 and 3 are in a, 2 in b: what the new broker 3 gets, broker 1 gives."""
+    _uneven(warehouse)
+    known: dict[str, Any] = {"cluster": "c", "is_listed": True}
+    for number, rack in ((1, "a"), (2, "b"), (3, "a")):
+        _insert(
+            warehouse, "inventory.broker_hourly",
+            known | {"broker_id": number, "rack": rack}, known | {"cluster": "d", "broker_id": number, "rack": "b"},
+            known | {"broker_id": number, "rack": "b", "hour": HOUR - timedelta(hours=1)},
+        )  # fmt: skip
+    done = in_this_process("plan", "rebalance", "c", "--moves", "9", **environment)
+    copies = [line for line in done.stdout.splitlines() if line.startswith("# t-") and " -> 3" in line]
+    assert len(copies) > 2 and all(": broker 1 -> 3" in line for line in copies), done.stdout
+    assert "zone" not in done.stdout
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("update inventory.broker_hourly set rack = null where broker_id = 3"))
+    done = in_this_process("plan", "rebalance", "c", "--moves", "9", **environment)
+    assert "# The rack of broker 3 isn't known: replicas may come to lie in one zone there." in done.stdout
+    assert ": broker 2 -> 3" in done.stdout
+
+
+def test_the_pace_leaves_the_network_its_room_too(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _uneven(warehouse)
+    machine = {"account": "1", "region": "r", "baseline_bytes_per_second": 100 * 2**20}
+    for number in (1, 2, 3):
+        for direction, used in (("in", 62 if number == 3 else 69), ("out", 69 if number == 3 else 65)):
+            of = machine | {"instance_id": f"i-{number}", "direction": direction}
+            _insert(
+                warehouse, "metrics.instance_network_hourly", of | {"bytes_per_second_p99": used * 2**20},
+                of | {"bytes_per_second_p99": 99 * 2**20, "region": "s"},
+            )  # fmt: skip
+    # Who sends has 5 MiB/s left to send, who gets it 8 to get; their disks have 10.
+    done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
+    assert "about 3 min at 5.0 MiB/s.\n" in done.stdout and "--throttle 5242880 --execute" in done.stdout
+    with warehouse.begin() as connection:
+        connection.execute(sa.text(
+            "update metrics.instance_network_hourly set bytes_per_second_p99 = 69.5 * 1048576"
+            " where instance_id = 'i-3' and direction = 'in'"
+        ))  # fmt: skip
+    done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
+    assert "Not now: their network has less than 30 % left." in done.stdout
+    done = in_this_process("plan", "rebalance", "c", "--moves", "1", "--throttle-mb", "50", **environment)
+    assert "--throttle 50000000 --execute" in done.stdout
 
 
 def test_without_the_disks_limits_the_pace_has_to_be_named(warehouse: sa.Engine, environment: dict[str, str]) -> None:
