@@ -13,7 +13,7 @@ $$;
 comment on function public.cold_hours is
 'Hours in which a group read what the page cache of its cluster''s brokers no longer holds, as far as its lag or a jump back tell.';
 -- What the brokers of each cluster read from their disks in each hour of the days that end with one, and what they sent to
--- consumers and followers. Null where one of them isn't known.
+-- consumers and followers. Null where one of them isn't known. Disks that aren't EBS volumes are told by node exporter.
 create or replace function public.broker_reads_hourly(as_of timestamptz, days integer) returns table (
   hour timestamptz, cluster text, read_bytes double precision, sent_bytes double precision, is_upset boolean
 ) language sql stable rows 1000 set enable_nestloop = off as $$
@@ -30,23 +30,37 @@ create or replace function public.broker_reads_hourly(as_of timestamptz, days in
     inner join metrics.volume_hourly as m using (account, region, volume_id)
     where v.hour = as_of and m.hour > as_of - make_interval(days => days) and m.hour <= as_of
     group by m.hour, v.instance_id
+  ),
+
+  node as (
+    select hour, instance_id, 3600 * max(disk_read_bytes_per_second) as read_bytes
+    from metrics.node_hourly
+    where hour > as_of - make_interval(days => days) and hour <= as_of
+    group by hour, instance_id
   )
 
   select
     b.hour,
     b.cluster,
-    case when not bool_or(coalesce(d.is_unknown, true)) then sum(d.read_bytes) end,
+    case when count(read.bytes) = count(*) then sum(read.bytes) end,
     case
       when count(b.bytes_out_per_second) = count(*)
         then sum(b.bytes_out_per_second + coalesce(b.replication_bytes_out_per_second, 0)) * 3600
     end,
-    bool_or(b.process_started_at > b.hour or b.under_replicated_partitions_max > 0 or b.samples is null)
+    bool_or(
+      b.process_started_at > b.hour or b.under_replicated_partitions_max > 0
+      or coalesce(b.reassigning_partitions > 0, false) or b.samples is null
+    )
   from broker as b
   left join disk as d using (hour, instance_id)
+  left join node as n using (hour, instance_id)
+  cross join lateral (
+    select case when d.is_unknown is false then d.read_bytes else n.read_bytes end as bytes
+  ) as read
   group by b.hour, b.cluster
 $$;
 comment on function public.broker_reads_hourly is
-'What the brokers of each cluster read from their disks in each hour of some days, what they sent, and whether one was started, silent, or replicas were catching up; null where one isn''t known.';
+'What the brokers of each cluster read from their disks in each hour of some days, what they sent, and whether one was started, silent, or replicas were moved or catching up; null where one isn''t known.';
 -- What a group read of each topic in an hour that the page cache no longer held. (A function with a setting is planned by
 -- itself: for one group and hour, where the view alone would be made of all.)
 create or replace function public.group_cold_reads(

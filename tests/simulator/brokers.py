@@ -76,6 +76,7 @@ FAULTS: tuple[Make, ...] = (
     c.memory_lacks_and_disks_are_busy,
     c.memory_lacks_by_day,
     c.memory_lacks_beside_a_batch,
+    c.memory_lacks_and_nodes_tell,
     *m.FAULTS,
 )
 DECOYS: tuple[Make, ...] = (
@@ -146,6 +147,9 @@ DECOYS: tuple[Make, ...] = (
     c.starts_read,
     c.restores_read,
     c.replicas_read,
+    c.moves_read,
+    c.rogues_read,
+    c.little_is_read_as_nodes_tell,
     c.two_cold_days,
     c.little_is_read,
     c.disks_of_the_machine,

@@ -364,6 +364,13 @@ def memory_lacks_beside_a_batch(fleet: Fleet, cluster: Cluster) -> None:
     fleet.fault(COLD, cluster, None, "info")
 
 
+def memory_lacks_and_nodes_tell(fleet: Fleet, cluster: Cluster) -> None:
+    """Disks that no metric of EBS knows, on machines with node exporter."""
+    cluster.has_volumes, cluster.nodes_tell_reads = False, True
+    read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.5))
+    fleet.fault(COLD, cluster, None, "info")
+
+
 def backfill_each_night(fleet: Fleet, cluster: Cluster) -> None:
     """A group goes back a day and catches up within hours: the last of them it ends without lag."""
     first, count = int(cluster.chance.integers(6, 20)), int(cluster.chance.integers(2, 5))
@@ -406,6 +413,29 @@ def replicas_read(fleet: Fleet, cluster: Cluster) -> None:
         hours = NOW - 24 * day - 9 + np.arange(3)
         read_cold(cluster, hours, cluster.chance.uniform(0.5, 2))
         cluster.gauges["under_replicated_partitions"][:, hours] = 5
+
+
+def moves_read(fleet: Fleet, cluster: Cluster) -> None:
+    """Partitions are moved for some hours of some days: their leaders read them from the disk."""
+    for day in range(1, 6):
+        hours = NOW - 24 * day - 9 + np.arange(int(cluster.chance.integers(3, 7)))
+        read_cold(cluster, hours, cluster.chance.uniform(0.8, 2))
+        cluster.gauges["reassigning_partitions"][a_broker(cluster), hours] = cluster.chance.integers(1, 40)
+
+
+def rogues_read(fleet: Fleet, cluster: Cluster) -> None:
+    """A reader that nobody knows, told on some days; it ends before the last hour in which it reads is over."""
+    for day in range(1, 5):
+        hours = NOW - 24 * day - 12 + np.arange(int(cluster.chance.integers(4, 9)))
+        read_cold(cluster, hours, cluster.chance.uniform(0.8, 3))
+        read_cold(cluster, hours[-1:] + 1, cluster.chance.uniform(0, 0.8))
+        cluster.rogues[hours] = True
+
+
+def little_is_read_as_nodes_tell(fleet: Fleet, cluster: Cluster) -> None:
+    """The same of disks that only node exporter knows."""
+    cluster.has_volumes, cluster.nodes_tell_reads = False, True
+    little_is_read(fleet, cluster)
 
 
 def two_cold_days(fleet: Fleet, cluster: Cluster) -> None:

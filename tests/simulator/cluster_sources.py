@@ -154,7 +154,8 @@ def samples_of(cluster: Cluster, broker: int, metric: str) -> tuple[float, ...]:
 
 
 COUNTS = ("dead_cleaner_threads", "uncleanable_partitions", "partitions", "leaders", "under_replicated_partitions",
-          "under_min_isr_partitions", "active_controllers", "max_file_descriptors")  # fmt: skip
+          "under_min_isr_partitions", "reassigning_partitions", "active_controllers",
+          "max_file_descriptors")  # fmt: skip
 
 
 def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
@@ -361,6 +362,8 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "metrics.volume_hourly": [_disk_reads(c) for c in clusters],
             "metrics.consumer_group_hourly": [_groups(c) for c in clusters],
             "metrics.jvm_app_hourly": [_applications(c) for c in clusters],
+            "detect.judgement": [_judged(clusters)],
+            "detect.evaluation": [_rogues(c) for c in clusters],
         }
         for table, rows in tables.items():
             if told := [each for each in rows if not each.empty]:
@@ -425,7 +428,7 @@ def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
 
 _RATES = ("bytes_in", "bytes_out", "messages_in", "replication_bytes_in", "replication_bytes_out", "log_flushes")
 _SAME = ("log_flush_p95_ms", "log_flush_p999_ms", "partitions", "leaders", "open_file_descriptors",
-         "max_file_descriptors", "under_replicated_partitions", "under_min_isr_partitions",
+         "max_file_descriptors", "under_replicated_partitions", "under_min_isr_partitions", "reassigning_partitions",
          "active_controllers")  # fmt: skip
 
 
@@ -545,9 +548,13 @@ def _instances(cluster: Cluster) -> pd.DataFrame:
 
 
 def _nodes(cluster: Cluster) -> pd.DataFrame:
-    return pd.DataFrame([
-        {"hour": JUDGED, "cluster": cluster.name, "endpoint": f"node-{broker}", "busiest_disk": "nvme1n1",
-         "instance_id": instance_of(cluster, broker), "busiest_disk_ratio": cluster.busy_ratio}
+    """Of the judged hour, and of eight days where they tell what disks read."""
+    hours = np.arange(PAST - 8 * 24 if cluster.nodes_tell_reads else PAST, PAST + 1)
+    reads = cluster.read_bytes / 3600 if cluster.nodes_tell_reads else np.full(cluster.read_bytes.shape, np.nan)
+    return pd.concat([
+        pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "endpoint": f"node-{broker}",
+                      "busiest_disk": "nvme1n1", "instance_id": instance_of(cluster, broker),
+                      "busiest_disk_ratio": cluster.busy_ratio, "disk_read_bytes_per_second": reads[broker, hours]})
         for broker in range(cluster.brokers)
     ])  # fmt: skip
 
@@ -586,3 +593,22 @@ def _applications(cluster: Cluster) -> pd.DataFrame:
     hours = np.flatnonzero(cluster.restores)
     return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "app": "totals", "endpoint": "totals-1",
                          "records_to_restore": cluster.restores[hours]})  # fmt: skip
+
+
+_ROGUE = "consumer_rogue"
+
+
+def _judged(clusters: list[Cluster]) -> pd.DataFrame:
+    """The hours in which some cluster had a rogue, as they were judged."""
+    hours = np.flatnonzero(np.any([c.rogues for c in clusters], axis=0))
+    return pd.DataFrame({"hour": _hours()[hours], "detector": _ROGUE, "status": "judged", "sql_checksum": "-",
+                         "params": "{}", "alarms": 1, "oks": 0, "skips": 0, "seconds": 0.1,
+                         "judged_at": _hours()[hours] + HOUR})  # fmt: skip
+
+
+def _rogues(cluster: Cluster) -> pd.DataFrame:
+    hours = np.flatnonzero(cluster.rogues)
+    return pd.DataFrame({"hour": _hours()[hours], "detector": _ROGUE, "fingerprint": f"rogue of {cluster.name}",
+                         "resource": cluster.name, "identity": json.dumps({"cluster": cluster.name}),
+                         "status": "alarm", "severity": "critical", "reason": "-", "figures": "{}",
+                         "judged_at": _hours()[hours] + HOUR})  # fmt: skip

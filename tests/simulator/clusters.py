@@ -130,6 +130,10 @@ class Cluster:
     """Of the busiest disk, in the judged hour."""
     has_volumes: bool = True
     """Its disks are EBS volumes."""
+    nodes_tell_reads: bool = False
+    """Node exporter tells what its disks read."""
+    rogues: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
+    """Hours in which a reader that nobody knows was told."""
     lag_seconds: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1))
     """Of its slowest group, at the end of the hour."""
     rewinds: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
@@ -307,6 +311,7 @@ def _processes(cluster: Cluster, relative: np.ndarray, shape: tuple[int, int]) -
         "request_handler_idle_ratio": (chance.uniform(0.75, 0.95) - 0.15 * relative).clip(0.4, 0.99),
         "under_replicated_partitions": np.zeros(shape),
         "under_min_isr_partitions": np.zeros(shape),
+        "reassigning_partitions": np.zeros(shape),
         "active_controllers": active,
         "dead_cleaner_threads": np.zeros(shape),
         "uncleanable_partitions": np.zeros(shape),

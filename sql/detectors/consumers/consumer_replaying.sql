@@ -3,7 +3,7 @@ title: A group reads old records over and over
 about: group
 owner: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly]
 params:
   cold_share: {default: 0.2, unit: ratio, why: "of what the cluster's disks read in the days: less disturbs nobody"}
   times: {default: 3, unit: d, why: "once is a repair"}

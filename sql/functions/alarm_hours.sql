@@ -1,0 +1,11 @@
+-- What a detector has told in the hours before one. That hour isn't among them: which rule is judged first says nothing.
+create or replace function detect.alarm_hours(of_detector text, as_of timestamptz, days integer) returns table (
+  hour timestamptz, identity jsonb
+) language sql stable rows 100 set enable_hashjoin = off set enable_mergejoin = off as $$
+  select e.hour, e.identity
+  from detect.judgement as j
+  inner join detect.evaluation as e on j.hour = e.hour and j.detector = e.detector and e.status = 'alarm'
+  where j.detector = of_detector and j.hour > as_of - make_interval(days => days) and j.hour < as_of
+$$;
+comment on function detect.alarm_hours is
+'Alarms of a detector in the hours of some days before one, by the identity of what they are about.';
