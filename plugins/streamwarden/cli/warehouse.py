@@ -18,7 +18,9 @@ from streamwarden.cli.shared import out
 app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
 
 
-def migrate() -> None:
+def migrate(
+    back: Annotated[bool, typer.Option("--back", help="Go back to older texts of views and functions.")] = False,
+) -> None:
     """Bring the warehouse's schema and its EBS prices up to date."""
     from streamwarden.base.warehouse import open_warehouse
     from streamwarden.store.migrate import migrate as migrate_warehouse
@@ -26,7 +28,7 @@ def migrate() -> None:
 
     config = load_config()
     warehouse = open_warehouse(config)
-    applied = migrate_warehouse(warehouse)
+    applied = migrate_warehouse(warehouse, back=back)
     out.print("\n".join(f"applied {name}" for name in applied) or "The warehouse is up to date.")
     prices = load_prices(warehouse, config)
     out.print(f"EBS prices of {len(prices)} regions, the oldest as of {min(price.as_of for price in prices)}.")

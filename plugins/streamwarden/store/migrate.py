@@ -16,7 +16,8 @@ signatures may not), then views, each behind those it reads. Only what these fil
 What people build on it, in any schema, is kept; where it has to give way to a change, it is made again.
 
 A file of a function or view that is deleted is named in `sql/retired.txt`. A warehouse that has files which are neither
-here nor there was migrated by a newer release, and is left alone.
+here nor there was migrated by a newer release, and is left alone; so is one that has had all that would be applied
+(`migrate --back` goes back to it on purpose).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -40,20 +42,29 @@ _HISTORY = """
 create table if not exists public.schema_migration (
   name text primary key, checksum text not null, applied_at timestamptz not null default now());
 alter table public.schema_migration add column if not exists makes text[];
+alter table public.schema_migration add column if not exists superseded text[];
 update public.schema_migration set makes = array['view public.' || split_part(split_part(name, '/', 2), '.', 1)]
 where name like 'views/%' and makes is null;
 comment on table public.schema_migration is 'Migrations, functions and views that this warehouse has.';
 comment on column public.schema_migration.name is 'File name under sql/.';
-comment on column public.schema_migration.checksum is 'SHA-256 of the file as it was applied.';
+comment on column public.schema_migration.checksum is 'SHA-256 of the file as it was applied; empty once it is gone.';
 comment on column public.schema_migration.applied_at is 'When it was applied (UTC).';
 comment on column public.schema_migration.makes is 'Views and functions that the file made.';
+comment on column public.schema_migration.superseded is 'Checksums of the texts that it had before.';
 """
 _REMEMBER = sa.text("""
-    insert into public.schema_migration (name, checksum, makes) values (:name, :checksum, :makes)
+    insert into public.schema_migration (name, checksum, makes, superseded)
+    values (:name, :checksum, :makes, :superseded)
     on conflict (name) do update
-    set checksum = excluded.checksum, makes = excluded.makes, applied_at = excluded.applied_at""")
+    set checksum = excluded.checksum, makes = excluded.makes, superseded = excluded.superseded,
+      applied_at = excluded.applied_at""")
+# As jsonb, so that a column may be missing: an older release made the table.
+_KNOWN = sa.text("""
+    select name, checksum, to_jsonb(m) -> 'makes', to_jsonb(m) -> 'superseded' from public.schema_migration as m""")
 _SET_MAKES = sa.text("update public.schema_migration set makes = :makes where name = :name")
-_FORGET = sa.text("delete from public.schema_migration where name = :name")
+_FORGET = sa.text("""
+    update public.schema_migration set checksum = '', makes = '{}', superseded = array_append(superseded, checksum)
+    where name = :name and checksum <> ''""")
 _FUNCTIONS = sa.text("""
     select i.type || ' ' || i.identity, cast(p.ctid as text)
     from pg_proc as p cross join lateral pg_identify_object('pg_proc'::regclass, p.oid, 0) as i
@@ -73,8 +84,10 @@ _VALIDATOR = sa.text("""
 _IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723", "42725"}
 
 
-def migrate(engine: sa.Engine) -> list[str]:
+def migrate(engine: sa.Engine, *, back: bool = False) -> list[str]:
     """Applies what is missing, in one transaction; returns the names of the files applied.
+
+    With `back` also where all of it are texts that the warehouse has had before.
 
     Raises:
         StreamwardenError: an applied migration was edited, a file fails, the warehouse is a newer release's, or what
@@ -83,7 +96,7 @@ def migrate(engine: sa.Engine) -> list[str]:
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(7062)"))
         run(connection, _HISTORY)
-        return _Migration(connection).run()
+        return _Migration(connection, back).run()
 
 
 def migrated_warehouse(config: Config) -> sa.Engine:
@@ -101,33 +114,44 @@ def require_migrated(warehouse: sa.Engine) -> None:
     """Refuses a warehouse for which `streamwarden migrate` is due, and a newer release's."""
     with warehouse.connect() as connection:
         there = connection.execute(sa.text("select to_regclass('public.schema_migration') is not null")).scalar_one()
-        known = connection.execute(sa.text("select name, checksum from public.schema_migration")) if there else None
-        checksums: dict[str, str] = dict(known.tuples().all()) if known else {}
-    _refuse_newer(checksums)
-    due = [
-        _name(file)
-        for file in (*migration_files(), *replaceable_files())
-        if checksums.get(_name(file)) != _checksum(file)
-    ]
-    if due:
+        known = _known(connection) if there else {}
+    _refuse_newer(known)
+    if due := _due(known):
         raise StreamwardenError(f"the warehouse isn't up to date ({_some(due)}): run `streamwarden migrate` first.")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the warehouse knows of a file."""
+
+    checksum: str
+    makes: list[str]
+    superseded: list[str]
+    """Checksums of its earlier texts, the oldest first."""
+
+
+_NEW = _Known("", [], [])
+
+
+def _known(connection: sa.Connection) -> dict[str, _Known]:
+    rows = connection.execute(_KNOWN).tuples()
+    return {name: _Known(checksum, makes or [], superseded or []) for name, checksum, makes, superseded in rows}
 
 
 class _Migration:
     """One run: what the warehouse had, and what was taken down on the way."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
-        rows = connection.execute(sa.text("select name, checksum, makes from public.schema_migration")).tuples().all()
-        self.checksums: dict[str, str] = {name: checksum for name, checksum, _ in rows}
-        self.makes: dict[str, list[str]] = {name: makes or [] for name, _, makes in rows}
+    def __init__(self, connection: sa.Connection, back: bool) -> None:
+        self.connection, self.back = connection, back
+        self.known = _known(connection)
+        self.makes = {name: known.makes for name, known in self.known.items()}
         self.ours = self._ours()
         self.down: list[Saved] = []
         self.left_over: dict[str, list[str]] = {}
 
     def run(self) -> list[str]:
         """Returns the names of the files applied."""
-        _refuse_newer(self.checksums)
+        _refuse_newer(self.known, self.back)
         # Bodies are checked at the end, when all that they name is there. Names are written out in full.
         run(self.connection, "set local check_function_bodies = off; set local search_path = pg_catalog")
         applied = [_name(file) for file in migration_files() if self._apply_migration(file)]
@@ -139,8 +163,8 @@ class _Migration:
         return applied
 
     def _apply_migration(self, file: Path) -> bool:
-        if known := self.checksums.get(_name(file)):
-            if known != _checksum(file):
+        if known := self.known.get(_name(file)):
+            if known.checksum != _checksum(file):
                 raise StreamwardenError(
                     f"sql/{_name(file)}: was edited after it was applied. Restore it and add a new migration."
                 )
@@ -153,13 +177,14 @@ class _Migration:
     def _renew(self, file: Path) -> bool:
         """Makes what a file makes if its text has changed or something of it is missing; true if it has changed."""
         had = self.makes.get(_name(file), [])
-        changed = self.checksums.get(_name(file)) != _checksum(file)
+        changed = self.known.get(_name(file), _NEW).checksum != _checksum(file)
         if not changed and all(self._exists(made) for made in had):
             return False
         self._refuse_what_others_made(file)
         before = self._functions(file)
         self._execute(file, lambda: had or list(before))
         after = self._functions(file)
+        self._refuse_functions_of_others(file, {f for f in after if after[f] != before.get(f, after[f])})
         makes = [f"view {view}" for view in _views(file)] + [f for f in after if after[f] != before.get(f)]
         self._part_with(file, [made for made in had if made not in makes], makes)
         self._comment(file)
@@ -240,6 +265,15 @@ class _Migration:
                     f"sql/{_name(file)}: {view} exists and isn't Streamwarden's. Rename it: `alter view … rename to …`."
                 )
 
+    def _refuse_functions_of_others(self, file: Path, replaced: set[str]) -> None:
+        """Signatures are known once the file has run; what it did is rolled back then."""
+        for made in sorted(replaced - self.ours):
+            if _callable(made) not in _functions_of_migrations():
+                raise StreamwardenError(
+                    f"sql/{_name(file)}: {made.removeprefix('function ')} exists and isn't Streamwarden's. Rename it:"
+                    f" `alter {made} rename to …`."
+                )
+
     def _check_bodies(self) -> None:
         run(self.connection, "set local check_function_bodies = on")
         for name, makes in self.makes.items():
@@ -253,8 +287,7 @@ class _Migration:
 
     def _functions(self, file: Path) -> dict[str, str]:
         """Functions by the names in a file, each with the place of its row, which is another once it was made anew."""
-        names = re.findall(r"^create (?:or replace )?function ([\w.]+)", file.read_text(), re.MULTILINE)
-        return dict(self.connection.execute(_FUNCTIONS, {"names": names}).tuples().all())
+        return dict(self.connection.execute(_FUNCTIONS, {"names": _function_names(file)}).tuples().all())
 
     def _ours(self) -> set[str]:
         return {made for makes in self.makes.values() for made in makes}
@@ -273,17 +306,35 @@ class _Migration:
 
     def _remember(self, file: Path, makes: list[str]) -> None:
         self.makes[_name(file)] = makes
-        self.connection.execute(_REMEMBER, {"name": _name(file), "checksum": _checksum(file), "makes": makes})
+        checksum, known = _checksum(file), self.known.get(_name(file), _NEW)
+        if self.back and checksum in known.superseded:  # what came after it is undone, and may come again
+            superseded = known.superseded[: known.superseded.index(checksum)]
+        else:
+            superseded = [had for had in (*known.superseded, known.checksum) if had not in ("", checksum)]
+        row = {"name": _name(file), "checksum": checksum, "makes": makes, "superseded": superseded}
+        self.connection.execute(_REMEMBER, row)
 
 
-def _refuse_newer(checksums: dict[str, str]) -> None:
+def _due(known: dict[str, _Known]) -> list[str]:
+    """Names of the files whose text isn't the one that the warehouse has."""
+    files = (*migration_files(), *replaceable_files())
+    return [_name(file) for file in files if known.get(_name(file), _NEW).checksum != _checksum(file)]
+
+
+def _refuse_newer(known: dict[str, _Known], back: bool = False) -> None:
     retired = {
         line.split()[0] for line in (SQL / "retired.txt").read_text().splitlines() if line.strip()[:1] not in ("", "#")
     }
-    if unknown := [name for name in sorted(checksums) if not (SQL / name).exists() and name not in retired]:
+    if unknown := [name for name in sorted(known) if not (SQL / name).exists() and name not in retired]:
         raise StreamwardenError(
             f"the warehouse was migrated by a newer release: this one lacks {_some(unknown)}. Nothing was changed; run"
             " that release. (A file that was deleted on purpose is named in sql/retired.txt.)"
+        )
+    due = [] if back else _due(known)
+    if due and all(_checksum(SQL / name) in known.get(name, _NEW).superseded for name in due):
+        raise StreamwardenError(
+            f"the warehouse was migrated by a newer release: this one has an older text of {_some(due)}. Nothing was"
+            " changed; run that release. (To go back to the older text on purpose: `streamwarden migrate --back`.)"
         )
 
 
@@ -344,6 +395,15 @@ def replaceable_files() -> list[Path]:
 
 def _views(file: Path) -> list[str]:
     return re.findall(r"^create (?:or replace )?view ([\w.]+)", file.read_text(), re.MULTILINE)
+
+
+def _function_names(file: Path) -> list[str]:
+    return re.findall(r"^create (?:or replace )?function ([\w.]+)", file.read_text(), re.MULTILINE)
+
+
+def _functions_of_migrations() -> set[str]:
+    """Some functions were made by migrations before they had files of their own."""
+    return {f"function {name}" for file in migration_files() for name in _function_names(file)}
 
 
 def _callable(made: str) -> str:

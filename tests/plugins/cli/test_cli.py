@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.cli import main as cli
 from streamwarden.cli import shared
@@ -79,6 +80,21 @@ def test_a_warehouse_that_is_away_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.startswith("streamwarden: warehouse: ")
     assert len(done.stderr.strip().splitlines()) == 1
     assert "secret-word" not in done.stderr
+
+
+def test_an_older_release_goes_back_only_when_told(
+    warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s.yaml").write_text("")
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
+    with warehouse.begin() as connection:
+        newer = "update public.schema_migration set checksum = 'x', superseded = array[checksum] where name = '%s'"
+        connection.exec_driver_sql(newer % "views/volumes.sql")
+    done = in_this_process("migrate")
+    assert done.returncode == 1
+    assert "this one has an older text of sql/views/volumes.sql. Nothing was changed" in done.stderr
+    done = in_this_process("migrate", "--back")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "applied views/volumes.sql")
 
 
 def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.store import migrate as module
-from streamwarden.store.migrate import SQL, comments, migrate
+from streamwarden.store.migrate import SQL, comments, migrate, require_migrated
 
 
 @pytest.fixture
@@ -136,9 +136,15 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         connection.exec_driver_sql("create view public.mine as select hour from metrics.consumer_group_hourly")
         connection.exec_driver_sql(_SAMPLES)
         connection.exec_driver_sql(_TICKETS)
+        connection.exec_driver_sql("alter table public.schema_migration drop column superseded")
     for file, text in texts.items():
         file.write_text(text)
+    with pytest.raises(
+        StreamwardenError, match=r"isn't up to date \(sql/migrations/0020.* more\): run `streamwarden mi"
+    ):
+        require_migrated(empty_warehouse)
     migrate(empty_warehouse)
+    require_migrated(empty_warehouse)
     with empty_warehouse.begin() as connection:
 
         def ask(query: str) -> object:

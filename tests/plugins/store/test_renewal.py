@@ -51,8 +51,8 @@ class Release:
                 file.write(f"{name}\n")
         return self
 
-    def migrated(self) -> list[str]:
-        return migrate(self.warehouse)
+    def migrated(self, *, back: bool = False) -> list[str]:
+        return migrate(self.warehouse, back=back)
 
     def sql(self, statements: str) -> None:
         with self.warehouse.begin() as connection:
@@ -239,6 +239,56 @@ def test_an_older_release_leaves_a_newer_warehouse_alone(release: Release, name:
         with pytest.raises(StreamwardenError, match=f"migrated by a newer release: this one lacks sql/{name}"):
             asked(release.warehouse)
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
+
+
+def test_a_function_of_the_same_signature_that_is_not_ours_is_left_alone(release: Release) -> None:
+    new = FUNCTION.replace("far_behind", "near")
+    for theirs in ("returns boolean language sql as 'select false'", "returns text language sql as $$select 'x'$$"):
+        release.sql(f"create function public.near(whatever double precision) {theirs}")
+        with pytest.raises(
+            StreamwardenError,
+            match=r"public\.near\(double precision\) exists and isn't .*`alter function public\.near",
+        ):
+            release.has("functions/near.sql", new).migrated()
+        assert release.ask("select public.near(1)::text") in ("false", "x")
+        release.sql("drop function public.near(double precision)")
+    assert release.migrated() == ["functions/near.sql"]
+    assert release.has("functions/near.sql", new.replace("lag >", "lag <")).migrated() == ["functions/near.sql"]
+
+
+WIDER = OURS.replace("  lag_records  -- Lag", "  lag_records,  -- Lag\n  hour  -- The hour (UTC)")
+NEWER = "migrated by a newer release: this one has an older text of sql/views/some_groups.sql"
+
+
+def _refuses(release: Release, told: str) -> None:
+    columns = release.columns("public.some_groups")
+    for asked in (migrate, require_migrated):
+        with pytest.raises(StreamwardenError, match=rf"{told}.*`streamwarden migrate --back`"):
+            asked(release.warehouse)
+    assert release.columns("public.some_groups") == columns
+
+
+def test_an_older_release_knows_the_texts_that_a_newer_one_replaced(release: Release) -> None:
+    release.has("views/some_groups.sql", WIDER).lacks("views/a_lagging_groups.sql").migrated()
+    _refuses(release.has("views/some_groups.sql", OURS), NEWER)
+    _refuses(release.has("views/a_lagging_groups.sql", ON_OURS), rf"{NEWER} and 1 more")
+
+
+def test_who_goes_back_on_purpose_may_and_may_come_again(release: Release) -> None:
+    release.has("views/some_groups.sql", WIDER).migrated()
+    release.has("views/some_groups.sql", NARROWER).migrated()
+    release.has("views/some_groups.sql", OURS)
+    assert release.migrated(back=True) == ["views/some_groups.sql"]
+    assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
+    assert release.has("views/some_groups.sql", WIDER).migrated() == ["views/some_groups.sql"]
+    _refuses(release.has("views/some_groups.sql", OURS), NEWER)
+
+
+def test_a_newer_release_may_have_an_older_text_among_what_is_new(release: Release) -> None:
+    release.has("views/some_groups.sql", WIDER).migrated()
+    release.has("views/some_groups.sql", OURS).has("functions/far_behind.sql", FUNCTION.replace("stable", "volatile"))
+    assert release.migrated() == ["functions/far_behind.sql", "views/some_groups.sql"]
+    _refuses(release.has("views/some_groups.sql", WIDER), NEWER)
 
 
 def test_what_is_due_is_told(release: Release) -> None:
