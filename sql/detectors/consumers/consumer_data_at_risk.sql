@@ -3,7 +3,7 @@ title: Retention takes records before the group has read them
 about: group
 owner: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.replica_sample, metrics.log_dir_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
 params:
   warn_hours: {default: 12, unit: h, why: "a night"}
   near_share: {default: 0.5, unit: share of what is kept, why: "in the newer half the way to the log's start shrinks and grows with the day's traffic"}
@@ -16,21 +16,23 @@ says:
   lost:
     status: alarm
     severity: critical
-    reason: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    cure: "Lengthen the retention now, so that no more is lost{% if extra_bytes %} ({{ extra_bytes }} on the brokers, all replicas){% endif %}; then start the group or add capacity. What is lost has to come from elsewhere."
+    reason: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}{% if lost_until %}: what lay between was written {% if lost_from %}from {{ lost_from }} {% endif %}until {{ lost_until }}{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    cure: "{% if advised_retention_ms or advised_retention_bytes or retention_bytes or not settings_known %}Lengthen the retention of {{ worst_topic }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, so that no more is lost; then start{% else %}As {{ worst_topic }} is set now, nothing of it is deleted: it was set otherwise, or somebody deleted its records. Start{% endif %} the group or add capacity. What is lost has to come from elsewhere."
     commands: &commands
+      - "{% if advised_retention_bytes %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.bytes={{ advised_retention_bytes }}{% endif %}"
       - "{% if advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.ms={{ advised_retention_ms }}{% endif %}"
+      - "{% if not advised_retention_bytes and not advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ worst_topic }}{% endif %}"
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"
   at_risk:
     status: alarm
     severity: warning
-    reason: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    cure: &cure "Lengthen the retention of {{ worst_topic }} now{% if extra_bytes %} ({{ extra_bytes }} on the brokers, all replicas, for {{ add_hours }} more){% endif %}, then start the group or add capacity.{% if retention_bytes %} The topic is also limited to {{ retention_bytes }} a partition: raise retention.bytes too.{% endif %}"
+    reason: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if is_by_size %}, and {{ retention_bytes }} a partition are kept{% elif retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    cure: &cure "Lengthen the retention of {{ worst_topic }} by {{ add_hours }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, then start the group or add capacity."
     commands: *commands
   on_the_brink:
     status: alarm
     severity: warning
-    reason: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    reason: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if is_by_size %}; only {{ retention_bytes }} a partition are kept{% elif retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
     cure: *cure
     commands: *commands
   topic_anew:
@@ -60,6 +62,8 @@ rule: |
   `steady_share` of what is kept). Lost: the committed offset is below the log's start, and it was committed or inside the
   log within the last days. Where nobody runs in the group, the age of what is unread grows by a second each second. A
   group that another one has followed on, with the same topics, waits for nothing.
+  Advised is `add_hours` more, of each limit that would delete within them what the group has yet to read: of
+  retention.bytes by what the partition's log takes up and how many records it got over the last day.
 runbook: |
   1. Lengthen the retention first: it takes effect at once, capacity doesn't. Look at the disks' free space before.
   2. Nobody runs in the group: start it, or delete it if it is retired.
@@ -117,6 +121,9 @@ place as (
     g.members = 0 and c.commits = 0 as is_idle,
     extract(epoch from c.hour - c_then.hour) as passed_seconds,
     c.lag_seconds - c_then.lag_seconds as aged_seconds,
+    coalesce(
+      (p.log_end_offset - p_then.log_end_offset) / extract(epoch from c.hour - c_then.hour), c.arriving_per_second
+    ) as arriving_per_second,
     c.committed_offset - p.log_start_offset as room_records,
     (c_then.committed_offset - p_then.log_start_offset) - (c.committed_offset - p.log_start_offset) as narrowed_records
   from metrics.consumer_partition_hourly as c
@@ -201,6 +208,91 @@ worst as (
     partition asc
 ),
 
+-- Where the topic lies that needs a longer retention.
+holder as (
+  select
+    w.cluster,
+    w.group_id,
+    r.broker_id,
+    max(cast(r.partition_bytes ->> cast(w.partition as text) as bigint)) as log_bytes,
+    sum(r.size_bytes) as size_bytes,
+    sum(d.usable_bytes) as free_bytes
+  from worst as w
+  inner join metrics.replica_sample as r
+    on r.hour = cast(:hour as timestamptz) and w.cluster = r.cluster and w.topic = r.topic and not r.is_future
+  left join metrics.log_dir_hourly as d
+    on r.hour = d.hour and r.cluster = d.cluster and r.broker_id = d.broker_id and r.log_dir = d.log_dir
+  where w.because in ('lost', 'at_risk', 'on_the_brink')
+  group by w.cluster, w.group_id, r.broker_id
+),
+
+held as (
+  select
+    cluster,
+    group_id,
+    max(log_bytes) as log_bytes,
+    sum(size_bytes) as size_bytes
+  from holder
+  group by cluster, group_id
+),
+
+-- Kafka deletes by size only what leaves the log as large as retention.bytes: one that is smaller is bound by time.
+needed as (
+  select
+    w.*,
+    h.size_bytes,
+    (w.retention_bytes is not null and (w.retention_seconds is null or h.log_bytes >= w.retention_bytes)) is true as is_by_size,
+    case
+      when w.retention_seconds is null or coalesce(h.log_bytes, w.retention_bytes) + a.added_bytes > w.retention_bytes
+        then nullif(a.added_bytes, 0)
+    end as added_bytes
+  from worst as w
+  left join held as h using (cluster, group_id)
+  cross join lateral (
+    select
+      coalesce(h.log_bytes, w.retention_bytes) / nullif(cast(w.log_end_offset - w.log_start_offset as double precision), 0)
+      * w.arriving_per_second * :add_hours * 3600 as added_bytes
+  ) as a
+  where w.because in ('lost', 'at_risk', 'on_the_brink')
+),
+
+advised as (
+  select
+    n.cluster,
+    n.group_id,
+    n.size_bytes,
+    n.is_by_size,
+    cast(n.retention_bytes + n.added_bytes as bigint) as retention_bytes,
+    case
+      when n.retention_bytes + n.added_bytes is null or (n.lag_seconds + :add_hours * 3600 <= n.retention_seconds) is not true
+        then n.retention_ms + :add_hours * 3600000
+    end as retention_ms,
+    i.replication_factor * case
+      when n.retention_bytes + n.added_bytes is not null then n.added_bytes * i.partitions
+      else j.bytes_in / nullif(j.covered_seconds, 0) * :add_hours * 3600
+    end as extra_bytes
+  from needed as n
+  left join metrics.topic_hourly as j on j.hour = cast(:hour as timestamptz) and n.cluster = j.cluster and n.topic = j.topic
+  left join inventory.topic_hourly as i on i.hour = cast(:hour as timestamptz) and n.cluster = i.cluster and n.topic = i.topic
+),
+
+spread as (
+  select
+    h.cluster,
+    h.group_id,
+    jsonb_agg(
+      jsonb_build_object(
+        'broker_id', h.broker_id, 'extra_bytes', cast(a.extra_bytes * h.size_bytes / nullif(a.size_bytes, 0) as bigint),
+        'free_bytes', h.free_bytes
+      )
+      order by h.size_bytes desc, h.broker_id asc
+    ) as brokers
+  from holder as h
+  inner join advised as a using (cluster, group_id)
+  where a.extra_bytes is not null
+  group by h.cluster, h.group_id
+),
+
 summary as (
   select
     cluster,
@@ -256,8 +348,14 @@ select
   w.log_start_offset,
   w.log_end_offset,
   w.retention_bytes,
-  w.retention_ms + :add_hours * 3600000 as advised_retention_ms,
-  j.bytes_in / nullif(j.covered_seconds, 0) * i.replication_factor * :add_hours * 3600 as extra_bytes,
+  d.is_by_size,
+  d.retention_ms as advised_retention_ms,
+  d.retention_bytes as advised_retention_bytes,
+  d.extra_bytes,
+  b.brokers as extra_by_broker,
+  not w.is_untold as settings_known,
+  written.lost_from,
+  written.lost_until,
   s.unknown_places,
   h.group_id as heir,
   s.affected
@@ -269,6 +367,18 @@ left join public.groups_renamed(cast(:hour as timestamptz), cast(:dead_days as i
   on g.cluster = h.cluster and g.group_id = h.former_group
 left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
-left join metrics.topic_hourly as j on g.hour = j.hour and w.cluster = j.cluster and w.topic = j.topic
-left join inventory.topic_hourly as i on g.hour = i.hour and w.cluster = i.cluster and w.topic = i.topic
+left join advised as d on g.cluster = d.cluster and g.group_id = d.group_id
+left join spread as b on g.cluster = b.cluster and g.group_id = b.group_id
+-- When the log's end passed what was lost, hour by hour: a partition is found by its hour first.
+left join lateral (
+  select
+    min(p.hour) filter (where p.log_end_offset_first <= w.committed_offset) as lost_from,
+    max(p.hour) filter (where p.log_end_offset_last >= w.log_start_offset) + interval '1 hour' as lost_until
+  from metrics.partition_hourly as p
+  where w.because = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
+  and p.log_end_offset_last > w.committed_offset and p.log_end_offset_first < w.log_start_offset
+  and p.hour = any(
+    array(select g.hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
+  )
+) as written on true
 where g.hour = cast(:hour as timestamptz)

@@ -37,11 +37,13 @@ says:
     severity: warning
     reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and the lag doesn't fall."
     cure: &faster "The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
+    commands: &who_reads ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}{% if not commits_alone %} --members --verbose{% endif %}{% endif %}"]
   catches_up_slowly:
     status: alarm
     severity: warning
     reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }}{% if catches_up_in_at_most_seconds.value and catches_up_in_at_most_seconds.value > 1.2 * catches_up_in_seconds.value %} to {{ catches_up_in_at_most_seconds }}{% endif %} more to catch up."
     cure: *faster
+    commands: *who_reads
   may_catch_up:
     status: skip
     reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}; whether that is gone within {{ recover_seconds }} can't be said yet{% if catches_up_in_seconds %}: in {{ catches_up_in_seconds }} at best{% endif %}."
