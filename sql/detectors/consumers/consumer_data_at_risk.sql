@@ -378,7 +378,7 @@ left join lateral (
   where w.because = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
   and p.log_end_offset_last > w.committed_offset and p.log_end_offset_first < w.log_start_offset
   and p.hour = any(
-    array(select g.hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
+    array(select cast(:hour as timestamptz) - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
   )
 ) as written on true
 where g.hour = cast(:hour as timestamptz)
