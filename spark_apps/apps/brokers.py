@@ -113,6 +113,7 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
         "heap_max_bytes",
         "failed_produces",
         "produce_errors",
+        "unclean_elections",
         *_CLEANER,
     )
 
@@ -194,6 +195,7 @@ def _rates() -> list[Column]:
         counted("log_flush_ms_total").alias("log_flush_ms"),
         *calls,
         counted("failed_produces_total").alias("failed_produces"),
+        counted("unclean_elections_total").alias("unclean_elections"),
         counted("cpu_seconds_total").alias("cpu_seconds"),
     ]
 

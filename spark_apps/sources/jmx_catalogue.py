@@ -61,6 +61,7 @@ METRICS: Mapping[str, Kind] = {
     "request_queue": "gauge",
     "request_handler_idle_ratio": "gauge",
     "active_controllers": "gauge",
+    "unclean_elections_total": "counter",  # each controller of KRaft counts all of them, of ZooKeeper's the active one
     "offline_partitions": "gauge",
     "under_replicated_partitions": "gauge",
     "under_min_isr_partitions": "gauge",
@@ -304,6 +305,11 @@ MBEANS: tuple[MBean, ...] = (
         _BROKER,
     ),
     _value("kafka.controller:type=KafkaController,name=ActiveControllerCount", "active_controllers"),
+    MBean(
+        "kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
+        (Reading("Count", "unclean_elections_total"),),
+        _BROKER,
+    ),
     _value("kafka.controller:type=KafkaController,name=OfflinePartitionsCount", "offline_partitions"),
     _value("kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions", "under_replicated_partitions"),
     _value("kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount", "under_min_isr_partitions"),

@@ -1,7 +1,8 @@
 """Topics, partitions, leaders, replicas and configurations of Kafka clusters: one row per topic, and one per broker.
 
 A broker is one that the cluster lists or that has replicas. One that has replicas and isn't listed is looked for once
-more, some seconds later: it may just have been restarted.
+more, some seconds later: it may just have been restarted. So are leaders where none is named: one may just be elected,
+and a topic that is gone by then was being removed.
 
 Reads: metadata, DescribeCluster for the racks, and DescribeConfigs, some requests per cluster. Needs: Describe on
 topics, and DescribeConfigs on them for `configs` (without it `configs` is null and a gap row says so). Can't see:
@@ -17,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import ClusterMetadata, ConfigResource, ConfigSource
+from confluent_kafka.admin import ClusterMetadata, ConfigResource, ConfigSource, PartitionMetadata
 
 from spark_apps.sources.kafka_client import (
     ANSWER_SECONDS,
@@ -30,7 +31,7 @@ from spark_apps.sources.kafka_client import (
 TOPICS_PER_REQUEST = 1000
 """A broker writes some thirty settings of each: all of a large cluster's in one answer would outlast the time-out."""
 LOOK_AGAIN_SECONDS = 20
-"""So long after the first look brokers that weren't listed are looked for again."""
+"""So long after the first look brokers that weren't listed, and leaders that weren't named, are looked for again."""
 
 
 class TopicsReader(ClusterReader):
@@ -40,8 +41,9 @@ class TopicsReader(ClusterReader):
         name = connection.cluster.name
         now, started = datetime.now(UTC), time.monotonic()
         metadata = connection.metadata()
-        topics = {str(t.topic): t for t in metadata.topics.values() if t.error is None}
+        topics = _topics(metadata)
         configs, refusal = configs_of(connection, list(topics))
+        topics, hosts = _settled(connection, metadata, topics, started + LOOK_AGAIN_SECONDS)
         rows: list[dict[str, Any]] = [
             {
                 "cluster": name,
@@ -50,18 +52,18 @@ class TopicsReader(ClusterReader):
                     {
                         "partition": p.id,
                         "leader": p.leader if p.leader >= 0 else None,
+                        "leader_error": p.error.name() if p.leader < 0 and p.error else None,
                         "replicas": p.replicas,
                         "isr": p.isrs,
                     }
-                    for p in topic.partitions.values()
+                    for p in partitions
                 ],
                 "configs": configs.get(topic_name),
                 "observed_at": now,
                 "resource": name,
             }
-            for topic_name, topic in topics.items()
+            for topic_name, partitions in topics.items()
         ]
-        hosts = _brokers(connection, metadata, started + LOOK_AGAIN_SECONDS)
         racks, untold = _racks(connection)
         known = {"cluster": name, "observed_at": now, "resource": name}
         rows += [known | {"broker": broker, "host": host, "rack": racks.get(broker)} for broker, host in hosts.items()]
@@ -83,28 +85,48 @@ class KafkaTopics(ClusterSource):
     def schema(self) -> str:
         return (
             "cluster string, topic string,"
-            " partitions array<struct<partition: int, leader: int, replicas: array<int>, isr: array<int>>>,"
+            " partitions array<struct<partition: int, leader: int, leader_error: string, replicas: array<int>,"
+            " isr: array<int>>>,"
             " configs map<string, struct<value: string, source: string>>, broker int, host string,"
             " rack string, observed_at timestamp, resource string, gap string"
         )
 
 
-def _brokers(connection: Connection, metadata: ClusterMetadata, look_again_at: float) -> dict[int, str | None]:
-    """Host by broker; null: it has replicas and isn't listed, nor is it when looked for again."""
-    hosts: dict[int, str | None] = {
-        replica: None
-        for topic in metadata.topics.values()
-        for partition in topic.partitions.values()
-        for replica in partition.replicas
-    }
-    hosts |= {broker.id: broker.host for broker in metadata.brokers.values()}
-    if None in hosts.values():
+Topics = dict[str, list[PartitionMetadata]]
+"""Partitions by topic."""
+
+
+def _topics(metadata: ClusterMetadata) -> Topics:
+    return {str(t.topic): list(t.partitions.values()) for t in metadata.topics.values() if t.error is None}
+
+
+def _settled(
+    connection: Connection, first: ClusterMetadata, topics: Topics, look_again_at: float
+) -> tuple[Topics, dict[int, str | None]]:
+    """What was looked for once more where it lacked; and host by broker: null, it has replicas and isn't listed."""
+    listed = {broker.id: broker.host for broker in first.brokers.values()}
+    unled = {name for name, partitions in topics.items() if any(p.leader < 0 for p in partitions)}
+    if unled or not _holders(topics) <= listed.keys():
         time.sleep(max(0.0, look_again_at - time.monotonic()))
         # Of one topic: all brokers, and not all topics again.
-        hosts |= {
-            broker.id: broker.host for broker in connection.metadata(next(iter(metadata.topics))).brokers.values()
-        }
-    return hosts
+        second = connection.metadata("" if unled else next(iter(topics)))
+        listed |= {broker.id: broker.host for broker in second.brokers.values()}
+        topics = _with_leaders_of(_topics(second), topics, unled)
+    return topics, dict.fromkeys(_holders(topics)) | listed
+
+
+def _holders(topics: Topics) -> set[int]:
+    return {broker for partitions in topics.values() for p in partitions for broker in p.replicas}
+
+
+def _with_leaders_of(second: Topics, first: Topics, unled: set[str]) -> Topics:
+    """Those of the first look; partitions that had no leader are as they were at the second."""
+    there = {name: {p.id: p for p in second[name]} for name in unled & second.keys()}
+    return {
+        name: [there[name].get(p.id, p) if p.leader < 0 else p for p in partitions] if name in unled else partitions
+        for name, partitions in first.items()
+        if name not in unled or name in there
+    }
 
 
 def _racks(connection: Connection) -> tuple[dict[int, str | None], str | None]:

@@ -269,12 +269,13 @@ def log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
     listed = (
         sources["kafka_topics"]
         .select("cluster", "topic", f.explode("partitions").alias("p"))
-        .select("cluster", "topic", "p.partition", "p.leader", "p.replicas", "p.isr")
+        .select("cluster", "topic", "p.partition", "p.leader", "p.leader_error", "p.replicas", "p.isr")
     )
     missing = f.array_sort(f.array_except("replicas", "isr"))
     return listed.join(logs(sources), PARTITION, "left").select(
         *PARTITION,
         "leader",
+        "leader_error",
         f.size("replicas").alias("replicas"),
         f.size("isr").alias("isr"),
         f.when(f.size(missing) > 0, f.to_json(missing)).alias("missing_brokers"),

@@ -117,6 +117,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert second["produce_requests_per_second"] * second["covered_seconds"] >= 1
     assert second["fetch_follower_requests_per_second"] == 0
     assert second["active_controllers"] == 1 and second["under_replicated_partitions"] == 0
+    assert second["unclean_elections"] == 0
     assert second["partitions"] == second["leaders"] >= 3
     assert 0 < second["cpu_ratio"] <= 1 and second["log_bytes"] >= topic["log_bytes"]
     assert second["produce_p99_ms"] >= 0 and second["fetch_consumer_mean_ms"] > 0
