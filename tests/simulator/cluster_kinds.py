@@ -184,6 +184,37 @@ def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
         fleet.unclear(LACKING, cluster, other_broker)
 
 
+def a_listener_is_lost(fleet: Fleet, cluster: Cluster) -> None:
+    """A broker came back from a restart without the listener by which the cluster is asked, which lists it no more."""
+    broker = a_broker(cluster)
+    cluster.restart(broker, cluster.chance.uniform(0.3, 0.9))
+    for topic in cluster.topics:
+        topic.hidden = {n for n, leader in enumerate(topic.leaders) if leader == broker}
+    cluster.unlisted.add(broker)
+    fleet.fault(LEADERLESS, cluster, None, "critical")
+
+
+def elected_uncleanly(fleet: Fleet, cluster: Cluster) -> None:
+    """Followers had fallen out, the leader died, one of them took over. All is in sync again, but less."""
+    topic = cluster.topics[0]
+    chosen = [n for n, replicas in enumerate(topic.replicas) if len(replicas) > 1]
+    for n in chosen:
+        topic.lacked[n] = topic.replicas[n][1:]
+        topic.leaders[n] = topic.replicas[n][1]
+    cluster.unclean_elections = (int(cluster.chance.integers(0, 9)), len(chosen))
+    cluster.tell_isr()
+    fleet.unclear(UNEVEN, cluster)
+    fleet.fault(LEADERLESS, cluster, None, "warning")
+
+
+def elected_uncleanly_before(fleet: Fleet, cluster: Cluster) -> None:
+    """Days ago; a broker that fell out an hour ago leads now, after it had caught up."""
+    topic = cluster.topics[0]
+    for n, replicas in enumerate(topic.replicas):
+        topic.lacked[n] = replicas[:1]
+    cluster.unclean_elections = (int(cluster.chance.integers(1, 99)), 0)
+
+
 def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
     """Its leaders are yet to be elected, as the metadata are read."""
     first = cluster.topics[0]

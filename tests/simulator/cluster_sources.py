@@ -129,6 +129,8 @@ def _sample(cluster: Cluster, broker: int, n: int) -> Iterator[tuple[str, dict[s
     for error, value in _responses(cluster, broker, NOW, n * APART).items():
         yield "produce_responses_total", {"error": error}, value
     yield "failed_produces_total", {}, _failed(cluster, broker, NOW, n * APART)
+    if not np.isnan(cluster.gauges["active_controllers"][broker]).all():
+        yield "unclean_elections_total", {}, float(sum(cluster.unclean_elections))
     for metric, values in cluster.gauges.items():
         if metric == "active_controllers" and np.isnan(values[broker]).all():
             continue  # a broker that is no controller has no such bean
@@ -214,6 +216,9 @@ def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     for error, value in _responses(cluster, broker, hour).items():
         yield head | {"metric": "produce_responses_total", "labels": json.dumps({"error": error}), "value": value}
     yield head | {"metric": "failed_produces_total", "labels": "{}", "value": _failed(cluster, broker, hour)}
+    if not np.isnan(cluster.gauges["active_controllers"][broker]).all():
+        before = float(cluster.unclean_elections[0])
+        yield head | {"metric": "unclean_elections_total", "labels": "{}", "value": before}
     for topic, metric, value in _of_topics(cluster, broker, hour):
         if metric.endswith("_total"):
             yield head | {"metric": metric, "labels": json.dumps({"topic": topic}), "value": value}
@@ -270,7 +275,17 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
         "cluster": cluster.name,
         "topic": topic.name,
         "partitions": [
-            {"partition": n, "leader": leader, "replicas": replicas, "isr": isr}
+            {
+                "partition": n,
+                "leader": None if n in topic.hidden else leader,
+                "replicas": replicas,
+                "isr": isr,
+                "leader_error": "LISTENER_NOT_FOUND"
+                if n in topic.hidden
+                else None
+                if leader is not None
+                else "LEADER_NOT_AVAILABLE",
+            }
             for n, (leader, replicas, isr) in enumerate(spots)
         ],
         "configs": {name: {"value": value, "source": "DEFAULT_CONFIG"} for name, value in topic.configs.items()},
@@ -465,7 +480,8 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
     held = HELD_HOURS if sum(len(topic.before) for topic in cluster.topics) < 1000 else 1
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n, "leader": replicas[0],
-         "replicas": len(replicas), "isr": len(replicas)}
+         "replicas": len(replicas), "isr": len(replicas) - len(topic.lacked.get(n, ())),
+         "missing_brokers": json.dumps(topic.lacked[n]) if n in topic.lacked else None}
         for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
         for topic in cluster.topics
         if topic.begun <= hour + HOUR and not topic.logs
@@ -482,7 +498,8 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
         if ago
     ]  # fmt: skip
     offsets = ["log_start_offset", "log_end_offset", "log_end_offset_first"]
-    columns = ["hour", "cluster", "topic", "partition", "leader", "replicas", "isr", *offsets, "offsets_at"]
+    columns = ["hour", "cluster", "topic", "partition", "leader", "replicas", "isr", "missing_brokers", *offsets,
+               "offsets_at"]  # fmt: skip
     frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(offsets, "Int64"))
     return frame if any(topic.logs for topic in cluster.topics) else frame.drop(columns=[*offsets, "offsets_at"])
 

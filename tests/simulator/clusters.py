@@ -46,10 +46,14 @@ class Topic:
     """Brokers of each partition, the preferred leader first."""
     leaders: list[int | None] = field(default_factory=list)
     isr: list[list[int]] = field(default_factory=list)
+    hidden: set[int] = field(default_factory=set)
+    """Partitions whose leader has no listener for us."""
     begun: datetime = LONG_AGO
     configs: dict[str, str] = field(default_factory=dict)
     before: list[list[int]] = field(default_factory=list)
     """Replicas in the hours before."""
+    lacked: dict[int, list[int]] = field(default_factory=dict)
+    """Of a partition the brokers that weren't in sync in the hours before."""
     logs: list[Log] = field(default_factory=list)
     """Of each partition; none: its offsets aren't told."""
     configs_before: dict[str, str] = field(default_factory=dict)
@@ -116,6 +120,8 @@ class Cluster:
     tells_metadata: bool = True
     refused: dict[str, np.ndarray] = field(default_factory=dict)
     """Produce responses a second with this error, of each broker; all by the last topic."""
+    unclean_elections: tuple[int, int] = (0, 0)
+    """Before the judged hour and in it; each of its controllers counts them."""
     tells_errors: bool = True
     """Its brokers tell produce responses by error."""
     unlisted: set[int] = field(default_factory=set)
