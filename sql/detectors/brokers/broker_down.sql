@@ -9,12 +9,14 @@ params:
   roll_minutes: {default: 60, unit: min, why: "a rolling restart comes to the next broker within an hour"}
   full_ratio: {default: 0.95, unit: ratio, why: "one large segment from the end: a full log directory goes offline, and the broker with its last one"}
   files_ratio: {default: 0.9, unit: ratio, why: "without a free file descriptor it accepts no connection and rolls no segment"}
+  heap_ratio: {default: 0.95, unit: ratio, why: "with so little of its heap left it collects garbage all the time, or ends with OutOfMemoryError"}
+  empty_percent: {default: 1, unit: "%", why: "a volume without credits writes so slowly that a broker loses its session with the controller"}
 convinces: [last_listed_at, replicas, missing_partitions, leaderless_partitions, groups]
 says:
   machine_gone:
     status: alarm
     severity: critical
-    reason: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor was it seen to within {{ look_back_hours }}{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
+    reason: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor was it seen to within {{ look_back_hours }}{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if is_heap_full %} When it answered last {{ heap_used_bytes }} of a heap of {{ heap_max_bytes }} were in use.{% endif %}{% if is_volume_empty %} When it was listed last volume {{ volume_id }} had {{ burst_balance_percent }} of its credits left.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
     cure: "Start the machine, or a new broker with the id {{ broker_id }} on another: it fetches all of its replicas anew. Where it isn't to come back, move its replicas to the others."
     commands: &describe
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
@@ -35,10 +37,11 @@ says:
     status: alarm
     severity: critical
     reason: *reason
-    cure: "Start it. The last lines of its server.log, and the system's log of that minute (out of memory), say why it ended."
+    cure: "Start it{% if is_heap_full %} with a larger heap{% endif %}{% if is_volume_empty %}; give {{ volume_id }} more than its credits first: a larger volume, or gp3{% endif %}. The last lines of its server.log, and the system's log of that minute (out of memory), say why it ended."
     commands: *describe
   rolling: {status: ok, reason: "The cluster doesn't list it, while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
   answers: {status: ok, reason: "The cluster doesn't list it, but its JVM answers: it starts, or it stops."}
+  no_listener: {status: ok, reason: "The cluster doesn't list it to those who ask as we do, but all its replicas are in sync, and of what it led {{ no_listener_partitions | counted('partition') }} {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader without our listener: it runs."}
   retired: {status: ok, reason: "The cluster doesn't list it any more, and it has no replicas: it was taken out."}
   listed: {status: ok, reason: "The cluster lists it."}
   unread: {status: skip, reason: "The cluster could not be asked which brokers it has: whether they are down, or our way to them, isn't known."}
@@ -55,7 +58,8 @@ rule: |
   A broker that has replicas and that the cluster doesn't list: at two looks, some seconds apart, and whose JVM, where it
   is configured, doesn't answer. Where the cluster shows no topics, one that was listed within look_back_hours. A single broker
   that isn't listed while peers were restarted within roll_minutes is taken for the next of them. Which machine, disk or
-  limit may have ended it is what was known of it last. Who is listed is told by the cluster itself, so that our own
+  limit may have ended it is what was known of it last: its machine, disk, open files, heap and credits, in this order.
+  Where all its replicas are in sync, and a leader lacks our listener, it runs: partitions_leaderless tells that. Who is listed is told by the cluster itself, so that our own
   network can't take a broker for dead: where no broker answers, nothing is judged.
 runbook: |
   1. Does its machine run? Start it, or start the broker with the same id on another.
@@ -139,6 +143,7 @@ broker as (
     n.cluster is null and r.replicas > 0 as is_retired,
     coalesce(j.is_answering, false) as is_answering,
     j.open_file_descriptors / j.max_file_descriptors as files_used_ratio,
+    j.heap_used_bytes / nullif(greatest(j.heap_max_bytes, 0), 0) as heap_used_ratio,
     r.unlisted = 1 and s.restarted_peers is not null as is_rolling
   from before as b
   left join inventory.broker_hourly as n
@@ -186,17 +191,20 @@ machine as (
   where exists (select from inventory.instance_hourly as i where i.hour = cast(:hour as timestamptz))
 ),
 
+-- The emptiest of its volumes.
 credits as (
-  select
+  select distinct on (g.cluster, g.broker_id)
     g.cluster,
     g.broker_id,
-    min(v.burst_balance_last_percent) as burst_balance_percent
+    v.volume_id,
+    v.burst_balance_last_percent as burst_balance_percent
   from gone as g
   inner join inventory.volume_hourly as a
     on g.instance_id = a.instance_id and g.last_listed_hour = a.hour
   inner join metrics.volume_hourly as v
     on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
-  group by g.cluster, g.broker_id
+  where v.burst_balance_last_percent is not null
+  order by g.cluster asc, g.broker_id asc, v.burst_balance_last_percent asc, v.volume_id asc
 ),
 
 missing as (
@@ -217,6 +225,7 @@ led as materialized (
     g.broker_id,
     p.topic,
     p.partition,
+    n.leader_error,
     n.partition is not null and n.leader is null as is_leaderless
   from gone as g
   inner join metrics.partition_hourly as p
@@ -233,6 +242,7 @@ stopped as (
     broker_id,
     count(*) as led_partitions,
     count(*) filter (where is_leaderless) as leaderless_partitions,
+    count(*) filter (where leader_error = 'LISTENER_NOT_FOUND') as no_listener_partitions,
     (array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition)
       filter (where is_leaderless))[:100] as affected
   from led
@@ -256,6 +266,7 @@ select
     when b.is_listed then 'listed'
     when b.is_retired then 'retired'
     when b.is_answering then 'answers'
+    when s.no_listener_partitions > 0 and k.missing_partitions is null then 'no_listener'
     when m.is_machine_gone then 'machine_gone'
     when b.is_rolling then 'rolling'
     when d.disk_used_ratio >= :full_ratio then 'disk_full'
@@ -270,6 +281,7 @@ select
   b.replicas,
   coalesce(k.missing_partitions, case when b.replicas is not null then 0 end) as missing_partitions,
   s.leaderless_partitions,
+  s.no_listener_partitions,
   s.led_partitions,
   r.groups,
   b.instance_id,
@@ -283,7 +295,11 @@ select
   b.files_used_ratio,
   b.heap_used_bytes,
   b.heap_max_bytes,
+  b.heap_used_ratio,
+  b.heap_used_ratio >= :heap_ratio as is_heap_full,
+  c.volume_id,
   c.burst_balance_percent,
+  c.burst_balance_percent <= :empty_percent as is_volume_empty,
   b.restarted_peers,
   s.affected
 from broker as b
