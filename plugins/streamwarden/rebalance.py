@@ -95,7 +95,7 @@ class Balance:
             loads=loads,
             even=np.outer(weight / weight.sum(), loads.sum(axis=0)) if taking else loads,
             may_get=np.array([one["barred_because"] is None for one in taking]),
-            room_bytes=np.array([_room(one) for one in taking]),
+            room_bytes=np.array([room_bytes(one) for one in taking]),
             racks={one["broker_id"]: one["rack"] for one in brokers},
             held=held,
             movable=movable,
@@ -219,7 +219,8 @@ def _partition(row: Row) -> Partition:
     )  # fmt: skip
 
 
-def _room(broker: Row) -> float:
+def room_bytes(broker: Row) -> float:
+    """What its disks can take beyond what is to stay free; infinite where it isn't known."""
     if broker["usable_bytes"] is None:
         return float("inf")
     return float(broker["usable_bytes"] - DISK_KEPT_FREE * broker["total_bytes"])

@@ -18,6 +18,7 @@ from streamwarden.words.readable import counted, readable
 
 if TYPE_CHECKING:
     from streamwarden.rebalance import Move
+    from streamwarden.replicas import Placed, Placement
 
 app = typer.Typer(help="Print plans, as commands to paste. None is ever run.", no_args_is_help=True)
 _ABANDONED = ("abandoned", "large")
@@ -139,6 +140,77 @@ def rebalance_plan(
     return lines
 
 
+@app.command()
+def replicas(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Kafka cluster.")],
+    throttle_mb: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what disks and network have left."
+        ),
+    ] = None,
+) -> None:
+    """Print where the replicas go that topics lack, or that lie on parked brokers or in one rack."""
+    from streamwarden.replicas import place
+
+    config = shared.config_if_any()
+    with shared.warehouse().connect() as connection:
+        judged = ask(connection, "plans/replicas", cluster=cluster)
+        if not judged:
+            raise StreamwardenError(f"{cluster}: nothing was judged of its topics' replicas.")
+        topics = [row for row in judged if row["topic"]]
+        if not topics:
+            raise StreamwardenError(f"{cluster}: as last judged, its topics want no other replicas.")
+        brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
+        if not brokers:
+            raise StreamwardenError(f"{cluster}: no broker of it was gathered in the newest hour.")
+        partitions = ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
+    placed = place(brokers, topics, partitions)
+    throttle = None if throttle_mb is None else throttle_mb * 1e6
+    lines = replicas_plan(cluster, brokers, topics, placed, config.bootstrap_servers(cluster), throttle)
+    print("\n".join(lines))
+
+
+def replicas_plan(
+    cluster: str, brokers: list[Row], topics: list[Row], placed: list[Placed], servers: str, throttle: float | None
+) -> list[str]:
+    """The lines: comments, and commands for a shell; a file for each topic."""
+    by_id = {one["broker_id"]: one for one in brokers}
+    lines = [f"# {cluster}: {counted(len(placed), 'topic')}, one after the other.", *_rackless(brokers)]
+    told = {row["weakness"]: (row["shown_topics"], row["topics"]) for row in topics}
+    lines += [
+        f"# Of {counted(all_of_it, 'topic')} ({weakness}) the {shown} largest: print it again when they are done."
+        for weakness, (shown, all_of_it) in told.items()
+        if all_of_it is not None and all_of_it > shown
+    ]
+    for number, one in enumerate(placed, 1):
+        lines += _add(f"replicas-{number:02}.json", one, by_id, servers, throttle)
+    return lines
+
+
+def _add(file: str, one: Placed, brokers: dict[int, Row], servers: str, throttle: float | None) -> list[str]:
+    """A topic: how many replicas and how large, what can't be done, its file, to begin it and to see its end."""
+    added = sum(len(placement.added) for placement in one.placements)
+    copied = readable("copied_bytes", sum(placement.copied_bytes for placement in one.placements))[1]
+    head = f"# {one.topic} ({one.weakness}): {counted(added, 'replica')} to copy, {copied}."
+    if one.moving:
+        head += f" Not now {counted(one.moving, 'partition')}: not whole, or being moved."
+    if one.homeless:
+        head += f" Of {counted(one.homeless, 'partition')} no broker can take one: for lack of brokers, racks or room."
+    if not one.placements:
+        return [head]
+    getters = {broker for placement in one.placements for broker in placement.added}
+    pace, why_not, unknown = _pace({placement.leader for placement in one.placements}, getters, brokers, throttle)
+    if pace is None:
+        return [f"{head} {why_not}"]
+    return [
+        f"{head} At {readable('bytes_per_second', pace)[1]} a broker.{unknown}",
+        *_written(file, one.placements),
+        f"{_tool(servers, file)} --throttle {int(pace)} --execute",
+        f"{_tool(servers, file)} --verify  # until it is complete: only this takes the throttle away",
+    ]
+
+
 def _lead(file: str, moves: list[Move], servers: str) -> list[str]:
     """Other leaders: their order in a file, and the elections."""
     names = [f"{move.topic}-{move.partition}" for move in moves]
@@ -208,7 +280,7 @@ def _rackless(brokers: Sequence[Row]) -> list[str]:
     return [f"# The rack of broker {', '.join(lacking)} isn't known: replicas may come to lie in one zone there."]
 
 
-def _written(file: str, moves: list[Move]) -> list[str]:
+def _written(file: str, moves: Sequence[Move | Placement]) -> list[str]:
     places = [{"topic": one.topic, "partition": one.partition, "replicas": list(one.replicas)} for one in moves]
     return [f"cat > {file} <<'JSON'", json.dumps({"version": 1, "partitions": places}), "JSON"]
 

@@ -16,7 +16,7 @@ says:
     cure: "Move them to brokers in use before the parked ones are stopped: with them these replicas would be gone."
     commands:
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic {{ first_topic }}"
-      - "kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --reassignment-json-file back.json --throttle 50000000 --execute"
+      - "streamwarden plan replicas {{ cluster }}"
   apart: {status: ok, reason: "On its parked brokers ({{ parked_broker_ids }}) lie parked topics only."}
   none_parked: {status: ok, reason: "No parked broker holds a replica."}
   unknown: {status: skip, reason: "The replicas of {{ unseen_topics }} of {{ topics }} topics aren't known: their brokers did not tell where they lie."}

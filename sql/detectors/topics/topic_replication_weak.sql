@@ -3,53 +3,64 @@ title: Topics are replicated too weakly
 about: cluster
 owner: platform
 maturity: stable
-reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.replica_sample]
+reads: [inventory.topic_hourly, inventory.broker_hourly, metrics.partition_hourly, metrics.replica_sample]
 params:
   replicas: {default: 3, unit: replicas, why: "one may be down for maintenance and one fail"}
   may_be_single: {default: "", unit: regex, why: "topics whose records may be lost; empty: none"}
   acks_all_topics: {default: "", unit: regex, why: "topics whose producers wait for all replicas, so that min.insync.replicas 1 deceives them; empty: none"}
   parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; topics that lie only there are left alone; empty: none"}
   most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
-convinces: [single_topics, exposed_bytes, added_bytes, stopping_topics, deceiving_topics]
+convinces: [single_topics, exposed_bytes, stopping_topics, deceiving_topics, one_rack_topics]
 says:
   single:
     status: alarm
     severity: warning
     reason: "{{ single_topics | counted('topic') }} with traffic {{ 'has' if single_topics == 1 else 'have' }} one replica only: the loss of a disk loses {% if exposed_bytes %}{{ exposed_bytes }}{% else %}their records{% endif %}."
     cure: "Add replicas, the topic with most bytes first{% if added_bytes %}; it takes {{ added_bytes }} more of disk in all{% endif %}. Then raise default.replication.factor, and replication.factor of Streams applications."
-    commands: &mend
-      - "kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --reassignment-json-file replicas.json --throttle 50000000 --execute"
+    commands: &plan ["streamwarden plan replicas {{ cluster }}"]
   stops_writes:
     status: alarm
     severity: warning
     reason: "{{ stopping_topics | counted('topic') }} with traffic {{ 'needs' if stopping_topics == 1 else 'need' }} all replicas in sync: the restart of one broker stops the writes of producers with acks=all."
-    cure: "Set min.insync.replicas to one less than the replicas, or add a replica."
+    cure: &one_less "Set min.insync.replicas to one less than the replicas; where there are two, add a third first.{% if stopping_topics > most_shown or deceiving_topics > most_shown %} The commands are for the {{ most_shown }} largest topics.{% endif %}"
     commands:
-      - "{% for one in weak_topics %}{% if one.weakness == 'stops writes' and one.replicas.value > 2 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config min.insync.replicas={{ one.replicas.value - 1 }}; {% endif %}{% endfor %}"
+      - &fewer "{% for one in weak_topics %}{% if one.weakness in ('stops writes', 'deceives') and one.replicas.value > 2 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config min.insync.replicas={{ one.replicas.value - 1 }}; {% endif %}{% endfor %}"
+      - "{% for one in weak_topics if one.weakness == 'stops writes' and one.replicas.value <= 2 %}{% if loop.first %}streamwarden plan replicas {{ cluster }}{% endif %}{% endfor %}"
   deceives:
     status: alarm
     severity: warning
     reason: "{{ deceiving_topics | counted('topic') }} with traffic {{ 'has' if deceiving_topics == 1 else 'have' }} min.insync.replicas 1 though the producers wait for all replicas: one copy is enough to acknowledge."
-    cure: "Set min.insync.replicas to one less than the replicas."
-  sound: {status: ok, reason: "All {{ judged_topics }} topics with traffic bear the loss and the restart of a broker."}
+    cure: *one_less
+    commands:
+      - *fewer
+      - "{% for one in weak_topics if one.weakness == 'deceives' and one.replicas.value <= 2 %}{% if loop.first %}streamwarden plan replicas {{ cluster }}{% endif %}{% endfor %}"
+  one_rack:
+    status: alarm
+    severity: info
+    reason: "{{ one_rack_topics | counted('topic') }} with traffic {{ 'has' if one_rack_topics == 1 else 'have' }} partitions whose replicas all lie in one rack, {{ one_rack_partitions | counted('partition') }} in all: its loss loses them, though the brokers are in {{ racks | counted('rack') }}."
+    cure: "Move a replica of each to another rack. Kafka places those of new topics apart only where all brokers have a broker.rack."
+    commands: *plan
+  sound: {status: ok, reason: "All {{ judged_topics }} topics with traffic bear the loss and the restart of a broker{% if racks > 1 %}, and the loss of one of {{ racks }} racks{% endif %}."}
   one_broker: {status: ok, reason: "The cluster has one broker: there is nothing to replicate to."}
   idle: {status: ok, reason: "None of its {{ topics }} topics has traffic."}
   unknown:
     status: skip
-    reason: "Of {{ unknown_topics }} of {{ topics }} topics the replicas, min.insync.replicas or the traffic of the last day aren't known."
+    reason: "Of {{ unknown_topics }} of {{ topics }} topics the replicas or their racks, min.insync.replicas or the traffic of the last day aren't known."
 open_after_hours: 2
 clear_after_hours: 2
 rule: |
   Plain topics and changelogs that got records within a day, on clusters of more than one broker: with one replica; with
-  min.insync.replicas equal to the replicas; with min.insync.replicas 1 where producers are said to wait for all.
+  min.insync.replicas equal to the replicas; with min.insync.replicas 1 where producers are said to wait for all; with
+  partitions whose replicas all lie in one rack (broker.rack; on AWS a zone) though the brokers are in several.
 runbook: |
   1. One replica: who made the topic? Often an application with replication.factor 1 left at its default (Kafka Streams
      before 3.0), or a test. Add replicas by a throttled reassignment; the figures say how much disk it takes.
   2. All replicas needed: lower min.insync.replicas by one, or add a replica. Two replicas with min.insync.replicas 2
      want a third.
-  3. What may be lost on purpose belongs under `may_be_single`, with a reason beside it in the config.
+  3. One rack: brokers got their broker.rack after the topic was made, or a reassignment didn't heed it.
+  4. What may be lost on purpose belongs under `may_be_single`, with a reason beside it in the config.
 blind_spots: |
-  acks of producers aren't told: `acks_all_topics` says whose they are. How replicas spread over racks isn't known yet.
+  acks of producers aren't told: `acks_all_topics` says whose they are. Racks of brokers that have no broker.rack.
   A topic that gets records less than once a day counts as idle. Sizes are those that brokers tell of their logs.
 */
 with topic as (
@@ -59,6 +70,7 @@ with topic as (
     partitions,
     replication_factor,
     application_id,
+    one_rack_partitions,
     cast(configs -> 'min.insync.replicas' ->> 'value' as integer) as min_isr
   from inventory.topic_hourly
   where hour = cast(:hour as timestamptz) and kind in ('plain', 'changelog')
@@ -110,9 +122,19 @@ broker as (
   group by cluster
 ),
 
+rack as (
+  select
+    cluster,
+    count(distinct rack) as racks
+  from inventory.broker_hourly
+  where hour = cast(:hour as timestamptz)
+  group by cluster
+),
+
 weighed as (
   select
     t.*,
+    coalesce(r.racks, 0) as racks,
     b.brokers,
     b.has_leaderless,
     h.log_bytes,
@@ -125,6 +147,7 @@ weighed as (
   left join broker as b using (cluster)
   left join log_end as l using (cluster, topic)
   left join held as h using (cluster, topic)
+  left join rack as r using (cluster)
   where not coalesce(h.is_parked, false)
 ),
 
@@ -139,6 +162,8 @@ judged as (
       when min_isr is null then 'unknown'
       when min_isr >= replication_factor then 'stops writes'
       when min_isr = 1 and :acks_all_topics <> '' and topic ~ :acks_all_topics then 'deceives'
+      when racks > 1 and one_rack_partitions is null then 'unknown'
+      when racks > 1 and one_rack_partitions > 0 then 'one rack'
       else 'sound'
     end as weakness,
     log_bytes * (least(:replicas, brokers) - 1) as added_bytes
@@ -158,14 +183,14 @@ weak as (
     json_agg(
       json_build_object(
         'topic', p.topic, 'weakness', p.weakness, 'owner', thing.owner, 'replicas', p.replication_factor,
-        'bytes', p.log_bytes
+        'bytes', p.log_bytes, 'one_rack_partitions', case p.weakness when 'one rack' then p.one_rack_partitions end
       ) order by p.weakness, p.place
     ) as topics,
     jsonb_agg(public.thing_key('topic', p.cluster, p.topic) order by p.weakness, p.place) as affected
   from placed as p
   left join public.things(cast(:hour as timestamptz)) as thing
     on thing.kind = 'topic' and thing.key = public.thing_key('topic', p.cluster, p.topic)
-  where p.weakness in ('one replica', 'stops writes', 'deceives') and p.place <= :most_shown
+  where p.weakness in ('one replica', 'stops writes', 'deceives', 'one rack') and p.place <= :most_shown
   group by p.cluster
 ),
 
@@ -174,16 +199,19 @@ summary as (
     cluster,
     brokers,
     has_leaderless,
+    racks,
     count(*) as topics,
     count(*) filter (where weakness not in ('idle', 'unknown')) as judged_topics,
     count(*) filter (where weakness = 'one replica') as single_topics,
     count(*) filter (where weakness = 'stops writes') as stopping_topics,
     count(*) filter (where weakness = 'deceives') as deceiving_topics,
+    count(*) filter (where weakness = 'one rack') as one_rack_topics,
+    sum(one_rack_partitions) filter (where weakness = 'one rack') as one_rack_partitions,
     count(*) filter (where weakness = 'unknown') as unknown_topics,
     sum(log_bytes) filter (where weakness = 'one replica') as exposed_bytes,
     sum(added_bytes) filter (where weakness = 'one replica') as added_bytes
   from judged
-  group by cluster, brokers, has_leaderless
+  group by cluster, brokers, has_leaderless, racks
 )
 
 select
@@ -192,6 +220,7 @@ select
     when single_topics > 0 then 'single'
     when stopping_topics > 0 then 'stops_writes'
     when deceiving_topics > 0 then 'deceives'
+    when one_rack_topics > 0 then 'one_rack'
     when unknown_topics > 0 then 'unknown'
     when judged_topics = 0 then 'idle'
     else 'sound'
@@ -202,6 +231,9 @@ select
   added_bytes,
   stopping_topics,
   deceiving_topics,
+  one_rack_topics,
+  one_rack_partitions,
+  racks,
   unknown_topics,
   judged_topics,
   s.topics,

@@ -324,6 +324,69 @@ def test_the_pace_leaves_the_network_its_room_too(warehouse: sa.Engine, environm
     assert "--throttle 50000000 --execute" in done.stdout
 
 
+def _weak(warehouse: sa.Engine, detector: str, figures: dict[str, Any], params: dict[str, Any]) -> None:
+    """What was judged of cluster c."""
+    _insert(warehouse, "detect.judgement", {"detector": detector, "status": "judged", "params": json.dumps(params)})
+    status = "alarm" if figures else "ok"
+    _insert(warehouse, "detect.evaluation", {
+        "detector": detector, "fingerprint": "f", "status": status, "because": "-", "identity": {"cluster": "c"},
+        "figures": json.dumps(figures),
+    })  # fmt: skip
+
+
+def test_the_plan_of_replicas_is_a_file_for_each_topic(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    done = in_this_process("plan", "replicas", "c", **environment)
+    assert done.stderr == "streamwarden: c: nothing was judged of its topics' replicas.\n"
+    _uneven(warehouse)
+    _weak(warehouse, "topic_on_parked_broker", {}, {"parked_brokers": ""})
+    done = in_this_process("plan", "replicas", "c", **environment)
+    assert done.stderr == "streamwarden: c: as last judged, its topics want no other replicas.\n"
+    for number, rack in ((1, "a"), (2, "a"), (3, "b")):
+        _insert(warehouse, "inventory.broker_hourly", {"cluster": "c", "broker_id": number, "rack": rack})
+    weak = [
+        {"topic": "t", "weakness": "one rack", "replicas": 2},
+        {"topic": "else", "weakness": "stops writes", "replicas": 3},
+    ]
+    figures = {"weak_topics": weak, "one_rack_topics": 2, "stopping_topics": 1}
+    _weak(warehouse, "topic_replication_weak", figures, {"replicas": 3})
+    done = in_this_process("plan", "replicas", "c", **environment)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:3] == [
+        "# c: 1 topic, one after the other.",
+        "# Of 2 topics (one rack) the 1 largest: print it again when they are done.",
+        "# t (one rack): 12 replicas to copy, 12.0 GiB. At 10.0 MiB/s a broker."
+        " What their network has left isn't known: the disks' spare alone sets the pace.",
+    ]
+    assert lines[3] == "cat > replicas-01.json <<'JSON'"
+    placed = {one["partition"]: one["replicas"] for one in json.loads(lines[4])["partitions"]}
+    assert placed == {n: [1 + n % 2, 3] for n in range(12)}  # the leader stays
+    reassign = "kafka-reassign-partitions.sh --bootstrap-server kafka-1:9092 --reassignment-json-file replicas-01.json"
+    assert lines[6] == f"{reassign} --throttle 10485760 --execute"
+    assert lines[7].startswith(f"{reassign} --verify") and len(lines) == 8
+
+
+def test_two_replicas_get_a_third_and_what_lies_on_a_parked_broker_goes(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _uneven(warehouse)
+    two = {"topic": "t", "weakness": "stops writes", "replicas": 2}
+    figures = {"weak_topics": [two | {"weakness": "one replica", "topic": "gone"}, two], "stopping_topics": 1}
+    _weak(warehouse, "topic_replication_weak", figures, {"replicas": 3})
+    done = in_this_process("plan", "replicas", "c", **environment)
+    lines = done.stdout.splitlines()
+    assert lines[1] == "# No broker tells a rack (broker.rack): replicas may come to lie in one zone."
+    assert lines[2] == "# gone (one replica): 0 replicas to copy, 0 B."
+    assert lines[4] == "cat > replicas-02.json <<'JSON'"
+    assert {tuple(one["replicas"]) for one in json.loads(lines[5])["partitions"]} == {(1, 2, 3), (2, 1, 3)}
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("delete from detect.evaluation"))
+    _weak(warehouse, "topic_on_parked_broker", {"worst_topics": [{"topic": "t"}]}, {"parked_brokers": "^c/1$"})
+    lines = in_this_process("plan", "replicas", "c", **environment).stdout.splitlines()
+    assert lines[2].startswith("# t (astray): 12 replicas to copy, 12.0 GiB. At ")
+    assert {tuple(one["replicas"]) for one in json.loads(lines[4])["partitions"]} == {(2, 3)}
+
+
 def test_without_the_disks_limits_the_pace_has_to_be_named(warehouse: sa.Engine, environment: dict[str, str]) -> None:
     _uneven(warehouse)
     with warehouse.begin() as connection:

@@ -1,0 +1,62 @@
+-- Topics of a cluster whose replicas should be more, or lie elsewhere, as they were last judged: the largest of each
+-- weakness, how many of it there are and are told, and how many replicas a partition should have. One row without a topic
+-- where it was judged and nothing is wrong.
+with newest as (
+  select distinct on (detector)
+    detector,
+    hour,
+    cast(params ->> 'replicas' as integer) as wanted
+  from detect.judgement
+  where detector in ('topic_replication_weak', 'topic_on_parked_broker') and status = 'judged'
+  order by detector asc, hour desc
+),
+
+told as (
+  select
+    n.wanted,
+    e.status,
+    e.figures,
+    case e.detector
+      when 'topic_on_parked_broker' then e.figures -> 'worst_topics'
+      else e.figures -> 'weak_topics'
+    end as topics
+  from newest as n
+  inner join detect.evaluation as e using (detector, hour)
+  where e.identity ->> 'cluster' = :cluster
+),
+
+one as (
+  select
+    t.wanted,
+    w.value ->> 'topic' as topic,
+    kind.weakness,
+    cast(w.value ->> 'replicas' as integer) as replicas,
+    w.ordinality as place,
+    count(*) over (partition by kind.weakness) as shown_topics,
+    cast(case kind.weakness
+      when 'one replica' then t.figures ->> 'single_topics'
+      when 'stops writes' then t.figures ->> 'stopping_topics'
+      when 'deceives' then t.figures ->> 'deceiving_topics'
+      when 'one rack' then t.figures ->> 'one_rack_topics'
+      else t.figures ->> 'astray_topics'
+    end as integer) as topics
+  from told as t
+  cross join lateral json_array_elements(
+    case when t.status = 'alarm' and json_typeof(t.topics) = 'array' then t.topics else '[]' end
+  ) with ordinality as w
+  cross join lateral (select coalesce(w.value ->> 'weakness', 'astray') as weakness) as kind
+)
+
+select
+  one.topic,
+  one.weakness,
+  one.wanted,
+  one.shown_topics,
+  one.topics
+from (select count(*) as times from told) as judged
+-- Of more than two replicas another setting is enough.
+left join one on one.weakness not in ('stops writes', 'deceives') or one.replicas <= 2
+where judged.times > 0
+order by
+  array_position(array['one replica', 'stops writes', 'deceives', 'astray', 'one rack'], one.weakness) asc,
+  one.place asc
