@@ -3,7 +3,7 @@ title: Broker's disk fills up
 about: broker
 owner: platform
 maturity: stable
-reads: [metrics.log_dir_hourly, metrics.replica_sample]
+reads: [metrics.log_dir_hourly, metrics.replica_sample, inventory.topic_hourly]
 params:
   warning_hours: {default: 72, unit: h, why: "a weekend"}
   critical_hours: {default: 12, unit: h, why: "a night"}
@@ -14,26 +14,28 @@ params:
   least_history: {default: 72, unit: h, why: "in fewer hours a burst of a day looks like growth"}
   room_days: {default: 14, unit: d, why: "what is added holds for two weeks"}
   target_ratio: {default: 0.7, unit: ratio, why: "and leaves a third for failovers and reassignments"}
+  least_kept: {default: 0.25, unit: ratio, why: "of a topic's retention: with less of it the readers have another topic"}
 convinces: [usable_bytes, total_bytes, growth_bytes_per_second, hours_to_full, topics]
 says:
   nearly_full:
     status: alarm
     severity: critical
     reason: "{{ log_dir }} is {{ used_ratio }} full: {{ usable_bytes }} of {{ total_bytes }} are free{% if hours_to_full %}, and at its growth for {{ hours_to_full }}{% endif %}."
-    cure: &cure "{% if bytes_to_add %}Add {{ bytes_to_add }}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}."
+    cure: &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if shortened_topic %}Or lower the retention of {{ shortened_topic }}, of what grows the most that is deleted by time, from {{ kept_seconds }} to {{ shorter_seconds }}: that frees {{ freed_bytes }} here within minutes, if its readers are that far.{% else %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}.{% endif %}"
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
       - "{% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ largest_growth }}{% endif %}"
+      - "{% if shortened_topic %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ shortened_topic }} --add-config retention.ms={{ shorter_retention_ms.value }}{% endif %}"
   full_soon:
     status: alarm
     severity: critical
-    reason: "{{ log_dir }} is full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
+    reason: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
     cure: *cure
     commands: *commands
   filling:
     status: alarm
     severity: warning
-    reason: "{{ log_dir }} is full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
+    reason: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
     cure: *cure
     commands: *commands
   high:
@@ -79,8 +81,9 @@ runbook: |
   4. A directory that is full goes offline, and the broker with it if it has no other: its leaders move, and the peers
      take on what it held.
 blind_spots: |
-  Brokers older than Kafka 3.3 don't tell the size of their disks. Machines of applications and other file systems of
-  brokers aren't judged. Which volume a directory lies on, its price, and what a failover adds aren't told.
+  Brokers older than Kafka 3.3 don't tell the size of their disks: machine_disk_filling judges them where node exporter
+  runs. Which volume a directory lies on isn't told: a GiB is priced as the mean of the cluster's volumes. Nor is what a
+  failover adds, nor whether a topic's readers are as far as a shorter retention wants.
 */
 with directory as (
   select
@@ -91,86 +94,15 @@ with directory as (
   where hour = cast(:hour as timestamptz)
 ),
 
-grown as (
-  select
-    d.cluster,
-    d.broker_id,
-    d.log_dir,
-    count(h.usable_bytes) as known_hours,
-    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes)) as week_growth,
-    public.theil_sen(array_agg(h.hour), array_agg(was.used_bytes_of_day)) as day_growth
-  from directory as d
-  inner join metrics.log_dir_hourly as h
-    on d.cluster = h.cluster and d.broker_id = h.broker_id and d.log_dir = h.log_dir
-    and h.hour between d.hour - interval '7 days' and d.hour
-  cross join lateral (
-    select
-      (h.total_bytes - h.usable_bytes)::double precision as used_bytes,
-      case when h.hour > d.hour - interval '24 hours' then (h.total_bytes - h.usable_bytes)::double precision end
-        as used_bytes_of_day
-  ) as was
-  group by d.cluster, d.broker_id, d.log_dir, d.hour
-),
-
--- Of those that are high.
-month as (
-  select
-    h.cluster,
-    h.broker_id,
-    h.log_dir,
-    h.hour,
-    extract(epoch from cast(:hour as timestamptz) - h.hour) / 3600 as hours_ago,
-    h.total_bytes - h.usable_bytes as used_bytes
-  from directory as d
-  inner join metrics.log_dir_hourly as h using (cluster, broker_id, log_dir)
-  where d.used_ratio > :high_ratio
-  and h.hour between cast(:hour as timestamptz) - interval '28 days' and cast(:hour as timestamptz)
-),
-
--- What was used most, and what most of the week's days added, which neither the rhythm of the day nor a single burst or a
--- move changes.
-high as (
-  select
-    m.cluster,
-    m.broker_id,
-    m.log_dir,
-    max(m.used_bytes) as top,
-    max(m.used_bytes) filter (where m.hours_ago >= 24) as top_before_day,
-    max(m.used_bytes) filter (where m.hours_ago >= 168) as top_before_week,
-    percentile_cont(0.5) within group (order by (m.used_bytes - b.used_bytes)::double precision)
-      filter (where m.hours_ago < 168) / 24 as growth_by_days
-  from month as m
-  left join month as b
-    on m.cluster = b.cluster and m.broker_id = b.broker_id and m.log_dir = b.log_dir
-    and m.hour - interval '24 hours' = b.hour
-  group by m.cluster, m.broker_id, m.log_dir
-),
-
 judged as (
   select
     d.*,
-    g.known_hours,
-    s.growth_per_hour,
-    t.growth_by_days,
-    case when g.known_hours >= :least_history and s.growth_per_hour > 0
-      then d.usable_bytes / s.growth_per_hour
-    end as hours_to_full,
-    case when g.known_hours >= :least_history and g.day_growth > 0
-      then d.usable_bytes / g.day_growth
-    end as hours_to_full_by_day,
-    case when g.known_hours >= :least_history and t.top > t.top_before_week and t.growth_by_days > 0
-      then d.usable_bytes / t.growth_by_days
-    end as hours_to_full_by_days,
-    d.used_bytes > t.top_before_day as is_highest,
-    d.used_bytes > t.top_before_day + :beyond_ratio * d.total_bytes as is_beyond
+    g.*
   from directory as d
-  left join grown as g on d.cluster = g.cluster and d.broker_id = g.broker_id and d.log_dir = g.log_dir
-  left join high as t on d.cluster = t.cluster and d.broker_id = t.broker_id and d.log_dir = t.log_dir
-  -- Null if either isn't known: least() alone would take the other.
-  cross join lateral (
-    select case when num_nulls(g.week_growth, g.day_growth) = 0 then least(g.week_growth, g.day_growth) end
-      as growth_per_hour
-  ) as s
+  cross join lateral public.disk_growth(
+    'log_dir', d.cluster, d.broker_id::text, d.log_dir, d.hour, d.used_bytes, d.usable_bytes, d.used_ratio > :high_ratio,
+    :least_history, :beyond_ratio * d.total_bytes
+  ) as g
 ),
 
 verdict as (
@@ -219,6 +151,7 @@ replica as (
     r.broker_id,
     r.log_dir,
     r.topic,
+    sum(r.size_bytes) filter (where r.hour = w.hour) as size_bytes,
     sum(case when r.hour = w.hour then r.size_bytes else -r.size_bytes end) as grown_bytes
   from worst as w
   inner join metrics.replica_sample as r
@@ -230,21 +163,57 @@ replica as (
   group by r.cluster, r.broker_id, r.log_dir, r.topic
 ),
 
-topic as (
-  select
-    cluster,
-    broker_id,
-    (array_agg(topic order by place))[1] as largest_growth,
-    jsonb_agg(jsonb_build_object('topic', topic, 'grown_bytes', grown_bytes) order by place) as topics
+ranked as (
+  select *
   from (
     select
       *,
       row_number() over (partition by cluster, broker_id order by grown_bytes desc, topic asc) as place
     from replica
     where grown_bytes > 0
-  ) as ranked
+  ) as r
   where place <= 5
+),
+
+topic as (
+  select
+    cluster,
+    broker_id,
+    (array_agg(topic order by place))[1] as largest_growth,
+    jsonb_agg(jsonb_build_object('topic', topic, 'grown_bytes', grown_bytes) order by place) as topics
+  from ranked
   group by cluster, broker_id
+),
+
+sized as (
+  select
+    *,
+    nullif(greatest((used_bytes + greatest(growth, 0) * 24 * :room_days) / :target_ratio - total_bytes, 0), 0)
+      as to_add_bytes
+  from worst
+),
+
+-- Of what grows, the first topic whose shorter retention frees something: what is missing, or as much as it may give.
+shortened as (
+  select distinct on (r.cluster, r.broker_id)
+    r.cluster,
+    r.broker_id,
+    r.topic,
+    t.retention_ms,
+    kept.retention_ms as shorter_retention_ms,
+    r.size_bytes * (1 - kept.retention_ms / t.retention_ms::double precision) as freed_bytes
+  from ranked as r
+  inner join sized as w on r.cluster = w.cluster and r.broker_id = w.broker_id
+  inner join inventory.topic_hourly as t on r.cluster = t.cluster and r.topic = t.topic
+  cross join lateral (
+    select
+      floor(
+        t.retention_ms * greatest(1 - :target_ratio * w.to_add_bytes / nullif(r.size_bytes, 0), :least_kept) / 3600000
+      ) * 3600000 as retention_ms
+  ) as kept
+  where t.hour = cast(:hour as timestamptz) and t.cleanup_policy = 'delete' and t.retention_ms > 0
+  and kept.retention_ms > 0
+  order by r.cluster asc, r.broker_id asc, r.place asc
 )
 
 select
@@ -256,19 +225,31 @@ select
   w.usable_bytes,
   w.total_bytes,
   w.growth / 3600 as growth_bytes_per_second,
-  case w.because
-    when 'rising' then w.hours_to_full_by_day
-    when 'pausing' then w.hours_to_full_by_days
-    else w.hours_to_full
-  end as hours_to_full,
+  w.week_growth / 3600 as week_growth_bytes_per_second,
+  w.day_growth / 3600 as day_growth_bytes_per_second,
+  ends.hours as hours_to_full,
+  cast(:hour as timestamptz) + interval '1 hour' + make_interval(secs => case when ends.hours < 8760 then ends.hours end * 3600)
+    as full_at,
   w.known_hours,
   w.replicas,
   t.topics,
   t.largest_growth,
-  nullif(
-    greatest(
-      (w.used_bytes + greatest(w.growth, 0) * 24 * :room_days) / :target_ratio - w.total_bytes, 0
-    ), 0
-  ) as bytes_to_add
-from worst as w
+  s.topic as shortened_topic,
+  s.retention_ms / 1000.0 as kept_seconds,
+  s.shorter_retention_ms / 1000 as shorter_seconds,
+  s.shorter_retention_ms::bigint as shorter_retention_ms,
+  s.freed_bytes,
+  w.to_add_bytes,
+  w.to_add_bytes / power(1024, 3) * price.usd_per_gib as added_usd_per_month
+from sized as w
 left join topic as t on w.cluster = t.cluster and w.broker_id = t.broker_id
+left join shortened as s on w.cluster = s.cluster and w.broker_id = s.broker_id
+left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on w.cluster = price.cluster
+cross join lateral (
+  select
+    case w.because
+      when 'rising' then w.hours_to_full_by_day
+      when 'pausing' then w.hours_to_full_by_days
+      else w.hours_to_full
+    end as hours
+) as ends

@@ -1,0 +1,77 @@
+-- How a disk fills: a broker's log directory (of_kind 'log_dir', of_place the broker's id) or a machine's file system
+-- ('file_system', of_place its endpoint). Growth is bytes an hour. By Theil and Sen over 7 days and over 24 hours; the smaller
+-- of the two must hold, so that neither a burst nor saw-teeth are growth. Of a disk that is high also what was used most in
+-- the 4 weeks, and what most of the week's days added, which neither the rhythm of the day nor a single burst changes.
+create or replace function public.disk_growth(
+  of_kind text, of_cluster text, of_place text, of_path text, as_of timestamptz,
+  used_bytes double precision, usable_bytes double precision, is_high boolean,
+  least_history double precision, beyond_bytes double precision
+) returns table (
+  known_hours bigint,                          -- of the last 7 days
+  week_growth double precision, day_growth double precision,
+  growth_per_hour double precision,            -- the smaller; null if either isn't known
+  growth_by_days double precision,             -- null: it isn't high
+  hours_to_full double precision,              -- null: it doesn't grow, or fewer than least_history hours are known
+  hours_to_full_by_day double precision, hours_to_full_by_days double precision,
+  is_highest boolean,                          -- more than ever before the last day; null: it isn't high
+  is_beyond boolean                            -- by beyond_bytes
+) language sql stable rows 1 as $$
+  with told as materialized (
+    select
+      at.hour,
+      at.ago,
+      disk.used_bytes
+    from (
+      select as_of - make_interval(hours => n) as hour, n as ago
+      from generate_series(0, case when is_high then 672 else 168 end) as n
+    ) as at
+    cross join lateral (
+      select (h.total_bytes - h.usable_bytes)::double precision as used_bytes
+      from metrics.log_dir_hourly as h
+      where of_kind = 'log_dir' and at.hour = h.hour and h.cluster = of_cluster
+      and h.broker_id = case when of_kind = 'log_dir' then of_place::integer end and h.log_dir = of_path
+      union all
+      select h.size_bytes - h.available_bytes
+      from metrics.file_system_hourly as h
+      where of_kind = 'file_system' and at.hour = h.hour and h.cluster = of_cluster
+      and h.endpoint = of_place and h.mountpoint = of_path
+    ) as disk
+  ),
+
+  known as (
+    select
+      count(t.used_bytes) filter (where t.ago <= 168) as hours,
+      public.theil_sen(array_agg(t.hour), array_agg(case when t.ago <= 168 then t.used_bytes end)) as week_growth,
+      public.theil_sen(array_agg(t.hour), array_agg(case when t.ago < 24 then t.used_bytes end)) as day_growth,
+      max(t.used_bytes) as top,
+      max(t.used_bytes) filter (where t.ago >= 24) as top_before_day,
+      max(t.used_bytes) filter (where t.ago >= 168) as top_before_week,
+      percentile_cont(0.5) within group (order by t.used_bytes - b.used_bytes) filter (where t.ago < 168) / 24
+        as growth_by_days
+    from told as t
+    left join told as b on t.ago + 24 = b.ago
+  )
+
+  select
+    k.hours,
+    k.week_growth,
+    k.day_growth,
+    s.growth_per_hour,
+    case when is_high then k.growth_by_days end,
+    case when k.hours >= least_history and s.growth_per_hour > 0 then usable_bytes / s.growth_per_hour end,
+    case when k.hours >= least_history and k.day_growth > 0 then usable_bytes / k.day_growth end,
+    case
+      when is_high and k.hours >= least_history and k.top > k.top_before_week and k.growth_by_days > 0
+        then usable_bytes / k.growth_by_days
+    end,
+    case when is_high then used_bytes > k.top_before_day end,
+    case when is_high then used_bytes > k.top_before_day + beyond_bytes end
+  from known as k
+  -- Null if either isn't known: least() alone would take the other.
+  cross join lateral (
+    select case when num_nulls(k.week_growth, k.day_growth) = 0 then least(k.week_growth, k.day_growth) end
+      as growth_per_hour
+  ) as s
+$$;
+comment on function public.disk_growth is
+'How a broker''s log directory or a machine''s file system fills: its growth by 7 days, by 24 hours and by the days of a week, and when it is full.';
