@@ -78,6 +78,14 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   group by account, region, machines, instance_id
 
   union all
+  select public.thing_key('instance', i.account, i.region, i.instance_id),
+    public.thing_key('machine', n.cluster, n.endpoint), 'told by', max(n.hour)
+  from metrics.node_hourly as n
+  inner join instance as i using (instance_id)
+  where n.hour > as_of - interval '24 hours' and n.hour <= as_of
+  group by i.account, i.region, i.instance_id, n.cluster, n.endpoint
+
+  union all
   select public.thing_key('instance', account, region, instance_id), public.thing_key('broker', cluster, broker),
     'runs on', hour
   from machine_of_broker

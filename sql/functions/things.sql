@@ -84,6 +84,20 @@ create or replace function public.things(as_of timestamptz) returns table (
   cross join lateral (select public.thing_key('machines', m.account, m.region, m.machines) as key) as k
 
   union all
+  -- By its node exporter: what it tells of is known by its address.
+  select 'machine', k.key,
+    m.cluster || ' machine ' || coalesce(m.instance_id, substring(m.endpoint from '://([^/]+)'), m.endpoint), m.cluster,
+    i.application, coalesce(detect.owner_of(k.key), i.owner), m.hour
+  from (
+    select distinct on (cluster, endpoint) cluster, endpoint, instance_id, hour
+    from metrics.node_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, endpoint, hour desc
+  ) as m
+  cross join lateral (select public.thing_key('machine', m.cluster, m.endpoint) as key) as k
+  left join instance_owner as i using (instance_id)
+
+  union all
   select 'cluster', k.key, c.cluster, c.cluster, null, detect.owner_of(k.key), c.hour
   from (
     select cluster, max(hour) as hour

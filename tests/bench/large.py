@@ -187,6 +187,11 @@ _ROWS = {
         h - interval '90 days', 4, 3600, 34359738368, 50, 60, 1.5e10, 3, 0.3, 0.02, 4e6, 2e7, 70, 130, 'nvme1n1', 0.2,
         '/var/lib/kafka', 40, 3e11
       from {_MONTH} cross join generate_series(0, :brokers - 1) as n""",
+    "metrics.file_system_hourly": f"""hour, cluster, endpoint, mountpoint, device, fstype, instance_id, size_bytes,
+      available_bytes, available_min_bytes, read_only <-
+      select h, 'orders-prod', 'http://node-' || n || ':9100/metrics', m, '/dev/nvme1n1', 'xfs', 'i-' || lpad(n::text, 17, '0'),
+        1e12, case when m = '/data' and n % 50 = 2 then 1e11 - 1e9 * extract(epoch from h - :h) / 3600 else 6e11 end, 6e11, false
+      from {_MONTH} cross join generate_series(0, :brokers - 1) as n cross join unnest(array['/', '/data']) as m""",
     "metrics.broker_hourly": f"""hour, cluster, broker_id, endpoint, instance_id, process_started_at, samples,
       covered_seconds, bytes_in_per_second, bytes_out_per_second, messages_in_per_second,
       replication_bytes_in_per_second, replication_bytes_out_per_second, log_flushes_per_second, log_flush_mean_ms,

@@ -24,6 +24,7 @@ from tests.simulator import (
     brokers,
     compaction,
     consumers,
+    disks,
     growth,
     incidents,
     instances,
@@ -49,6 +50,7 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "news": news.evaluate,
     "brokers": brokers.evaluate,
     "growth": growth.evaluate,
+    "disks": disks.evaluate,
     "compaction": compaction.evaluate,
     "instances": instances.evaluate,
 }

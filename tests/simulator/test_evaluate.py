@@ -80,6 +80,12 @@ def test_processes_whose_memory_grows_are_told_from_those_that_only_fill(bench: 
     assert result.faults >= 10
 
 
+def test_disks_that_fill_are_told_from_those_that_breathe(bench: Bench) -> None:
+    [result] = scores_of("disks", bench, SMALL)
+    assert result.missed == [] and result.false_alarms == []
+    assert result.faults >= 10
+
+
 def test_machines_are_judged_right(bench: Bench) -> None:
     scores = scores_of("instances", bench, SMALL)
     assert [(s.analysis, s.missed, s.false_alarms, s.misjudged) for s in scores] == [

@@ -14,6 +14,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("account", "region", "volume_id"),
     "instance": ("account", "region", "instance_id"),
     "machines": ("account", "region", "machines"),
+    "machine": ("cluster", "endpoint"),
     "cluster": ("cluster",),
     "broker": ("cluster", "broker_id"),
     "process": ("cluster", "endpoint"),

@@ -1,0 +1,334 @@
+"""Machines whose file systems fill up, and those that breathe, compact, restore, or were full from the first day.
+
+The judged hour goes through the app jvm_apps, from node exporter's readings on; the hours before are the same figures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sqlalchemy as sa
+from pyspark.sql import functions as f
+from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.hours import HOUR
+
+from spark_apps.apps import jvm_apps
+from tests.simulator.bench import Bench
+from tests.simulator.cluster_sources import copy
+from tests.simulator.clusters import GIB, READ_AFTER, drift
+from tests.simulator.frames import null_filled
+from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
+from tests.simulator.score import Score, at_once, score
+
+RULE = "machine_disk_filling"
+DAYS = 28
+NOW = DAYS * 24
+"""The judged hour's place in each array of hours."""
+SAMPLES = 3
+AGE = np.arange(NOW + 1) - NOW
+"""Hours until the judged one."""
+SOON = (4, 50)
+"""Hours until a disk is full, of what must be told."""
+
+
+@dataclass
+class FileSystem:
+    mountpoint: str
+    size: float
+    used: np.ndarray
+    """Share by hour; null before the machine was there."""
+    fstype: str = "xfs"
+    read_only: bool = False
+
+
+@dataclass
+class Machine:
+    """With a file system of its own for data, the first, and the system's."""
+
+    name: str
+    kind: str
+    chance: np.random.Generator
+    file_systems: list[FileSystem]
+    answers: bool = True
+    restored_hours: float = 0
+    """For how long its process has restored; 0: it doesn't."""
+    is_broker: bool = False
+    """The first file system is the log directory of its broker, which tells so."""
+
+    @property
+    def data(self) -> FileSystem:
+        return self.file_systems[0]
+
+    @property
+    def node(self) -> str:
+        return f"http://{self.name}:9100/metrics"
+
+
+@dataclass
+class Fleet:
+    scenario: Scenario
+    machines: list[Machine] = field(default_factory=list)
+    truth: Truth = field(default_factory=Truth)
+
+    def fault(self, machine: Machine) -> None:
+        self.truth.faults.append(Fault(machine.name, machine.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR))
+
+
+def a_machine(name: str, kind: str, chance: np.random.Generator) -> Machine:
+    """One that has room, since weeks."""
+
+    def steady(share: tuple[float, float]) -> np.ndarray:
+        day = 0.01 * np.sin(2 * np.pi * (AGE + chance.integers(0, 24)) / 24)
+        return chance.uniform(*share) + day + drift(chance, NOW + 1, 0.01)
+
+    data = FileSystem("/data", float(chance.choice([100, 500, 2000])) * GIB, steady((0.2, 0.6)))
+    return Machine(name, kind, chance, [data, FileSystem("/", float(chance.choice([8, 30])) * GIB, steady((0.3, 0.7)))])
+
+
+def ramp(machine: Machine, of: FileSystem, left: float) -> None:
+    """Full in so many hours, growing since days."""
+    begun = machine.chance.uniform(100, 400)
+    slope = (1 - of.used[NOW]) / (begun + left)
+    of.used = of.used + slope * np.clip(AGE + begun, 0, None)
+
+
+# Faults
+
+
+def stores_grow(fleet: Fleet, machine: Machine) -> None:
+    ramp(machine, machine.data, machine.chance.uniform(*SOON))
+    fleet.fault(machine)
+
+
+def logs_fill_the_system(fleet: Fleet, machine: Machine) -> None:
+    ramp(machine, machine.file_systems[1], machine.chance.uniform(*SOON))
+    fleet.fault(machine)
+
+
+def nearly_full(fleet: Fleet, machine: Machine) -> None:
+    machine.data.used = np.full(NOW + 1, machine.chance.uniform(0.955, 0.99))
+    fleet.fault(machine)
+
+
+def beside_the_log_directory(fleet: Fleet, machine: Machine) -> None:
+    """A broker's machine: what fills isn't the broker's."""
+    machine.is_broker = True
+    logs_fill_the_system(fleet, machine)
+
+
+def grows_while_it_restores(fleet: Fleet, machine: Machine) -> None:
+    machine.restored_hours = machine.chance.uniform(1, 5)
+    stores_grow(fleet, machine)
+
+
+# Decoys
+
+
+def saw_teeth(fleet: Fleet, machine: Machine) -> None:
+    """Logs that are thrown away each night, or each week."""
+    period = int(machine.chance.choice([12, 24, 24, 168]))
+    phase = machine.chance.integers(0, period)
+    machine.data.used = 0.3 + machine.chance.uniform(0.1, 0.5) * ((AGE + phase) % period) / period
+
+
+def compacts(fleet: Fleet, machine: Machine) -> None:
+    """A large store is written anew beside the old one, for an hour or two."""
+    machine.data.used[NOW - int(machine.chance.integers(0, 2)) :] = machine.chance.uniform(0.9, 0.98)
+
+
+def restores(fleet: Fleet, machine: Machine) -> None:
+    """Its process took over a dead neighbour's tasks, and ends below what hurts."""
+    machine.restored_hours = machine.chance.uniform(3, 20)
+    end = machine.chance.uniform(0.75, 0.9)
+    share = np.clip((AGE + machine.restored_hours) / (machine.restored_hours + machine.chance.uniform(0.5, 5)), 0, 1)
+    machine.data.used = machine.data.used * (1 - share) + end * share
+
+
+def came_at_once(fleet: Fleet, machine: Machine) -> None:
+    """A dump, days or hours ago."""
+    machine.data.used[NOW - int(machine.chance.integers(3, 100)) :] += machine.chance.uniform(0.1, 0.25)
+
+
+def grows_slowly(fleet: Fleet, machine: Machine) -> None:
+    """Full in weeks, and far from it."""
+    machine.data.used *= 0.5
+    ramp(machine, machine.data, 0)
+    machine.data.used *= machine.chance.uniform(0.3, 0.5)
+
+
+def boots_from_it(fleet: Fleet, machine: Machine) -> None:
+    machine.file_systems.append(FileSystem("/boot", 0.5 * GIB, np.full(NOW + 1, 0.97), "ext4"))
+    machine.file_systems.append(FileSystem("/boot/efi", 0.1 * GIB, np.full(NOW + 1, 0.98), "vfat"))
+
+
+def cannot_be_written(fleet: Fleet, machine: Machine) -> None:
+    machine.file_systems.append(FileSystem("/image", 3 * GIB, np.full(NOW + 1, 1.0), "ext4", read_only=True))
+
+
+def young_and_small(fleet: Fleet, machine: Machine) -> None:
+    """A new machine: the system fills its disk and stays there."""
+    hours = int(machine.chance.integers(3, 60))
+    root = machine.file_systems[1]
+    root.size = 8 * GIB
+    root.used = 0.96 - 0.5 * np.exp(-(AGE + hours) / machine.chance.uniform(1, 4))
+    for each in machine.file_systems:
+        each.used[: NOW - hours] = np.nan
+
+
+def is_the_brokers(fleet: Fleet, machine: Machine) -> None:
+    """Another rule has it."""
+    machine.is_broker = True
+    ramp(machine, machine.data, machine.chance.uniform(*SOON))
+
+
+def is_silent(fleet: Fleet, machine: Machine) -> None:
+    ramp(machine, machine.data, machine.chance.uniform(*SOON))
+    machine.answers = False
+
+
+def healthy(fleet: Fleet, machine: Machine) -> None:
+    """It has room."""
+
+
+Make = Callable[[Fleet, Machine], None]
+FAULTS: tuple[Make, ...] = (
+    stores_grow,
+    logs_fill_the_system,
+    nearly_full,
+    beside_the_log_directory,
+    grows_while_it_restores,
+)
+DECOYS: tuple[Make, ...] = (
+    saw_teeth,
+    compacts,
+    restores,
+    came_at_once,
+    grows_slowly,
+    boots_from_it,
+    cannot_be_written,
+    young_and_small,
+    is_the_brokers,
+    is_silent,
+    healthy,
+)
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    fleet = Fleet(scenario)
+    kinds = (*scenario.some(FAULTS), *DECOYS)
+    for n in range(scenario.applications * 2):
+        make = kinds[n % len(kinds)]
+        kind = make.__name__.replace("_", " ")
+        machine = a_machine(f"disk{n:04d}", kind, np.random.default_rng([scenario.seed, 58, n]))
+        make(fleet, machine)
+        fleet.machines.append(machine)
+        fleet.truth.decoys[machine.name] = kind
+    return fleet
+
+
+def evaluate(bench: Bench, scenario: Scenario) -> Score:
+    """Simulates, judges and scores."""
+    fleet = build(scenario)
+    with TemporaryDirectory() as folder:
+        read = null_filled(bench.spark, Path(folder) / "jmx", (row for m in fleet.machines for row in _readings(m)))
+        earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+        sources = {
+            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
+            "earlier_counters": bench.spark.createDataFrame([], earlier),
+        }
+        bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, _config(fleet)))
+    remember(bench, fleet)
+    verdicts = [
+        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
+        for row in bench.judge(RULE)
+        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
+    ]
+    return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
+
+
+def _config(fleet: Fleet) -> Config:
+    endpoints = []
+    for machine in fleet.machines:
+        of = {"cluster": machine.name, "instance_id": f"i-{machine.name}"}
+        endpoints.append(JmxEndpoint(role="node", url=machine.node, protocol="prometheus", **of))
+        endpoints.append(JmxEndpoint(role="app", app="app", url=_app(machine), **of))
+    clusters = [KafkaCluster(name=m.name, bootstrap_servers="127.0.0.1:1") for m in fleet.machines]
+    return Config(kafka=clusters, jmx=endpoints)
+
+
+def _app(machine: Machine) -> str:
+    return f"http://{machine.name}:8778/jolokia"
+
+
+def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
+    """Of the judged hour."""
+    for n in range(SAMPLES):
+        head = {
+            "cluster": machine.name,
+            "at": JUDGED + HOUR + READ_AFTER + timedelta(seconds=5 * n),
+            "process_started_at": JUDGED - timedelta(days=40),
+        }
+        of_app = head | {"endpoint": _app(machine), "role": "app", "app": "app"}
+        yield of_app | {"metric": "streams_info", "labels": '{"application_id": "app"}', "value": 1.0}
+        left = 1e6 - n if machine.restored_hours else 0.0
+        yield of_app | {"metric": "records_to_restore", "labels": "{}", "value": left}
+        of_node = head | {"endpoint": machine.node, "role": "node", "app": None}
+        for each in machine.file_systems if machine.answers else ():
+            told = {"device": f"/dev/{each.mountpoint}", "fstype": each.fstype, "mountpoint": each.mountpoint}
+            for metric, value in {
+                "file_system_bytes": each.size,
+                "file_system_available_bytes": each.size * (1 - each.used[NOW].clip(0, 1)),
+                "file_system_read_only": float(each.read_only),
+            }.items():
+                yield of_node | {"metric": metric, "labels": json.dumps(told, sort_keys=True), "value": float(value)}
+
+
+def remember(bench: Bench, fleet: Fleet) -> None:
+    """The hours before, and what brokers told."""
+    with bench.warehouse.begin() as connection:
+        for day in range(-1, DAYS + 2):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+        copy(connection, "metrics.file_system_hourly", pd.concat([_past(m) for m in fleet.machines]))
+        copy(connection, "metrics.jvm_app_hourly", pd.concat([_restored(m) for m in fleet.machines]))
+        brokers = [m for m in fleet.machines if m.is_broker]
+        told = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
+        machines = [f"i-{m.name}" for m in brokers]
+        copy(connection, "metrics.broker_hourly", told.assign(endpoint="http://b:8778", instance_id=machines))
+        sizes = [int(m.data.size) for m in brokers]
+        copy(
+            connection,
+            "metrics.log_dir_hourly",
+            told.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=JUDGED),
+        )
+
+
+def _past(machine: Machine) -> pd.DataFrame:
+    rows = pd.concat(
+        pd.DataFrame({
+            "hour": pd.date_range(JUDGED - NOW * HOUR, JUDGED - HOUR, freq="h"), "cluster": machine.name,
+            "endpoint": machine.node, "mountpoint": each.mountpoint, "device": f"/dev/{each.mountpoint}",
+            "fstype": each.fstype, "instance_id": f"i-{machine.name}", "size_bytes": each.size,
+            "available_bytes": each.size * (1 - each.used[:NOW].clip(0, 1)), "read_only": each.read_only,
+        })
+        for each in machine.file_systems
+    )  # fmt: skip
+    return rows[rows.available_bytes.notna()]
+
+
+def _restored(machine: Machine) -> pd.DataFrame:
+    hours = pd.date_range(JUDGED - 24 * HOUR, JUDGED - HOUR, freq="h")
+    ago = np.arange(24, 0, -1)
+    return pd.DataFrame({
+        "hour": hours, "cluster": machine.name, "app": "app", "endpoint": _app(machine), "application_id": "app",
+        "instance_id": f"i-{machine.name}",
+        "records_to_restore": np.where(ago < machine.restored_hours, 1e6 * (1 + ago), 0.0),
+    })  # fmt: skip
