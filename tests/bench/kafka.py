@@ -1,13 +1,15 @@
 """Kafka on a real broker: a snapshot of an ordinary hour's offsets, and the decoding of an hour of commits.
 
 A fifth of the partitions got records since the hour before, which lies in the warehouse. Beside it, in the same run and
-without Spark, the bare client asks what a lag takes: groups, their commits, the logs' ends. 30,000 partitions lie on
-two brokers, as each takes two memory maps of its process's 65,530; to make their logs takes those a minute or two.
+without Spark, the bare client asks what a lag takes: groups, their commits, the logs' ends; and a bare consumer decodes
+the commits, record by record. What a session reads for the first time is told as cold. 30,000 partitions lie on two
+brokers, as each takes two memory maps of its process's 65,530; to make their logs takes those a minute or two.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +23,7 @@ from typing import Any
 import psutil
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import OFFSET_END, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from demo.broker import Broker, Cluster
 from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +56,8 @@ COMMITTED_SHARE = 0.1
 """Of the cluster's partitions that each group has committed on: 1,000 of 10,000."""
 COMMITS = 1_000_000
 COMMITS_PER_SECOND = 150_000
+COMMITS_CPU_RATIO = 1.5
+"""At most, to the bare consumer and decoder."""
 SNAPSHOT_SECONDS = {10_000: 0.45}
 """At most, and as many CPU seconds; by partitions."""
 TIMES = 5
@@ -63,18 +67,20 @@ LONGEST_WAIT_SECONDS = 600
 """Until the brokers have made 30,000 logs, and the offsets topic's after them."""
 LOG_PARTITIONS = 50
 SETTINGS = {"offsets.topic.num.partitions": str(LOG_PARTITIONS)}
+_VALUE = struct.Struct(">qiBq")
+"""Of a commit of layout 4: offset, leader's epoch, length of the metadata (none), time."""
 
 
 def measure() -> list[Figure]:
     """Snapshots of a growing cluster, then the hour of commits."""
     figures: list[Figure] = []
     with _fleet(brokers=1) as fleet:
-        for partitions in (1_000, 10_000):
-            figures += _snapshot(fleet, partitions)
+        figures += _snapshot(fleet, 10_000)
         figures += _hour_of_commits(fleet)
         figures.append(Figure("memory of Spark and its tasks after it all", fleet.memory_gib(), "GiB"))
     with _fleet(brokers=2) as fleet:
-        figures += _snapshot(fleet, 30_000)
+        for partitions in (1_000, 30_000):
+            figures += _snapshot(fleet, partitions)
     return figures
 
 
@@ -85,6 +91,7 @@ class _Fleet:
     servers: str
     spark: SparkSession
     brokers: set[int]
+    is_cold: bool
     partitions: int = 0
 
     def cost(self, work: Callable[[], object]) -> tuple[float, float]:
@@ -123,7 +130,7 @@ def _fleet(brokers: int) -> Iterator[_Fleet]:
         spark = start_session("bench", master="local[2]")
         spark.sparkContext.environment[CONFIG_ENV] = str(config)  # the JVM, with its environment, outlives a session
         stack.callback(spark.stop)
-        yield _Fleet(servers, spark, pids)
+        yield _Fleet(servers, spark, pids, is_cold=brokers == 1)  # the first; the next one's JVM is warm
 
 
 def _snapshot(fleet: _Fleet, partitions: int) -> list[Figure]:
@@ -138,6 +145,7 @@ def _snapshot(fleet: _Fleet, partitions: int) -> list[Figure]:
             with _read(fleet, KafkaOffsets, **span):
                 pass
 
+        cold = fleet.cost(ours)
         expected = partitions + len(GROUPS) * round(COMMITTED_SHARE * partitions)
         with _read(fleet, KafkaOffsets, **span) as frame:
             rows = frame.filter("gap is null").count(), _bare_lag(fleet.servers)
@@ -153,8 +161,10 @@ def _snapshot(fleet: _Fleet, partitions: int) -> list[Figure]:
     return [
         Figure(f"{what}: bare client, ends only", bare_s, "s"),
         Figure(f"{what}: bare client, ends only, CPU", bare_cpu, "s"),
-        Figure(f"{what}: our source, six offsets each", our_s, "s", limit),
-        Figure(f"{what}: our source, six offsets each, CPU", our_cpu, "s", limit),
+        Figure(f"{what}: our source, {'cold' if fleet.is_cold else 'for the first time'}", cold[0], "s"),
+        Figure("  CPU", cold[1], "s"),
+        Figure(f"{what}: our source, warm", our_s, "s", limit),
+        Figure(f"{what}: our source, warm, CPU", our_cpu, "s", limit),
     ]
 
 
@@ -253,16 +263,67 @@ def _hour_of_commits(fleet: _Fleet) -> list[Figure]:
         with _read(fleet, KafkaCommits, slices=2, **span):
             pass
 
+    first_s, first_cpu = fleet.cost(read)
     with _read(fleet, KafkaCommits, slices=2, **span) as frame:
-        if (rows := frame.filter("gap is null").count()) < COMMITS:
-            raise AssertionError(f"{rows} of {COMMITS} commits were read")
-    costs = [fleet.cost(read) for _ in range(TIMES)]
-    seconds, cpu = (median(cost) for cost in zip(*costs, strict=True))
+        rows = frame.filter("gap is null").count(), _bare_commits(fleet.servers, started_ms)
+    if min(rows) < COMMITS:
+        raise AssertionError(f"{rows} of {COMMITS} commits were read by us and the bare consumer")
+    costs = [(*fleet.cost(lambda: _bare_commits(fleet.servers, started_ms)), *fleet.cost(read)) for _ in range(TIMES)]
+    bare_s, bare_cpu, seconds, cpu = map(median, zip(*costs, strict=True))
+    what = "an hour of 1 M commits"
     return [
-        Figure("an hour of 1 M commits, decoded and kept", seconds, "s", COMMITS / COMMITS_PER_SECOND),
-        Figure("an hour of 1 M commits: CPU", cpu, "s"),
+        Figure(f"{what}: bare consumer and decoder", bare_s, "s"),
+        Figure(f"{what}: bare consumer and decoder, CPU", bare_cpu, "s"),
+        Figure(f"{what}: our source, for the first time", first_s, "s"),
+        Figure("  CPU", first_cpu, "s"),
+        Figure(f"{what}: our source, warm", seconds, "s", COMMITS / COMMITS_PER_SECOND),
+        Figure(f"{what}: our source, warm, CPU", cpu, "s"),
+        Figure("CPU of the source against that of the bare consumer", cpu / bare_cpu, "times", COMMITS_CPU_RATIO),
         Figure("commits per second", COMMITS / seconds, "commits/s"),
     ]
+
+
+def _bare_commits(servers: str, from_ms: int) -> int:
+    """Every commit since, with what a lag takes of it: a plain consumer, and `struct`; returns how many."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "fetch.queue.backoff.ms": 5,
+            "fetch.wait.max.ms": 20,
+        }
+    )
+    try:
+        starts = consumer.offsets_for_times([TopicPartition(TOPIC, p, from_ms) for p in range(LOG_PARTITIONS)])
+        consumer.assign(starts)
+        commits, ended = [], set[int]()
+        deadline = time.monotonic() + LONGEST_WAIT_SECONDS
+        while len(ended) < LOG_PARTITIONS:
+            if time.monotonic() > deadline:
+                raise AssertionError("the offsets topic wasn't read to its end")
+            for message in consumer.consume(20_000, 0.1):
+                if message.error():
+                    ended.add(message.partition())
+                elif (key := message.key() or b"")[:2] == b"\0\1" and (value := message.value()):
+                    commits.append((*_decoded_key(key), *_decoded_value(value)))
+    finally:
+        consumer.close()
+    return len(commits)
+
+
+def _decoded_key(key: bytes) -> tuple[str, str, int]:
+    """Group, topic, partition."""
+    split = 4 + int.from_bytes(key[2:4], "big")
+    return key[4:split].decode(), key[split + 2 : -4].decode(), int.from_bytes(key[-4:], "big")
+
+
+def _decoded_value(value: bytes) -> tuple[int, int]:
+    """Offset, and when it was committed, of layout 4, whose plain metadata is empty here."""
+    offset, _, _, at_ms = _VALUE.unpack_from(value, 2)
+    return offset, at_ms
 
 
 def _write_commits(servers: str) -> None:
