@@ -282,14 +282,14 @@ spread as (
     h.group_id,
     jsonb_agg(
       jsonb_build_object(
-        'broker_id', h.broker_id, 'extra_bytes', cast(a.extra_bytes * h.size_bytes / nullif(a.size_bytes, 0) as bigint),
+        'broker_id', h.broker_id, 'extra_bytes', cast(a.extra_bytes * h.size_bytes / a.size_bytes as bigint),
         'free_bytes', h.free_bytes
       )
       order by h.size_bytes desc, h.broker_id asc
     ) as brokers
   from holder as h
   inner join advised as a using (cluster, group_id)
-  where a.extra_bytes is not null
+  where a.extra_bytes is not null and a.size_bytes > 0
   group by h.cluster, h.group_id
 ),
 
