@@ -19,7 +19,7 @@ says:
     status: alarm
     severity: warning
     reason: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn were thrown out of the group after {{ turn_seconds }}: it takes longer than their max.poll.interval.ms of {{ poll_interval_ms }}.{% if beside_partitions %} {{ beside_partitions | counted('partition') }} that they had beside it {{ 'stands' if beside_partitions == 1 else 'stand' }} as well: whose record it is can't be told from here, the longest standing is named.{% endif %}{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
-    cure: "Look at the record, or those right behind it, with the log of {{ owners }}. Bound the time that one record may take; max.poll.records times the time of a record must stay below {{ poll_interval_ms }}. To skip it, stop the group and set the offset behind it."
+    cure: "Look at the record, or those right behind it, with the log of {{ owners }}. Bound the time that one record may take; max.poll.records times the time of a record must stay below {{ poll_interval_ms }}{% if advised_poll_records %}: no record was seen to take longer than {{ process_latency_max_ms }}, so it may be {{ advised_poll_records.value }} at most{% elif process_latency_max_ms %}, and one took {{ process_latency_max_ms }}: fewer of them don't help{% endif %}. To skip it, stop the group and set the offset behind it."
     commands: &commands
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ partition }} --offset {{ committed_offset }} --max-messages 1 --property print.key=true --property print.headers=true"
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ topic }}:{{ partition }} --reset-offsets --to-offset {{ next_offset }} --dry-run"
@@ -46,6 +46,8 @@ rule: |
   one) are so, not counting those that were lost by the same members at the same times, and others move. And it loops: since it stands, at least loop_turns members that had it were out of the
   group max.poll.interval.ms after their generation began (`tolerance` more or less); or more than loop_turns members that
   had it left, over still_minutes at least.
+  Advised for max.poll.records is max.poll.interval.ms ÷ the longest time that a record took in the hour, where the group is
+  an application that tells it.
 runbook: |
   1. Print the record at the offset, and the ones behind it up to max.poll.records: the bad one is among them.
   2. What do the logs of the members that lost the partition say at these times: a call without a timeout, an endless loop,
@@ -55,7 +57,7 @@ runbook: |
 blind_spots: |
   A group with one partition, or of which all partitions stand, is consumer_group_lagging's. Static members
   (group.instance.id) and those of newer protocols (KIP-848, KIP-1071) leave no steps. A dead-letter queue hides such
-  records; two bad records look like one. A bad record at the very end of a log is told once a second one is behind it.
+  records; two bad records look like one. Only Kafka Streams tells how long a record takes, of its last minutes. A bad record at the very end of a log is told once a second one is behind it.
 */
 with step as materialized (
   select
@@ -201,6 +203,16 @@ neighbours as (
   group by w.cluster, w.group_id
 ),
 
+latency as (
+  select
+    cluster,
+    application_id,
+    max(process_latency_max_ms) as process_latency_max_ms
+  from metrics.jvm_app_hourly
+  where hour = cast(:hour as timestamptz) and application_id is not null
+  group by cluster, application_id
+),
+
 restoring as (
   select distinct cluster, application_id
   from public.processes_restoring(cast(:hour as timestamptz), cast(:hour as timestamptz))
@@ -231,6 +243,8 @@ select
   w.lost_members,
   w.turn_seconds,
   w.poll_interval_ms,
+  x.process_latency_max_ms,
+  nullif(cast(floor(w.poll_interval_ms / nullif(x.process_latency_max_ms, 0)) as bigint), 0) as advised_poll_records,
   w.lag_records as waiting_records,
   kept.left_seconds as retention_left_seconds,
   w.owners,
@@ -244,6 +258,7 @@ from metrics.consumer_group_hourly as g
 left join restless as r using (cluster, group_id)
 left join worst as w using (cluster, group_id)
 left join neighbours as n using (cluster, group_id)
+left join latency as x on g.cluster = x.cluster and g.group_id = x.application_id
 left join restoring as b on g.cluster = b.cluster and g.group_id = b.application_id
 left join inventory.topic_hourly as t
   on g.hour = t.hour and w.cluster = t.cluster and w.topic = t.topic and t.cleanup_policy like '%delete%' and t.retention_ms > 0
