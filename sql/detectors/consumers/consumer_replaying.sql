@@ -3,11 +3,12 @@ title: A group reads old records over and over
 about: group
 owner: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.replica_sample, inventory.volume_hourly, inventory.consumer_member_hourly]
 params:
   cold_share: {default: 0.2, unit: ratio, why: "of what the cluster's disks read in the days: less disturbs nobody"}
   times: {default: 3, unit: d, why: "once is a repair"}
   days: {default: 7, unit: d, why: "a week"}
+  quota_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of all its clients from all brokers; less slows nobody"}
   page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
 convinces: [cold_bytes, disk_read_bytes, cold_days, cold_hours, others_lag_seconds]
 says:
@@ -15,8 +16,9 @@ says:
     status: alarm
     severity: info
     reason: "On {{ cold_days.value }} of {{ days.value }} days it read what memory no longer holds: {{ cold_bytes }} of the {{ disk_read_bytes }} that the brokers' disks read{% if worst_topic %}, most of {{ worst_topic }}{% endif %}.{% if others_lag_seconds %} Other groups lagged by up to {{ others_lag_seconds }} meanwhile.{% endif %}"
-    cure: "Replays belong where they disturb nobody: a cluster of its own, tiered storage, or a quota for its client id."
-    commands: ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client_id or 'CLIENT-ID' }} --add-config consumer_byte_rate=10485760"]
+    cure: "Replays belong where they disturb nobody: {% if worst_topic_bytes %}a cluster of its own (what {{ worst_topic }} keeps, {{ worst_topic_bytes }} with all replicas{% if usd_per_month %}, is {{ usd_per_month }} on volumes like these{% endif %}){% else %}a cluster of its own{% endif %}, tiered storage, or a quota, which costs nothing. {% if client_ids %}It holds for each client id on each broker by itself: {{ quota_bytes_per_second }} in all is {{ broker_quota_bytes_per_second }} each{% else %}Which client ids it has isn't known: ask its owner; a quota is for a client id{% endif %}."
+    commands:
+      - "{% for client in (client_ids or [])[:20] %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client }} --add-config consumer_byte_rate={{ broker_quota_bytes_per_second }}{% if not loop.last %}; {% endif %}{% endfor %}"
   seldom: {status: ok, reason: "It read old records on {{ cold_days.value }} of {{ days.value }} days: {{ times.value }} are no repair any more."}
   little: {status: ok, reason: "The old records that it read, {{ cold_bytes }}, are little of what the disks read."}
   unknown: {status: skip, reason: "What it read of old records isn't known: {{ 'what the disks read' if gap == 'disks' else 'its commits' }} can't be had."}
@@ -27,7 +29,7 @@ rule: |
   are cold_share or more of what the brokers' disks read in `days`, on at least `times` days.
 runbook: |
   1. Who runs it, and why does it begin anew? A job that has no state of its own rereads for each run.
-  2. A quota (commands) makes it slower and leaves the disks to the others.
+  2. A quota (commands: quota_bytes_per_second ÷ its client ids ÷ brokers) makes it slower and leaves the disks to the others.
   3. Tiered storage (KIP-405) reads old segments from S3, not from the brokers' disks.
 blind_spots: |
   Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Page cache and
@@ -91,6 +93,32 @@ others as (
   group by r.cluster, r.group_id
 ),
 
+-- Those of its members; of a job that commits without them, what is known of its partitions.
+client as (
+  select
+    cluster,
+    group_id,
+    jsonb_agg(distinct client_id) as client_ids
+  from (
+    select
+      cluster,
+      group_id,
+      client_id
+    from inventory.consumer_member_hourly
+    where hour = cast(:hour as timestamptz)
+    union all
+    select
+      cluster,
+      group_id,
+      client_id
+    from metrics.consumer_partition_hourly
+    where hour = cast(:hour as timestamptz)
+  ) as known
+  inner join by_group using (cluster, group_id)
+  where client_id is not null
+  group by cluster, group_id
+),
+
 disk as (
   select
     cluster,
@@ -107,7 +135,7 @@ select
     when g.is_unknown then 'unknown'
     else 'little'
   end as because,
-  cluster,
+  g.cluster,
   g.group_id,
   g.cold_bytes,
   d.read_bytes as disk_read_bytes,
@@ -116,10 +144,18 @@ select
   o.lag_seconds as others_lag_seconds,
   case when d.read_bytes is null then 'disks' else 'commits' end as gap,
   g.worst_topic,
-  (
-    select min(p.client_id) from metrics.consumer_partition_hourly as p
-    where p.hour = cast(:hour as timestamptz) and p.cluster = g.cluster and p.group_id = g.group_id
-  ) as client_id
+  held.bytes as worst_topic_bytes,
+  held.bytes / power(1024, 3) * price.usd_per_gib as usd_per_month,
+  c.client_ids,
+  cast(:quota_bytes_per_second / jsonb_array_length(c.client_ids) / b.brokers as bigint) as broker_quota_bytes_per_second
 from by_group as g
 left join disk as d using (cluster)
 left join others as o using (cluster, group_id)
+left join client as c using (cluster, group_id)
+left join public.cluster_brokers as b on b.hour = cast(:hour as timestamptz) and g.cluster = b.cluster
+left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on g.cluster = price.cluster
+left join lateral (
+  select sum(r.size_bytes) as bytes
+  from metrics.replica_sample as r
+  where r.hour = cast(:hour as timestamptz) and r.cluster = g.cluster and r.topic = g.worst_topic and not r.is_future
+) as held on true
