@@ -3,14 +3,19 @@ title: Broker is slower than it was, or than its peers
 about: broker
 owner: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.broker_sample, metrics.node_hourly]
+reads: [metrics.broker_hourly, metrics.broker_sample, metrics.node_hourly, inventory.volume_hourly, metrics.volume_hourly]
 params:
   change_ratio: {default: 1.8, unit: ratio, why: "flushes of 20 ms instead of 10 ms are felt downstream already"}
   change_floor_ms: {default: 10, unit: ms, why: "what is less slow than this nobody feels"}
   mads: {default: 6, unit: MAD, why: "what lies within six deviations of its usual is its noise"}
   history_ratio: {default: 3, unit: ratio, why: "of its own 90th percentile of 14 days: no peak of those was near it"}
   peer_ratio: {default: 3, unit: ratio, why: "brokers with equal work differ by less"}
-  hurt_ratio: {default: 2, unit: ratio, why: "producers that wait twice as long notice"}
+  hurt_ratio: {default: 2, unit: ratio, why: "producers, and followers, that wait twice as long notice"}
+  calm_ratio: {default: 0.8, unit: ratio, why: "followers wait for records where less than this part of the usual is written, not for the broker"}
+  limit_minutes: {default: 6, unit: min, why: "a tenth of the hour at a limit of the volume, or of its instance"}
+  waiting_operations: {default: 8, unit: operations, why: "an SSD volume that does 3,000 IOPS has three to six of them under way"}
+  empty_percent: {default: 1, unit: "%", why: "without credits a volume falls to its baseline"}
+  cold_ratio: {default: 0.1, unit: ratio, why: "of what is sent: the page cache serves readers that keep up, so that disks read next to nothing"}
   floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "with hardly any traffic the time per byte explodes"}
   min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
@@ -20,14 +25,14 @@ says:
   hurts:
     status: alarm
     severity: critical
-    reason: "Producers wait: 1 % of the requests take longer than {{ produce_p99_ms }}, {{ usual_produce_p99_ms }} is usual. 5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual."
+    reason: "{% if producers_hurt %}Producers wait: 1 % of their requests take longer than {{ produce_p99_ms }}, {{ usual_produce_p99_ms }} is usual. {% endif %}{% if followers_hurt %}Followers wait: 1 % of their fetches take longer than {{ fetch_follower_p99_ms }}, {{ usual_fetch_follower_p99_ms }} is usual. {% endif %}5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual."
     cure: &cure "Look at what moved with it. Its volume first: bucket, queue. Move leaders away while it is slow."
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
   slowed:
     status: alarm
     severity: warning
-    reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}; {{ usual_log_flush_p95_ms }} is usual{% if usual_kind == 'hour_of_week' %} at this hour of the week{% endif %}. Producers don't wait longer yet."
+    reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}; {{ usual_log_flush_p95_ms }} is usual{% if usual_kind == 'hour_of_week' %} at this hour of the week{% endif %}. Neither producers nor followers wait longer yet."
     cure: *cure
     commands: *commands
   slow_tail:
@@ -64,11 +69,14 @@ rule: |
   Slowed: the 95th percentile of the log flushes is change_ratio times its usual (same hour of the week), by at least
   change_floor_ms and mads deviations, in every sample of the hour. A slow tail: the 99.9th percentile and the flush time
   per byte written both exceed history_ratio times their own 90th percentile of 14 days. Slower than its peers: both
-  exceed peer_ratio times the peers' median in the last 24 h: a batch of one hour that it leads is no difference. Critical if the 99th percentile of produce requests is hurt_ratio times its usual by now. Where
-  three of four peers slowed down as well, in this hour or the one before (a change of settings, a cluster's peak), it is
+  exceed peer_ratio times the peers' median in the last 24 h: a batch of one hour that it leads is no difference. Critical
+  if the 99th percentile of produce requests is hurt_ratio times its usual by now, or that of the followers' fetches while
+  no less is written than usual. Where three of four peers slowed down as well, in this hour or the one before (a change
+  of settings, a cluster's peak), it is
   slow only as far as it slowed down change_ratio times as much as they did.
 runbook: |
-  1. What moved with it? Disk: the volume's bucket, queue and throttled minutes; a reassignment or a reader of old data.
+  1. What moved with it? Disk: the volume's bucket, queue and minutes at a limit. Page cache: a reassignment or a reader
+     of old data, for which the disk reads.
      CPU: requests, compression, TLS. Traffic: a producer that grew.
   2. Only this broker? Compare its instance and its volume with those of a peer: type, size, IOPS.
   3. Move leaders away while it is slow; replace the instance if nothing explains it.
@@ -212,7 +220,13 @@ judged as (
     and b.log_flush_p999_ms >= c.peer_log_flush_p999_ms + :change_floor_ms
     and b.day_log_flush_p999_ms > :peer_ratio * c.day_log_flush_p999_ms
     and b.day_flush_ms_per_byte > :peer_ratio * c.day_flush_ms_per_byte as is_behind,
-    b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms) as hurts
+    coalesce(b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms), false)
+      as producers_hurt,
+    coalesce(
+      b.fetch_follower_p99_ms >= greatest(:hurt_ratio * follower.median, follower.median + :change_floor_ms)
+      and b.written_bytes_per_second >= :calm_ratio * written.median,
+      false
+    ) as followers_hurt
   from broker as b
   left join compared as c on b.cluster = c.cluster and b.endpoint = c.endpoint
   cross join lateral public.usual_of(b.hour, b.hours, b.past_produce_p99_ms, cast(:least_history as integer)) as produce
@@ -230,6 +244,24 @@ alone as (
     has_slowed and is_alone as has_slowed_alone,
     has_slow_tail and not all_slower as has_slow_tail_alone
   from judged
+),
+
+-- Of each instance the volume that is held back most, and what all of them read.
+volume as (
+  select distinct on (a.instance_id)
+    a.instance_id,
+    v.volume_id,
+    v.minutes_throttled,
+    v.queue_length_mean,
+    v.burst_balance_min_percent,
+    sum(v.read_bytes) over (partition by a.instance_id) / 3600 as read_bytes_per_second,
+    sum(v.read_baseline_bytes_per_second) over (partition by a.instance_id) as usual_read_bytes_per_second
+  from inventory.volume_hourly as a
+  inner join metrics.volume_hourly as v
+    on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
+  where a.hour = cast(:hour as timestamptz)
+  order by
+    a.instance_id asc, v.minutes_throttled desc nulls last, v.queue_length_mean desc nulls last, v.volume_id asc
 )
 
 select
@@ -244,7 +276,8 @@ select
       ) > 0 then 'untold'
     when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
     when j.is_quiet then 'quiet'
-    when (j.has_slowed_alone or j.has_slow_tail_alone or j.is_behind) and j.hurts then 'hurts'
+    when (j.has_slowed_alone or j.has_slow_tail_alone or j.is_behind) and (j.producers_hurt or j.followers_hurt)
+      then 'hurts'
     when j.has_slowed_alone then 'slowed'
     when j.has_slow_tail_alone then 'slow_tail'
     when j.is_behind then 'slower_than_peers'
@@ -264,6 +297,10 @@ select
   j.known_hours,
   j.produce_p99_ms,
   j.usual_produce_p99_ms,
+  j.fetch_follower_p99_ms,
+  j.usual_fetch_follower_p99_ms,
+  j.producers_hurt,
+  j.followers_hurt,
   j.log_flush_p999_ms,
   j.history_log_flush_p999_ms,
   j.peer_log_flush_p999_ms,
@@ -275,12 +312,32 @@ select
   j.process_started_at
 from alone as j
 left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
+left join volume as v on j.instance_id = v.instance_id
 -- What else isn't as usual: by a quarter of its usual, or a disk that is busy most of the time.
 cross join lateral (
   select jsonb_agg(part.entry order by part.place) as moved
   from unnest(array[
+    case
+      when
+        v.minutes_throttled >= :limit_minutes
+        or v.queue_length_mean >= :waiting_operations
+        or v.burst_balance_min_percent <= :empty_percent then
+        jsonb_strip_nulls(jsonb_build_object(
+          'what', 'volume', 'volume', v.volume_id, 'at_limit_minutes', v.minutes_throttled,
+          'waiting_operations', v.queue_length_mean, 'burst_balance_percent', v.burst_balance_min_percent
+        ))
+    end,
     case when n.busiest_disk_ratio > 0.6 or n.iowait_ratio > 0.2 then
       jsonb_build_object('what', 'disk', 'busy_ratio', n.busiest_disk_ratio, 'iowait_ratio', n.iowait_ratio)
+    end,
+    case
+      when
+        v.read_bytes_per_second > 1.25 * v.usual_read_bytes_per_second
+        and v.read_bytes_per_second >= :cold_ratio * (j.bytes_out_per_second + j.replication_bytes_out_per_second) then
+        jsonb_build_object(
+          'what', 'page cache', 'read_bytes_per_second', v.read_bytes_per_second,
+          'usual_bytes_per_second', v.usual_read_bytes_per_second
+        )
     end,
     case when j.cpu_ratio > 1.25 * j.usual_cpu_ratio then
       jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'usual_ratio', j.usual_cpu_ratio)
