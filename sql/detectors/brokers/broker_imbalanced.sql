@@ -3,12 +3,12 @@ title: Brokers of a cluster do unequal work
 about: cluster
 owner: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.log_dir_hourly, inventory.instance_hourly, inventory.topic_hourly]
+reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.log_dir_hourly, inventory.instance_hourly, metrics.instance_network_hourly, inventory.topic_hourly]
 params:
   uneven_ratio: {default: 0.25, unit: ratio, why: "Cruise Control moves data at 9 %; people do so for less often"}
   change_sigmas: {default: 3, unit: sigmas, why: "of its last 14 days, by median and MAD"}
   change_ratio: {default: 0.1, unit: ratio, why: "of the mean: what is steady has hardly any deviation, so that all would be a change"}
-  limit_ratio: {default: 0.8, unit: ratio, why: "of CPU or disk: the peers' failure adds to it"}
+  limit_ratio: {default: 0.8, unit: ratio, why: "of CPU, network or disk: the peers' failure adds to it"}
   floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of the whole cluster: less work is no burden, whoever does it"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is uneven by habit"}
 convinces: [spread_ratio, usual_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
@@ -16,7 +16,7 @@ says:
   near_limit:
     status: alarm
     severity: warning
-    reason: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ 'disk' if resource == 'log bytes' else 'CPU' }} is taken."
+    reason: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ limit_of }} is taken."
     cure: &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
     commands: &commands
       - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
@@ -44,14 +44,16 @@ clear_after_hours: 3
 rule: |
   Standard deviation divided by mean, over the brokers, of bytes in, bytes out, leaders and bytes of logs, each divided by
   the broker's virtual CPUs where all are known: beyond uneven_ratio. A warning where it has changed, by change_sigmas
-  and by change_ratio, against 14 days, or where the fullest broker's CPU or disk is beyond limit_ratio.
+  and by change_ratio, against 14 days, or where the fullest broker's CPU, network or disk is beyond
+  limit_ratio: of bytes in and out CPU or network, whichever is nearer; the network's limit is what its type sustains.
 runbook: |
   1. Leaders: kafka-leader-election.sh --election-type preferred brings them back after restarts.
   2. A topic with fewer partitions than brokers can't be spread.
   3. Else move partitions, with a throttle that leaves the brokers room: `streamwarden plan rebalance CLUSTER` prints
      which, one at a time, what gains most per byte first.
 blind_spots: |
-  Imbalance of minutes. The network's limits of machines aren't gathered. Machines differ in more than virtual CPUs.
+  Imbalance of minutes. Of machines that EC2 doesn't tell of, the network's limit. Machines differ in more than virtual
+  CPUs.
 */
 with machine as materialized (
   select
@@ -146,6 +148,7 @@ judged as (
     f.endpoint,
     f.share,
     f.even_share,
+    used.limit_of,
     used.ratio as limit_used_ratio,
     used.ratio > :limit_ratio as is_near_limit,
     s.spread >= u.median + greatest(:change_sigmas * 1.4826 * u.mad, :change_ratio) as has_changed
@@ -155,7 +158,21 @@ judged as (
   inner join broker as b on s.hour = b.hour and f.cluster = b.cluster and f.endpoint = b.endpoint
   left join disk as d on f.cluster = d.cluster and f.name = d.name
   cross join lateral public.usual_of(s.hour, p.hours, p.spreads, cast(:least_history as integer)) as u
-  cross join lateral (select case s.resource when 'log bytes' then d.used_ratio else b.cpu_ratio end as ratio) as used
+  left join metrics.instance_network_hourly as n
+    on s.hour = n.hour and b.instance_id = n.instance_id and s.resource = 'bytes ' || n.direction
+  cross join lateral (
+    select
+      limits.of as limit_of,
+      limits.ratio
+    from (
+      values
+      ('disk', case when s.resource = 'log bytes' then d.used_ratio end),
+      ('CPU', case when s.resource <> 'log bytes' then b.cpu_ratio end),
+      ('network', n.bytes_per_second_mean / nullif(n.baseline_bytes_per_second, 0))
+    ) as limits (of, ratio)
+    order by limits.ratio desc nulls last
+    limit 1
+  ) as used
   where s.hour = cast(:hour as timestamptz) and s.spread >= :uneven_ratio
 ),
 
@@ -220,6 +237,7 @@ select
   w.name as fullest_broker,
   w.share as fullest_share_ratio,
   w.even_share as even_share_ratio,
+  w.limit_of,
   w.limit_used_ratio,
   u.leaders_spread_ratio,
   c.idle_brokers,
