@@ -21,6 +21,17 @@ now as (
   where b.active_controllers is null or b.partitions is not null
 ),
 
+-- What each machine's network sustains.
+network as (
+  select
+    i.instance_id,
+    min(i.baseline_bytes_per_second) filter (where i.direction = 'in') as limit_in,
+    min(i.baseline_bytes_per_second) filter (where i.direction = 'out') as limit_out
+  from newest as n
+  inner join metrics.instance_network_hourly as i on n.hour = i.hour
+  group by i.instance_id
+),
+
 week as (
   select
     b.cluster,
@@ -51,15 +62,21 @@ broker as (
     w.bytes_out_per_second,
     w.open_files,
     n.max_file_descriptors,
+    i.limit_in,
+    i.limit_out,
     n.partitions,
     n.total_bytes,
     n.total_bytes - n.usable_bytes as used_bytes,
     count(*) over peers as brokers,
     max(w.cpu_ratio) over peers / nullif(count(*) over peers - 1, 0) as more_cpu_ratio,
     max(n.total_bytes - n.usable_bytes) over peers / nullif(count(*) over peers - 1, 0) as more_used_bytes,
+    max(w.bytes_in_per_second) over peers / nullif(count(*) over peers - 1, 0) as more_bytes_in,
+    max(w.bytes_out_per_second) over peers / nullif(count(*) over peers - 1, 0) as more_bytes_out,
+    max(w.open_files) over peers / nullif(count(*) over peers - 1, 0) as more_open_files,
     max(n.partitions) over peers / nullif(count(*) over peers - 1, 0) as more_partitions
   from now as n
   inner join week as w on n.cluster = w.cluster and n.endpoint = w.endpoint
+  left join network as i on n.instance_id = i.instance_id
   window peers as (partition by n.cluster)
 )
 
@@ -71,12 +88,17 @@ select
   cpu_ratio + more_cpu_ratio as cpu_one_lost_ratio,  -- The same with the busiest peer lost; null: it has none
   bytes_in_per_second,  -- Bytes that come in, from producers and by replication
   bytes_out_per_second,  -- Bytes sent, to consumers and followers
+  bytes_in_per_second / nullif(limit_in, 0) as network_in_ratio,  -- What comes in, of what its machine's network sustains; null: EC2 doesn't tell that
+  (bytes_in_per_second + more_bytes_in) / nullif(limit_in, 0) as network_in_one_lost_ratio,  -- The same with the peer lost that gets most
+  bytes_out_per_second / nullif(limit_out, 0) as network_out_ratio,  -- What it sends, of what its machine's network sustains
+  (bytes_out_per_second + more_bytes_out) / nullif(limit_out, 0) as network_out_one_lost_ratio,  -- The same with the peer lost that sends most
   used_bytes / nullif(total_bytes, 0)::double precision as disk_ratio,  -- How full its log directories are now; null: they don't tell
   (used_bytes + more_used_bytes) / nullif(total_bytes, 0)::double precision as disk_one_lost_ratio,  -- The same with the fullest peer lost
   total_bytes - used_bytes as usable_bytes,  -- What is free on them
   partitions,  -- Replicas that it holds now
   partitions + more_partitions as partitions_one_lost,  -- The same with the fullest peer lost
   open_files / nullif(max_file_descriptors, 0) as open_files_ratio,  -- Of its limit
+  (open_files + more_open_files) / nullif(max_file_descriptors, 0) as open_files_one_lost_ratio,  -- The same with the peer lost that has most
   hours,  -- Hours of the 7 days that are known
   hour  -- The hour (UTC)
 from broker

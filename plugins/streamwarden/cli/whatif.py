@@ -13,11 +13,12 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.words.readable import readable
 
 app = typer.Typer(help="What a change would do to the brokers.", no_args_is_help=True)
-_MOST_CPU, _MOST_PARTITIONS = 0.8, 4000
+_MOST, _MOST_PARTITIONS = 0.8, 4000
 _COLUMNS = (
     ("CPU", "cpu_ratio", "cpu_after_ratio"), ("bytes in", "bytes_in_per_second", "bytes_in_after_per_second"),
     ("bytes out", "bytes_out_per_second", "bytes_out_after_per_second"),
     ("partitions", "partitions", "partitions_after"), ("disk free", "usable_bytes", "usable_after_bytes"),
+    ("network", "network_ratio", "network_after_ratio"), ("open files", "open_files_ratio", "open_files_after_ratio"),
 )  # fmt: skip
 
 
@@ -64,10 +65,12 @@ def verdict(brokers: list[Row], replicas: int) -> list[str]:
         lines.append(f"It wants {replicas} replicas, the cluster has {len(brokers)} brokers.")
     for row in brokers:
         name = f"Broker {row['broker_id']}"
-        if _above(row["cpu_after_ratio"], _MOST_CPU):
-            lines.append(f"{name}: CPU {readable('cpu_ratio', row['cpu_after_ratio'])[1]}, more than 80 %.")
-        elif _above(row["cpu_one_lost_ratio"], _MOST_CPU):
-            lines.append(f"{name}: CPU {readable('cpu_ratio', row['cpu_one_lost_ratio'])[1]} if a peer is lost.")
+        for heading, column in (("CPU", "cpu"), ("network", "network"), ("open files", "open_files")):
+            after, one_lost = row[f"{column}_after_ratio"], row[f"{column}_one_lost_ratio"]
+            if _above(after, _MOST):
+                lines.append(f"{name}: {heading} {readable('cpu_ratio', after)[1]}, more than 80 %.")
+            elif _above(one_lost, _MOST):
+                lines.append(f"{name}: {heading} {readable('cpu_ratio', one_lost)[1]} if a peer is lost.")
         if row["usable_after_bytes"] is not None and row["usable_after_bytes"] <= 0:
             lines.append(f"{name}: its disk is full before the retention is.")
         if _above(row["partitions_after"], _MOST_PARTITIONS):

@@ -131,10 +131,18 @@ def _brokers(warehouse: sa.Engine) -> None:
         peak = 0.4 if ago else 0.2
         _insert(
             warehouse, "metrics.broker_hourly",
-            one | {"hour": hour, "broker_id": 1, "endpoint": "e1", "cpu_ratio": peak},
+            one | {"hour": hour, "broker_id": 1, "endpoint": "e1", "cpu_ratio": peak, "instance_id": "i-1"},
             one | {"hour": hour, "broker_id": 2, "endpoint": "e2", "cpu_ratio": 0.1, "partitions": 300},
         )  # fmt: skip
     _insert(warehouse, "metrics.broker_hourly", {"cluster": "c", "endpoint": "k", "active_controllers": 1})
+    machine = {"account": "1", "region": "r", "instance_id": "i-1"}
+    _insert(
+        warehouse, "metrics.instance_network_hourly",
+        machine | {"direction": "in", "baseline_bytes_per_second": 10e6},
+        machine | {"direction": "out", "baseline_bytes_per_second": 8e6},
+        machine | {"direction": "out", "baseline_bytes_per_second": 1e6, "hour": HOUR - timedelta(hours=1)},
+        machine | {"direction": "in", "baseline_bytes_per_second": 1e6, "instance_id": "i-2"},
+    )  # fmt: skip
     disk = {"cluster": "c", "total_bytes": 1000 * 10**9, "usable_bytes": 600 * 10**9}
     _insert(
         warehouse, "metrics.log_dir_hourly",
@@ -153,6 +161,10 @@ def test_headroom_is_that_of_the_peak_and_of_a_lost_peer(warehouse: sa.Engine) -
     assert (first["disk_ratio"], first["usable_bytes"]) == (pytest.approx(0.4), 1200 * 10**9)
     assert second["disk_ratio"] is None
     assert (second["partitions"], first["partitions_one_lost"], first["open_files_ratio"]) == (300, 400, 0.5)
+    assert first["open_files_one_lost_ratio"] == 1.0
+    network = [name for name in first if name.startswith("network_")]
+    assert [first[name] for name in network] == pytest.approx([0.2, 0.4, 0.25, 0.5])
+    assert [second[name] for name in network] == [None] * 4
 
 
 def test_whatif_says_what_speaks_against_a_topic(warehouse: sa.Engine, environment: dict[str, str]) -> None:
@@ -162,12 +174,19 @@ def test_whatif_says_what_speaks_against_a_topic(warehouse: sa.Engine, environme
     assert done.returncode == 0, done.stderr
     # 0.4 MB/s to each of two replicas on two brokers; out go one copy to the follower and one to the reader.
     assert "1.1 TiB" in done.stdout and "2.3 MiB/s" in done.stdout and "110" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-1] == "Broker 2: not known: disk free."
+    # Of network 8 MB/s are sustained, 2 go out and 0.4 more; a peer has as many open files as it has, 110 / 100 then.
+    assert done.stdout.rstrip().splitlines()[-3:] == [
+        "Broker 1: open files 110 % if a peer is lost.", "Broker 2: open files 103 % if a peer is lost.",
+        "Broker 2: not known: disk free, network.",
+    ]  # fmt: skip
     large = ("whatif", "topic", "--cluster", "c", "--partitions", "9000", "--mb-per-second", "20")
     done = in_this_process(*large, **environment)
     told = done.stdout
     assert "It wants 3 replicas, the cluster has 2 brokers." in told
     assert "Broker 1: CPU 640 %, more than 80 %." in told
+    # 30 MB/s more each way: 32 of 10 come in, 32 of 8 go out.
+    assert "Broker 1: network 400 %, more than 80 %." in told
+    assert "Broker 1: open files 6,800 %, more than 80 %." in told
     assert "Broker 1: its disk is full before the retention is." in told
     assert "Broker 2: 13,800 partitions; 4,000 are many." in told
     done = in_this_process(
