@@ -1,4 +1,4 @@
--- What each cluster carries, by owner: jobs with and without state, their processes, and topics and groups. Of all that was seen in the newest 24 gathered hours.
+-- What each cluster carries, by owner: jobs with and without state, and how soon they are to have processed a record, their processes, and topics and groups. Of all that was seen in the newest 24 gathered hours.
 create or replace view public.cluster_composition as
 with lacking as materialized (
   select
@@ -11,6 +11,25 @@ with lacking as materialized (
 thing as materialized (
   select * from public.thing
   where cluster is not null and kind in ('application', 'process', 'store', 'topic', 'group')
+),
+
+target as (
+  select
+    of_target.cluster,
+    of_target.owner,
+    jsonb_object_agg(of_target.seconds, of_target.applications) as applications_by_target
+  from (
+    select
+      t.cluster,
+      t.owner,
+      detect.latency_target_of(t.key) as seconds,
+      count(*) as applications
+    from thing as t
+    where t.kind = 'application'
+    group by t.cluster, t.owner, detect.latency_target_of(t.key)
+  ) as of_target
+  where of_target.seconds is not null
+  group by of_target.cluster, of_target.owner
 ),
 
 seen as (
@@ -27,16 +46,18 @@ seen as (
 )
 
 select
-  cluster,  -- Kafka cluster
-  owner,  -- Whose they are: tag, else the config's `owners`; null: nobody is named
-  count(*) filter (where kind = 'application') as applications,  -- Applications whose JVMs or changelogs are known
-  count(*) filter (where has_state) as stateful_applications,  -- Of these, such with state stores
-  count(*) filter (where kind = 'application' and not has_state) as stateless_applications,  -- Of these, such without
-  count(*) filter (where kind = 'process') as processes,  -- JVMs of applications
-  count(*) filter (where kind = 'store') as state_stores,  -- State stores that have a changelog
-  count(*) filter (where kind = 'topic') as topics,  -- Topics, with those that Streams made
-  count(*) filter (where kind = 'group') as consumer_groups,  -- Consumer groups
-  case when not bool_or(may_have_copy) then count(*) filter (where has_no_copy) end as topics_without_copy  -- Plain topics that no other watched cluster mirrors and no group backs up, as topic_copies tells; null: only one cluster is watched
+  seen.cluster,  -- Kafka cluster
+  seen.owner,  -- Whose they are: tag, else the config's `owners`; null: nobody is named
+  count(*) filter (where seen.kind = 'application') as applications,  -- Applications whose JVMs or changelogs are known
+  count(*) filter (where seen.has_state) as stateful_applications,  -- Of these, such with state stores
+  count(*) filter (where seen.kind = 'application' and not seen.has_state) as stateless_applications,  -- Of these, such without
+  target.applications_by_target,  -- Of these, such with a target of latency: how many, by its seconds (`latency_targets` in the config); null: none has one
+  count(*) filter (where seen.kind = 'process') as processes,  -- JVMs of applications
+  count(*) filter (where seen.kind = 'store') as state_stores,  -- State stores that have a changelog
+  count(*) filter (where seen.kind = 'topic') as topics,  -- Topics, with those that Streams made
+  count(*) filter (where seen.kind = 'group') as consumer_groups,  -- Consumer groups
+  case when not bool_or(seen.may_have_copy) then count(*) filter (where seen.has_no_copy) end as topics_without_copy  -- Plain topics that no other watched cluster mirrors and no group backs up, as topic_copies tells; null: only one cluster is watched
 from seen
-group by cluster, owner
-order by cluster asc, owner asc nulls last;
+left join target on seen.cluster = target.cluster and seen.owner is not distinct from target.owner
+group by seen.cluster, seen.owner, target.applications_by_target
+order by seen.cluster asc, seen.owner asc nulls last;

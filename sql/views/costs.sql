@@ -1,4 +1,4 @@
--- What is paid and could be saved, USD a month by list prices, in the newest gathered hour: EBS volumes by application (or by the Kafka cluster whose brokers have them), logs of topics by owner, and what open advice would save. A topic's log is paid as part of the brokers' volumes: don't add the two.
+-- What is paid and could be saved, USD a month by list prices, in the newest gathered hour: EBS volumes by application (or by the Kafka cluster whose brokers have them), logs of topics by owner, with what these carry, and what open advice would save. A topic's log is paid as part of the brokers' volumes: don't add the two.
 create or replace view public.costs as
 with newest as (
   select max(hour) as hour from inventory.volume_hourly
@@ -17,7 +17,10 @@ volume as (
     coalesce(v.application, i.application, b.cluster) as whose,
     inventory.ebs_usd_per_month(
       v.region, v.volume_type, v.size_gib, v.provisioned_iops, v.provisioned_throughput_mib_s
-    ) as usd
+    ) as usd,
+    null::integer as partitions,
+    null::double precision as bytes_in_per_second,
+    null::double precision as bytes_out_per_second
   from inventory.volume_hourly as v
   left join inventory.instance_hourly as i using (hour, account, region, instance_id)
   left join broker as b using (instance_id)
@@ -34,11 +37,27 @@ log as (
   group by r.cluster, r.topic
 ),
 
+carried as (
+  select
+    i.cluster,
+    i.topic,
+    i.partitions,
+    r.bytes_in / nullif(r.covered_seconds, 0) as bytes_in_per_second,
+    r.bytes_out / nullif(r.covered_seconds, 0) as bytes_out_per_second
+  from inventory.topic_hourly as i
+  left join metrics.topic_hourly as r using (hour, cluster, topic)
+  where i.hour = (select max(hour) from metrics.replica_sample)
+),
+
 topic as (
   select
     coalesce(t.owner, t.application, l.cluster) as whose,
-    l.bytes / power(1024, 3) * p.usd_per_gib as usd
+    l.bytes / power(1024, 3) * p.usd_per_gib as usd,
+    c.partitions,
+    c.bytes_in_per_second,
+    c.bytes_out_per_second
   from log as l
+  left join carried as c on l.cluster = c.cluster and l.topic = c.topic
   left join public.thing as t on t.key = public.thing_key('topic', l.cluster, l.topic)
   left join inventory.broker_storage_price((select hour from newest)) as p on l.cluster = p.cluster
 ),
@@ -48,7 +67,10 @@ advice as (
     f.title as whose,
     coalesce(
       (e.figures ->> 'saved_usd_per_month')::double precision, (e.figures ->> 'usd_per_month')::double precision
-    ) as usd
+    ) as usd,
+    null::integer as partitions,
+    null::double precision as bytes_in_per_second,
+    null::double precision as bytes_out_per_second
   from detect.judgement as j
   inner join detect.evaluation as e using (detector, hour)
   inner join detect.detector as f using (detector)
@@ -61,7 +83,10 @@ select
   whose,  -- Application, owner or cluster; of advice its title; null: nobody is named
   count(*) as things,  -- Volumes, topics or findings
   count(*) filter (where usd is null) as without_price,  -- Of these, whose price isn't known: they don't count
-  sum(usd) as usd_per_month  -- List price, or what it would save
+  sum(usd) as usd_per_month,  -- List price, or what it would save
+  sum(partitions) as partitions,  -- Of the topics, without their copies; null of volumes and advice
+  sum(bytes_in_per_second) as bytes_in_per_second,  -- What producers send to the topics, mean of the hour; of those whose brokers answered over JMX
+  sum(bytes_out_per_second) as bytes_out_per_second  -- What goes to their readers
 from (
   select 'volumes' as kind, * from volume
   union all

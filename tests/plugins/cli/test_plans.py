@@ -209,7 +209,21 @@ def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine)
                                                "gp3_mib_s": 0.04})  # fmt: skip
     _insert(
         warehouse, "metrics.replica_sample",
-        {"cluster": "c", "topic": "t", "broker_id": 1, "log_dir": "/d", "size_bytes": 50 * 2**30},
+        {"cluster": "c", "topic": "t", "broker_id": 1, "log_dir": "/d", "size_bytes": 25 * 2**30},
+        {"cluster": "c", "topic": "t", "broker_id": 2, "log_dir": "/d", "size_bytes": 25 * 2**30},
+        {"cluster": "c", "topic": "u", "broker_id": 2, "log_dir": "/d", "size_bytes": 0},
+    )  # fmt: skip
+    topic = {"cluster": "c", "topic": "t"}
+    _insert(
+        warehouse, "inventory.topic_hourly",
+        topic | {"partitions": 6}, topic | {"topic": "u", "partitions": 2}, topic | {"cluster": "d", "partitions": 50},
+        topic | {"partitions": 40, "hour": HOUR - timedelta(hours=1)},
+    )  # fmt: skip
+    rates = topic | {"covered_seconds": 3000, "bytes_in": 6000, "bytes_out": 9000}
+    _insert(
+        warehouse, "metrics.topic_hourly",
+        rates, rates | {"topic": "u", "bytes_in": 3000}, rates | {"cluster": "d"},
+        rates | {"hour": HOUR - timedelta(hours=1)},
     )  # fmt: skip
     _insert(warehouse, "detect.judgement", {"detector": "topic_retention_wasteful", "status": "judged"})
     _insert(warehouse, "detect.detector", {"detector": "topic_retention_wasteful", "title": "Kept too long"})
@@ -221,10 +235,15 @@ def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine)
          "figures": '{"saved_usd_per_month": 9}'},
     )  # fmt: skip
     with warehouse.connect() as connection:
-        rows = connection.execute(sa.text("select kind, whose, things, without_price, usd_per_month from costs")).all()
+        rows = connection.execute(sa.text(
+            "select kind, whose, things, without_price, usd_per_month, partitions, bytes_in_per_second,"
+            " bytes_out_per_second from costs"
+        )).all()  # fmt: skip
+    nothing = (None, None, None)
     assert [tuple(row) for row in rows] == [
-        ("advice", "Kept too long", 1, 0, 2.5), ("logs", "c", 1, 0, pytest.approx(4.0)),
-        ("volumes", "c", 1, 0, pytest.approx(8.0)), ("volumes", "search", 2, 1, pytest.approx(8.0)),
+        ("advice", "Kept too long", 1, 0, 2.5, *nothing), ("logs", "c", 2, 0, pytest.approx(4.0), 8, 3.0, 6.0),
+        ("volumes", "c", 1, 0, pytest.approx(8.0), *nothing),
+        ("volumes", "search", 2, 1, pytest.approx(8.0), *nothing),
     ]  # fmt: skip
 
 

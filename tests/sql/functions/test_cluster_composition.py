@@ -29,9 +29,29 @@ def test_jobs_are_told_apart_by_their_stores(warehouse: sa.Engine) -> None:
             insert_row(connection, table, {"hour": HOUR, **row})
         rows = connection.execute(sa.text("select * from cluster_composition")).mappings().all()
     assert [tuple(row.values()) for row in rows] == [
-        ("a", None, 2, 1, 1, 3, 1, 1, 1, None),
-        ("b", None, 1, 0, 1, 1, 0, 0, 0, 0),
+        ("a", None, 2, 1, 1, None, 3, 1, 1, 1, None),
+        ("b", None, 1, 0, 1, None, 1, 0, 0, 0, 0),
     ]
+
+
+def test_applications_are_counted_by_their_targets_of_latency(warehouse: sa.Engine) -> None:
+    jobs = [("a", job) for job in ("pay", "ship", "bill", "mail")] + [("b", "pay"), ("b", "mail")]
+    targets = [("^application:[ab]/pay$", 0.5), ("^application:a/(ship|bill)$", 5)]
+    owned = {"position": 1, "key_pattern": "^application:a/bill$", "owner": "money"}
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        insert_row(connection, "detect.load", {"hour": HOUR, "app": "jvm_apps", "status": "loaded"})
+        insert_row(connection, "detect.owner", {"hour": HOUR, **owned})
+        for position, (pattern, seconds) in enumerate(targets):
+            target = {"position": position, "key_pattern": pattern, "seconds": seconds}
+            insert_row(connection, "detect.latency_target", {"hour": HOUR, **target})
+        for cluster, job in jobs:
+            process = {"cluster": cluster, "endpoint": f"{job}:1", "app": job, "application_id": job}
+            insert_row(connection, "metrics.jvm_app_hourly", {"hour": HOUR, **process})
+        rows = connection.execute(sa.text("select * from cluster_composition")).mappings().all()
+    assert {(row["cluster"], row["owner"]): (row["applications"], row["applications_by_target"]) for row in rows} == {
+        ("a", "money"): (1, {"5": 1}), ("a", None): (3, {"0.5": 1, "5": 1}), ("b", None): (2, {"0.5": 1}),
+    }  # fmt: skip
 
 
 def copies(warehouse: sa.Engine, topics: dict[str, list[str]], *readers: dict[str, object]) -> dict[str, object]:
