@@ -290,7 +290,7 @@ left join lateral (
     ceil(i.size_gib + w.to_add_bytes / power(1024, 3))::bigint as new_size_gib,
     count(*) over () as volumes
   from inventory.volume_hourly as i
-  where i.hour = cast(:hour as timestamptz) and w.to_add_bytes > 0 and n.instance_id = i.instance_id
+  where i.hour = cast(:hour as timestamptz) and w.to_add_bytes is not null and n.instance_id = i.instance_id
   and w.size_bytes / power(1024, 3) between 0.9 * i.size_gib and i.size_gib
 ) as v on v.volumes = 1
 where n.hour = cast(:hour as timestamptz)
