@@ -1,7 +1,7 @@
 """App jvm_apps: the memory of applications' JVMs, and the machines that JVMs run on.
 
-Samples as they were read, an hour per process, per store, per node of a topology, per machine and
-per file system of it.
+Samples as they were read, an hour per process, per store, per node of a topology, per client, per machine and per file
+system of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config
 
+from spark_apps.models.client_hours import client_hours, client_topic_hours
 from spark_apps.models.counters import counts, earlier_counters
 from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, file_system_hours, node_hours
@@ -47,6 +48,8 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "metrics.jvm_app_hourly": _jvm_app_hourly(configured, samples, gained, instances),
         "metrics.state_store_memory_hourly": by_store(instances),
         "metrics.stream_node_hourly": stream_nodes(samples),
+        "metrics.client_hourly": client_hours(samples, gained),
+        "metrics.client_topic_hourly": client_topic_hours(samples, gained),
         "metrics.node_sample": of_nodes.select(*NODE, *columns),
         "metrics.node_hourly": node_hours(nodes, of_nodes, gained),
         "metrics.file_system_hourly": file_system_hours(nodes, of_nodes),

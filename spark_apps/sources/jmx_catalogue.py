@@ -90,6 +90,28 @@ METRICS: Mapping[str, Kind] = {
     "records_dropped_total": "counter",
     "records_to_restore": "gauge",
     "producer_wait_seconds_total": "counter",  # for brokers: until its buffer has room, or metadata is there
+    # Their clients, by client id. A mean is of the last minute at most.
+    "producer_records_total": "counter",
+    "producer_record_errors_total": "counter",  # records that it gave up
+    "producer_buffer_exhausted_total": "counter",  # records that it didn't take, as its buffer had no room in time
+    "producer_requests_total": "counter",  # of every kind
+    "producer_batch_mean_bytes": "gauge",  # compressed
+    "producer_queue_mean_ms": "gauge",  # of a batch, until it is sent
+    "producer_queue_max_ms": "gauge",
+    "producer_compression_ratio": "gauge",  # of a batch: 1 is not compressed
+    "producer_throttle_mean_ms": "gauge",  # of a request, by brokers' quotas
+    "consumer_fetches_total": "counter",
+    "consumer_records_total": "counter",
+    "consumer_bytes_total": "counter",  # uncompressed
+    "consumer_throttle_mean_ms": "gauge",
+    "consumer_poll_gap_max_ms": "gauge",
+    "consumer_network_in_bytes_total": "counter",  # of all answers, as they are on the wire
+    # The same by topic
+    "producer_topic_records_total": "counter",
+    "producer_topic_bytes_total": "counter",  # compressed
+    "producer_topic_record_errors_total": "counter",
+    "consumer_topic_records_total": "counter",
+    "consumer_topic_bytes_total": "counter",
     # Of a node, over the last minute at most: how old records are when they come to it. Negative: a clock is ahead.
     "record_age_min_ms": "gauge",
     "record_age_mean_ms": "gauge",
@@ -200,6 +222,18 @@ def _request(request: str) -> MBean:
         _BROKER,
         labels={"request": "request"},
     )
+
+
+def _client(kind: str, *readings: Reading) -> MBean:
+    """Of each client; the same type has beans of its topics and partitions."""
+    pattern = f"kafka.{kind.partition('-')[0]}:type={kind},client-id=*"
+    return MBean(pattern, readings, _APP, {"client-id": "client"}, without=("topic", "partition"), when="ends")
+
+
+def _client_topic(kind: str, *readings: Reading) -> MBean:
+    pattern = f"kafka.{kind.partition('-')[0]}:type={kind},client-id=*,topic=*"
+    labels = {"client-id": "client", "topic": "topic"}
+    return MBean(pattern, readings, _APP, labels, without=("partition",), when="last")
 
 
 def _rocksdb(key: str, kind: str) -> MBean:
@@ -382,6 +416,41 @@ MBEANS: tuple[MBean, ...] = (
             Reading("metadata-wait-time-ns-total", "producer_wait_seconds_total", 1e-9),
         ),
         _APP,
+    ),
+    _client(
+        "producer-metrics",
+        Reading("record-send-total", "producer_records_total"),
+        Reading("record-error-total", "producer_record_errors_total"),
+        Reading("buffer-exhausted-total", "producer_buffer_exhausted_total"),
+        Reading("request-total", "producer_requests_total"),
+        Reading("batch-size-avg", "producer_batch_mean_bytes"),
+        Reading("record-queue-time-avg", "producer_queue_mean_ms"),
+        Reading("record-queue-time-max", "producer_queue_max_ms"),
+        Reading("compression-rate-avg", "producer_compression_ratio"),
+        Reading("produce-throttle-time-avg", "producer_throttle_mean_ms"),
+    ),
+    _client(
+        "consumer-fetch-manager-metrics",
+        Reading("fetch-total", "consumer_fetches_total"),
+        Reading("records-consumed-total", "consumer_records_total"),
+        Reading("bytes-consumed-total", "consumer_bytes_total"),
+        Reading("fetch-throttle-time-avg", "consumer_throttle_mean_ms"),
+    ),
+    _client(
+        "consumer-metrics",
+        Reading("time-between-poll-max", "consumer_poll_gap_max_ms"),
+        Reading("incoming-byte-total", "consumer_network_in_bytes_total"),
+    ),
+    _client_topic(
+        "producer-topic-metrics",
+        Reading("record-send-total", "producer_topic_records_total"),
+        Reading("byte-total", "producer_topic_bytes_total"),
+        Reading("record-error-total", "producer_topic_record_errors_total"),
+    ),
+    _client_topic(
+        "consumer-fetch-manager-metrics",
+        Reading("records-consumed-total", "consumer_topic_records_total"),
+        Reading("bytes-consumed-total", "consumer_topic_bytes_total"),
     ),
     MBean(
         "com.zaxxer.hikari:type=Pool (*)",

@@ -236,7 +236,7 @@ def _names_of_bean(bean: MBean) -> dict[Dialect, _Named]:
             for name in {_safe(f"{domain}_{kind}_{a}"), _safe(f"{domain}_{kind}_{a}").removesuffix("_total")}
         ],
     }
-    if domain in ("kafka.streams", "kafka.producer"):
+    if domain in ("kafka.streams", "kafka.producer", "kafka.consumer"):
         group = kind.removesuffix("-metrics")
         named["micrometer"] = [(_safe(f"kafka_{group}_{a}"), a, told_by) for a in _attributes_of(bean)]
     if "name" in keys:

@@ -77,6 +77,8 @@ APPS: dict[str, SparkApp] = {
                 "metrics.jvm_app_hourly",
                 "metrics.state_store_memory_hourly",
                 "metrics.stream_node_hourly",
+                "metrics.client_hourly",
+                "metrics.client_topic_hourly",
                 "metrics.node_sample",
                 "metrics.node_hourly",
                 "metrics.file_system_hourly",

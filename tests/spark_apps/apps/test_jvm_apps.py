@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,8 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
         apps = connection.execute(sa.text("select * from metrics.jvm_app_hourly")).mappings().all()
         stores = connection.execute(sa.text("select * from metrics.state_store_memory_hourly")).mappings().all()
         nodes = connection.execute(sa.text("select * from metrics.stream_node_hourly")).mappings().all()
+        clients = connection.execute(sa.text("select * from metrics.client_hourly")).mappings().all()
+        of_topics = connection.execute(sa.text("select * from metrics.client_topic_hourly")).mappings().all()
     app = next(row for row in apps if row["app"] == which)
     silent = next(row for row in apps if row["app"] == "silent")
     assert silent["samples"] is None and silent["heap_max_bytes"] is None and silent["store_instances"] is None
@@ -106,6 +108,7 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     if which == "bounded":  # the other one finds all processed
         assert 0 < app["records_processed"] <= 20_000
         assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= app["record_latency_ms"] >= 0
+        check_clients(clients, of_topics, app["records_processed"])
         check_nodes({row["node"]: row for row in nodes})
     assert 0 < app["poll_ratio"] <= 1
     assert app["resident_bytes"] is None  # no MBean has it
@@ -137,6 +140,34 @@ def check_nodes(nodes: dict[str, Any]) -> None:
     assert latest["topics"] is windows["topics"] is None and source["age_mean_ms"] <= latest["age_mean_ms"] + 1e-6
 
 
+def check_clients(clients: Sequence[Any], of_topics: Sequence[Any], processed: float) -> None:
+    """Each of two threads has a consumer, a producer, and one that restores state, which had nothing to do."""
+    by_name = {(row["kind"], row["client_id"]): row for row in clients}
+    threads = [f"orders-1-StreamThread-{n}" for n in (1, 2)]
+    consumers = [by_name["consumer", f"{thread}-consumer"] for thread in threads]
+    producers = [by_name["producer", f"{thread}-producer"] for thread in threads]
+    restores = [by_name["consumer", f"orders-1-StateUpdater-{n}-restore-consumer"] for n in (1, 2)]
+    assert len(by_name) == 6 and all(row["records"] == row["bytes"] == 0 for row in restores)
+    assert processed <= sum(row["records"] for row in consumers) <= 20_000
+    for row in consumers:
+        assert row["app"] == "bounded" and 0 < row["covered_seconds"] < 3600 and row["fetches"] > 0
+        assert row["bytes"] < row["network_in_bytes"]  # with heads of batches, and answers about groups
+        assert row["poll_gap_max_ms"] > 0 and row["throttle_mean_ms"] == 0
+        assert row["requests"] is row["record_errors"] is row["batch_mean_bytes"] is None
+    for row in producers:
+        assert row["records"] > 0 and row["requests"] > 0 and row["record_errors"] == row["buffer_exhausted"] == 0
+        assert 0 < row["batch_mean_bytes"] <= 16384 and row["compression_ratio"] == 1 and row["throttle_mean_ms"] == 0
+        assert 0 <= row["queue_mean_ms"] <= row["queue_max_ms"] and row["fetches"] is row["poll_gap_max_ms"] is None
+    changelogs = {f"orders-customer-{store}-changelog" for store in ("latest", "revenue")}
+    for producer in producers:
+        mine = [row for row in of_topics if (row["kind"], row["client_id"]) == ("producer", producer["client_id"])]
+        assert {row["topic"] for row in mine} == changelogs and all(row["record_errors"] == 0 for row in mine)
+        assert sum(row["bytes"] for row in mine) == producer["bytes"] > 0
+    read = [row for row in of_topics if row["kind"] == "consumer"]
+    assert {row["topic"] for row in read} == {"orders"} and all(row["record_errors"] is None for row in read)
+    assert sum(row["records"] for row in read) <= 20_000 and all(row["bytes"] > row["records"] for row in read)
+
+
 def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> None:
     endpoint = {"role": "app", "app": "plain", "cluster": "demo", "url": broker.jolokia_url}
     config = Config.model_validate(
@@ -156,6 +187,7 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     (row,) = frames["metrics.jvm_app_hourly"].collect()
     assert row["application_id"] is None and row["store_instances"] is None and row["heap_max_bytes"] > 0
     assert frames["metrics.state_store_memory_hourly"].count() == frames["metrics.stream_node_hourly"].count() == 0
+    assert frames["metrics.client_hourly"].count() == frames["metrics.client_topic_hourly"].count() == 0
 
 
 def test_how_fast_state_is_restored_is_what_its_gauge_fell_by(spark: Any) -> None:

@@ -170,8 +170,15 @@ kafka_streams_stream_metrics_alive_stream_threads{client_id="c"} 2
 kafka_streams_stream_state_metrics_block_cache_usage{rocksdb_state_id="s",task_id="0_1",thread_id="t1"} 26608
 kafka_streams_stream_state_metrics_block_cache_usage{rocksdb_window_state_id="w",task_id="0_1",thread_id="t1"} 88
 kafka_streams_stream_state_metrics_put_rate{rocksdb_window_state_id="w",task_id="0_1",thread_id="t1"} NaN
+kafka_producer_producer_metrics_batch_size_avg{client_id="p"} 512.5
+kafka_consumer_consumer_fetch_manager_metrics_records_consumed_total{client_id="c"} 60
+kafka_consumer_consumer_fetch_manager_metrics_records_consumed{client_id="c",topic="t"} 40
+kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id="c",topic="t",partition="0"} 5
 """
     assert told_by(page, "app") == {
+        ("producer_batch_mean_bytes", "client=p"): 512.5,
+        ("consumer_records_total", "client=c"): 60,
+        ("consumer_topic_records_total", "client=c,topic=t"): 40,
         ("streams_info", "application_id=orders"): 1,
         ("stream_threads_alive", ""): 2,
         ("block_cache_usage_bytes", "kind=key_value,store=s,task=0_1"): 26608,
@@ -193,6 +200,12 @@ kafka_stream_state_size_all_mem_tables{rocksdb_state_id="s",task_id="0_1",thread
 kafka_stream_alive_stream_threads{client_id="c"} 4
 kafka_producer_bufferpool_wait_time_ns_total{client_id="c-producer",kafka_version="4.3.1"} 2.0E9
 kafka_producer_metadata_wait_time_ns_total{client_id="c-producer",kafka_version="4.3.1"} 5.0E8
+kafka_producer_record_error_total{client_id="c-producer",kafka_version="4.3.1"} 7
+kafka_producer_topic_byte_total{client_id="c-producer",kafka_version="4.3.1",topic="t"} 900
+kafka_consumer_incoming_byte_total{client_id="c-consumer",kafka_version="4.3.1"} 4000
+kafka_consumer_fetch_manager_fetch_total{client_id="c-consumer",kafka_version="4.3.1"} 30
+kafka_consumer_fetch_manager_records_consumed_total{client_id="c-consumer",kafka_version="4.3.1",topic="t"} 50
+kafka_consumer_fetch_manager_records_lag{client_id="c-consumer",kafka_version="4.3.1",partition="0",topic="t"} 5
 hikaricp_connections{pool="HikariPool-1"} 10
 hikaricp_connections{pool="HikariPool-2"} 5
 hikaricp_connections_active{pool="HikariPool-1"} 10
@@ -212,6 +225,11 @@ hikaricp_connections_max{pool="HikariPool-1"} 20
         ("memtable_bytes", "kind=key_value,store=s,task=0_1"): 5,
         ("stream_threads_alive", ""): 4,
         ("producer_wait_seconds_total", ""): 2.5,
+        ("producer_record_errors_total", "client=c-producer"): 7,
+        ("producer_topic_bytes_total", "client=c-producer,topic=t"): 900,
+        ("consumer_network_in_bytes_total", "client=c-consumer"): 4000,
+        ("consumer_fetches_total", "client=c-consumer"): 30,
+        ("consumer_topic_records_total", "client=c-consumer,topic=t"): 50,
         ("pool_connections", ""): 15,
         ("pool_connections_in_use", ""): 10,
         ("pool_threads_waiting", ""): 3,
