@@ -3,19 +3,20 @@ title: Producers are refused
 about: cluster
 owner: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.topic_hourly]
+reads: [metrics.broker_hourly, metrics.topic_hourly, metrics.client_hourly, metrics.client_topic_hourly]
 params:
   least_requests: {default: 100, unit: requests, why: "fewer in an hour are somebody who tries something"}
   least_ratio: {default: 0.001, unit: ratio, why: "one of a thousand requests; a client that is set up wrongly fails with all of its own"}
   ignored_errors: {default: "_AUTHORIZATION_FAILED$|^NOT_LEADER_OR_FOLLOWER$|^LEADER_NOT_AVAILABLE$|_LEADER_EPOCH$|^DUPLICATE_SEQUENCE_NUMBER$|^PRODUCER_FENCED$|^INVALID_PRODUCER_EPOCH$", unit: regex, why: "who may not write, leaders that move, records that are there already, producers that were replaced: nothing is lost"}
   passing_errors: {default: "^NOT_ENOUGH_REPLICAS|^REQUEST_TIMED_OUT$|^UNKNOWN_TOPIC|^KAFKA_STORAGE_ERROR$|^COORDINATOR_|^CONCURRENT_TRANSACTIONS$|^OUT_OF_ORDER_SEQUENCE_NUMBER$|^UNKNOWN_PRODUCER_ID$|^THROTTLING_", unit: regex, why: "producers try again for two minutes (delivery.timeout.ms): what is over by then lost nothing"}
+  least_dropped: {default: 100, unit: records, why: "fewer of an application in an hour are somebody who tries something"}
   restart_hours: {default: 2, unit: h, why: "so long a rolling restart may take; producers try again meanwhile"}
-convinces: [refused_requests, passing_requests, produce_requests, rejected_bytes, topics]
+convinces: [refused_requests, dropped_records, passing_requests, produce_requests, topics]
 says:
   refused:
     status: alarm
     severity: warning
-    reason: &reason "{{ refused_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: these records aren't written."
+    reason: &reason "{{ refused_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: these records aren't written.{% if dropped_records %} {{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}.{% endif %}"
     cure: "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Batches are larger than the topic's max.message.bytes: raise it, or lower max.request.size and batch.size of the producers.{% elif errors[0].error == 'INVALID_TIMESTAMP' %}Timestamps lie further from now than message.timestamp.before.max.ms and after.max.ms of the topic allow: mend the producer's clock, or the limits.{% elif errors[0].error == 'INVALID_RECORD' %}The broker finds the records invalid: a compacted topic takes none without a key; timestamps may be too far from now.{% else %}Look at the producers' logs for the error named: it isn't one that another try mends.{% endif %}"
     commands: &commands
       - "{% if topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ topics[0].topic }}{% endif %}"
@@ -31,6 +32,12 @@ says:
     reason: "{{ failed_produces }} produces of partitions failed, of {{ produce_requests }} requests{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}; with which error the brokers don't tell."
     cure: "Look at the brokers' server.log and at the producers' logs: failures that a change of leaders brings aren't counted here."
     commands: *commands
+  dropped:
+    status: alarm
+    severity: warning
+    reason: "{{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: they aren't written.{% if unbuffered_records %} The producer's buffer had no room for {{ unbuffered_records }}.{% endif %}"
+    cure: "{% if unbuffered_records %}{{ apps[0].app }} makes more than it gets rid of: see how long its batches wait and what delays brokers' answers, before buffer.memory and max.block.ms are raised.{% else %}The log of {{ apps[0].app }} names the exception: delivery.timeout.ms that ran out (brokers that weren't reached), a record larger than max.request.size, a topic that isn't there or that it may not write.{% endif %}"
+    commands: *commands
   passed: {status: ok, reason: "{{ passing_requests }} of {{ produce_requests }} produce requests failed in a way that producers try again: a restart, or over within the hour."}
   taken: {status: ok, reason: "Of {{ produce_requests }} produce requests fewer than {{ least_requests }}, or no more than {{ least_ratio }}, were refused."}
   untold: {status: skip, reason: "The brokers don't tell which produce requests fail."}
@@ -42,14 +49,17 @@ rule: |
   (ignored_errors). At least least_requests, and more than least_ratio of the requests. Those that producers try again
   (passing_errors) count only in the second hour in a row, and not where a broker was started within restart_hours. Where
   brokers don't tell their errors, FailedProduceRequestsPerSec counts: it leaves out what is usual when leaders move.
+  Or what applications' producers count themselves: least_dropped records and more than least_ratio of an application's that
+  they gave up (record-error-total) or had no room for (buffer-exhausted-total).
 runbook: |
   1. Which error, of which topic? A response counts once for each error that is in it.
-  2. Who writes there: the producers' own record-error-total says which of them loses records.
+  2. Who writes there: the producers' own record-error-total says which of them loses records (metrics.client_hourly).
   3. NOT_ENOUGH_REPLICAS: partitions_under_replicated says which broker lacks.
 blind_spots: |
   Brokers don't tell who was refused. A batch that is too large may be split by its producer and written after all. What a
-  producer drops before it sends it (buffer full, delivery.timeout.ms) isn't seen by brokers. With acks=0 nobody is
-  answered. Topics are told only for failures that Kafka counts by topic.
+  producer drops before it sends it (buffer full, delivery.timeout.ms) is seen only of JVMs whose metrics are read. With
+  acks=0 nobody is answered. Topics are told only for failures that Kafka counts by topic. Records that an application
+  sends again by itself, after its producer has given them up, are counted all the same.
 */
 with broker as (
   select
@@ -141,33 +151,86 @@ topic as (
   group by cluster
 ),
 
+-- A record for which the buffer had no room is an error too, but of old producers.
+dropping as materialized (
+  select
+    cluster,
+    app,
+    sum(greatest(record_errors, buffer_exhausted)) as dropped,
+    sum(buffer_exhausted) as unbuffered
+  from metrics.client_hourly
+  where hour = cast(:hour as timestamptz) and kind = 'producer'
+  group by cluster, app
+  having sum(greatest(record_errors, buffer_exhausted)) >= :least_dropped
+  and (sum(greatest(record_errors, buffer_exhausted)) > :least_ratio * sum(records)) is not false
+),
+
+dropped as (
+  select
+    cluster,
+    sum(dropped) as records,
+    nullif(sum(unbuffered), 0) as unbuffered,
+    jsonb_agg(jsonb_build_object('app', app, 'dropped_records', dropped) order by dropped desc, app asc) as apps
+  from dropping
+  group by cluster
+),
+
+dropped_topic as (
+  select
+    cluster,
+    jsonb_agg(jsonb_build_object('topic', topic, 'dropped_records', dropped) order by place) as topics,
+    array_agg(public.thing_key('topic', cluster, topic) order by place) as affected
+  from (
+    select
+      t.cluster,
+      t.topic,
+      sum(t.record_errors) as dropped,
+      row_number() over (partition by t.cluster order by sum(t.record_errors) desc, t.topic asc) as place
+    from dropping as d
+    inner join metrics.client_topic_hourly as t using (cluster, app)
+    where t.hour = cast(:hour as timestamptz) and t.kind = 'producer' and t.record_errors > 0
+    group by t.cluster, t.topic
+  ) as worst
+  where place <= 3
+  group by cluster
+),
+
 judged as (
   select
     n.*,
+    coalesce(n.cluster, d.cluster) as of_cluster,
+    d.records as dropped_records,
+    d.unbuffered,
+    d.apps,
     case
-      when n.produce_requests is null then 'silent'
+      when n.produce_requests is null and d.cluster is null then 'silent'
       when n.refused_requests >= n.least then 'refused'
       when n.passing_requests >= n.least and p.passing_requests >= p.least and not n.is_restarted then 'not_taken'
-      when n.tells_errors and n.passing_requests >= n.least then 'passed'
       when not n.tells_errors and n.failed_produces >= n.least then 'failing'
+      when d.cluster is not null then 'dropped'
+      when n.tells_errors and n.passing_requests >= n.least then 'passed'
       when n.is_untold then 'untold'
       else 'taken'
     end as because
-  from counted as n
+  from (select * from counted where hour = cast(:hour as timestamptz)) as n
   left join counted as p on p.hour = n.hour - interval '1 hour' and n.cluster = p.cluster
-  where n.hour = cast(:hour as timestamptz)
+  full join dropped as d on n.cluster = d.cluster
 )
 
 select
   j.because,
-  j.cluster,
+  j.of_cluster as cluster,
   coalesce(j.refused_requests, case when j.tells_errors then 0 end) as refused_requests,
   coalesce(j.passing_requests, case when j.tells_errors then 0 end) as passing_requests,
   j.produce_requests,
   j.failed_produces,
   t.rejected_bytes,
+  j.dropped_records,
+  j.unbuffered as unbuffered_records,
   case when j.because = 'refused' then j.refused_errors else j.passing_errors end as errors,
-  t.topics,
-  to_jsonb(t.affected) as affected
+  case when j.because = 'dropped' then d.topics else t.topics end as topics,
+  j.apps,
+  to_jsonb(case when j.because = 'dropped' then d.affected else t.affected end) as affected
 from judged as j
-left join topic as t on j.cluster = t.cluster
+left join topic as t on j.of_cluster = t.cluster
+left join dropped_topic as d on j.of_cluster = d.cluster
