@@ -3,7 +3,7 @@ title: Broker gets more produce requests than it can handle
 about: broker
 owner: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.broker_topic_sample, inventory.broker_hourly]
+reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.client_hourly, inventory.broker_hourly]
 params:
   produce_per_second: {default: 4000, unit: 1/s, why: "above it latencies rose on eight virtual CPUs; where 14 days show a knee, that one counts"}
   least_knee: {default: 1000, unit: 1/s, why: "two virtual CPUs bear as many: what is slow with fewer is so for another reason"}
@@ -23,7 +23,7 @@ says:
     status: alarm
     severity: warning
     reason: "Produce requests of {{ request_bytes }} come at {{ produce_requests_per_second }}; {% if is_learnt %}from {{ knee_per_second }} on its producers have waited longer{% else %}a broker bears {{ knee_per_second }}{% endif %}. {% if processors_busy_ratio %}Its processors are busy for {{ processors_busy_ratio }}. {% endif %}{% if handlers_idle_min_ratio %}Its request handlers are idle for {{ handlers_idle_min_ratio }} of their time. {% endif %}So it was in {{ busy_hours }} of the last 24."
-    cure: "{% if can_batch %}Let producers{% if topics %} of {{ topics | map(attribute='topic') | join(', ') }}{% endif %} send larger batches (linger.ms 5 to 50, batch.size, compression.type): in batches of {{ batch_bytes }} the same bytes are {{ batched_requests_per_second }}. A topic with fewer partitions makes fuller ones.{% else %}Its requests are large already: take leaders from it, if others have room.{% endif %} Else the cluster needs {{ more_brokers | counted('broker') }} more."
+    cure: "{% if can_batch %}Let producers{% if producers %} in {{ producers | map(attribute='app') | join(', ') }}{% elif topics %} of {{ topics | map(attribute='topic') | join(', ') }}{% endif %} send larger batches (linger.ms 5 to 50, batch.size, compression.type){% if producers %}; {{ producers[0].app }} sends {{ producers[0].batch_bytes }} after {{ producers[0].queue_ms }}, with {{ producers[0].requests_per_second }}{% endif %}. In batches of {{ batch_bytes }} the same bytes are {{ batched_requests_per_second }}. A topic with fewer partitions makes fuller ones.{% else %}Its requests are large already: take leaders from it, if others have room.{% endif %} Else the cluster needs {{ more_brokers | counted('broker') }} more."
     commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe{% if topics %} --topic {{ topics[0].topic }}{% endif %}"]
   habit: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }}, {{ usual_requests_per_second }} is usual at this hour, and in {{ busy_hours }} of the last 24 only it got more than it bears."}
   peer_down: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }} while {{ down_brokers }} of {{ brokers }} brokers {{ 'is' if down_brokers == 1 else 'are' }} down, whose share it takes."}
@@ -45,10 +45,11 @@ rule: |
   it would get fewer if the brokers that are down took their share.
 runbook: |
   1. Bytes per request: small requests are producers without linger.ms, or with many partitions each.
-  2. Which topics: they are listed with their writes and the bytes of one.
+  2. Which producers and topics: they are listed with what they send at once; a batch that waits for 0 ms has no linger.ms.
   3. Enough room elsewhere? Move leaders. Else a broker more.
 blind_spots: |
-  Producers aren't known without their own metrics: topics are. A write is a request's part for one partition. Requests of
+  Producers are known only where their applications' JVMs are read, and by what they send to the whole cluster; else topics
+  are. A write is a request's part for one partition. Requests of
   consumers and followers burden the handlers as well and aren't counted here. The knee of a broker that has always been
   beyond it isn't seen.
 */
@@ -220,6 +221,41 @@ topic as (
   ) as t
   where t.place <= 3
   group by t.cluster, t.endpoint
+),
+
+-- Applications by the requests that full batches would spare.
+producer as (
+  select
+    cluster,
+    jsonb_agg(
+      jsonb_build_object(
+        'app', app,
+        'batch_bytes', batch_bytes,
+        'queue_ms', queue_ms,
+        'requests_per_second', requests_per_second,
+        'compression_ratio', compression_ratio
+      ) order by place
+    ) as producers
+  from (
+    select
+      c.cluster,
+      c.app,
+      sum(c.batch_mean_bytes * c.requests) / sum(c.requests) as batch_bytes,
+      sum(c.queue_mean_ms * c.requests) / sum(c.requests) as queue_ms,
+      sum(c.requests / c.covered_seconds) as requests_per_second,
+      sum(c.compression_ratio * c.requests) / sum(c.requests) as compression_ratio,
+      row_number() over (
+        partition by c.cluster
+        order by sum(c.requests / c.covered_seconds * (:batch_bytes - c.batch_mean_bytes)) desc, c.app asc
+      ) as place
+    from metrics.client_hourly as c
+    where c.hour = cast(:hour as timestamptz) and c.kind = 'producer'
+    and c.batch_mean_bytes < :batch_bytes and c.requests > 0
+    and c.cluster in (select v.cluster from verdict as v where v.because = 'high')
+    group by c.cluster, c.app
+  ) as one
+  where place <= 3
+  group by cluster
 )
 
 select
@@ -243,6 +279,8 @@ select
   v.brokers,
   v.down_brokers,
   greatest(ceil(v.cluster_requests / v.knee) - v.brokers, 1)::integer as more_brokers,
-  t.topics
+  t.topics,
+  case when v.because = 'high' then p.producers end as producers
 from verdict as v
 left join topic as t using (cluster, endpoint)
+left join producer as p using (cluster)
