@@ -1,0 +1,67 @@
+-- Who produces and consumes what, in the newest gathered hours: applications' clients by their own metrics, and members of
+-- groups by what is assigned to them; of clients whose JVM isn't read, and of the topics of one beyond 100, only these.
+create or replace view public.topic_clients as
+with topic as materialized (
+  select
+    cluster,
+    topic
+  from inventory.topic_hourly
+  where hour = (select max(hour) from inventory.topic_hourly)
+),
+
+-- What consumers before Kafka 4.1 call a topic, where that can be only one.
+dotted as (
+  select
+    cluster,
+    replace(topic, '.', '_') as told,
+    min(topic) as topic
+  from topic
+  group by cluster, told
+  having count(*) = 1 and min(topic) like '%.%'
+),
+
+member as materialized (
+  select
+    m.cluster,
+    a.topic,
+    'consumer' as kind,
+    m.client_id,
+    string_agg(distinct m.group_id, ', ') as group_ids,
+    max(m.hour) as hour
+  from inventory.consumer_member_hourly as m
+  cross join lateral jsonb_object_keys(m.assignment) as a (topic)
+  where m.hour = (select max(hour) from inventory.consumer_member_hourly)
+  group by m.cluster, a.topic, m.client_id
+),
+
+client as materialized (
+  select
+    c.cluster,
+    coalesce(d.topic, c.topic) as topic,
+    c.kind,
+    c.client_id,
+    string_agg(distinct c.app, ', ') as apps,
+    sum(c.records / c.covered_seconds) as records_per_second,
+    sum(c.bytes / c.covered_seconds) as bytes_per_second,
+    sum(c.record_errors) as record_errors,
+    max(c.hour) as hour
+  from metrics.client_topic_hourly as c
+  left join dotted as d on c.cluster = d.cluster and c.topic = d.told and c.kind = 'consumer'
+  where c.hour = (select max(hour) from metrics.client_topic_hourly)
+  group by c.cluster, coalesce(d.topic, c.topic), c.kind, c.client_id
+)
+
+select
+  cluster,  -- Kafka cluster
+  topic,  -- Topic
+  kind,  -- producer or consumer
+  client_id,  -- Client id, of one or more clients
+  c.apps,  -- Applications in whose JVMs it is; null: no JVM that is read
+  m.group_ids,  -- Groups of which it is a member to which the topic is assigned; null: none, as of producers, and of consumers that restore state
+  c.records_per_second,  -- Records that it sends or reads; null: it doesn't tell
+  c.bytes_per_second,  -- Bytes of these: a producer's as they are sent, a consumer's uncompressed
+  c.record_errors,  -- Records that it gave up in the hour
+  coalesce(c.hour, m.hour) as hour  -- The hour (UTC)
+from client as c
+full join member as m using (cluster, topic, kind, client_id)
+order by cluster asc, topic asc, kind desc, bytes_per_second desc nulls last, client_id asc;
