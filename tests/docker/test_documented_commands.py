@@ -1,18 +1,22 @@
-"""Every `docker compose` command of docs/deploy.md, run where the image's paths are: see `container.py`."""
+"""Every `docker compose` command of docs/deploy.md, and its SQL, run where the image's paths are (`container.py`)."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import engine
 
 from tests.conftest import a_database
 from tests.docker.container import NAMESPACE
@@ -73,7 +77,64 @@ def test_the_documented_commands_work_where_the_image_s_paths_are(shell: dict[st
     assert len(commands) > 5
     assert any(" find " in command for command in commands)
     for command in commands:
-        _run(command, shell)
+        if "pg_restore" in command:
+            loaded = _tables(shell)
+            _empty(shell)
+        said = _run(command.replace("select …", "select 6 * 7"), shell)
+        if "pg_restore" in command:
+            assert len(loaded) > 50 and _tables(shell) == loaded
+        assert "psql" not in command or "42" in said
+    _ask_the_documented_sql(shell)
+
+
+def _ask_the_documented_sql(shell: dict[str, str]) -> None:
+    text = " ".join(DEPLOY.read_text().split())
+    lines = [line for line in re.findall(r"`((?:select|create role) [^`]+)`", text) if "…`" not in line]
+    assert len(lines) >= 3 and any("create role" in line for line in lines)
+    forget = "drop owned by analyst; drop role analyst"
+    subprocess.run(["bash", "-c", _psql(forget)], cwd=shell["HOME"], env=shell, capture_output=True)  # of a broken run
+    try:
+        for line in lines:
+            _run(_psql(line), shell)
+        read = "set role analyst; select count(*) from detect.load; delete from detect.owner"
+        done = subprocess.run(["bash", "-c", _psql(read)], cwd=shell["HOME"], env=shell, capture_output=True, text=True)
+        assert "permission denied for table owner" in done.stderr  # it may read, and no more
+    finally:
+        _run(_psql(forget), shell)
+
+
+def test_the_documented_wheel_is_built(tmp_path: Path) -> None:
+    [command] = re.findall(r"`python (-m hatchling [^`]+)`", DEPLOY.read_text())
+    build = [sys.executable, *command.split(), "-d", str(tmp_path)]
+    subprocess.run(build, cwd=PROJECT_ROOT, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("streamwarden-*.whl")
+    assert any(name.endswith(".sql") for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_sql_that_is_wrong_fails(shell: dict[str, str]) -> None:
+    wrong = _psql("select max(hour) from detect.no_such_table")
+    done = subprocess.run(["bash", "-c", wrong], cwd=shell["HOME"], env=shell, capture_output=True, text=True)
+    assert done.returncode and "no_such_table" in done.stderr
+
+
+def _psql(sql: str) -> str:
+    asked = shlex.join(["-v", "ON_ERROR_STOP=1", "-c", sql])
+    return f"docker compose -f docker/compose.yaml exec -T postgres psql -U postgres -d streamwarden {asked}"
+
+
+def _tables(shell: dict[str, str]) -> list[str]:
+    """Those of the warehouse, and how many columns each has."""
+    counted = "select table_schema, table_name, count(*) from information_schema.columns group by 1, 2 order by 1, 2"
+    return _run(_psql(counted), shell).splitlines()
+
+
+def _empty(shell: dict[str, str]) -> None:
+    """As after the loss of the machine: the warehouse made anew, nothing in it."""
+    url = sa.make_url(json.loads(shell["OVERRIDES"])["STREAMWARDEN_WAREHOUSE_URL"])
+    admin = engine(url.set(database="postgres").render_as_string(hide_password=False))
+    with admin.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        connection.exec_driver_sql(f'drop database "{url.database}" with (force)')
+        connection.exec_driver_sql(f'create database "{url.database}"')
 
 
 def test_a_path_that_is_not_there_fails(shell: dict[str, str]) -> None:
