@@ -8,7 +8,7 @@ select
   cast(e.figures ->> 'tried_hours' as integer) as tried_hours,  -- Hours with normal traffic that count
   cast(e.figures ->> 'kept_up_hours' as integer) as kept_up_hours,  -- Of these, hours in which it kept up
   case when e.because in ('young', 'on_trial', 'lag_unknown', 'traffic_unknown') then 'on trial' else e.because end
-    as verdict,  -- on trial, passed, failed, never_commits, or why there is no trial: renamed, passing_by, nobody
+    as verdict,  -- on trial, passed, failed, never_commits, untracked, or why there is no trial: renamed, passing_by, nobody
   e.reason,  -- The verdict in words
   e.hour  -- Hour of the verdict (UTC)
 from (

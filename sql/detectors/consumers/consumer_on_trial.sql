@@ -3,7 +3,7 @@ title: New consumer group doesn't keep up
 about: group
 owner: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.consumer_member_hourly]
 params:
   trial_hours: {default: 24, unit: h, why: "a day of normal traffic has its peak in it"}
   normal_share: {default: 0.5, unit: share of the usual bytes in, why: "who keeps up with less hasn't been tried"}
@@ -12,12 +12,12 @@ params:
   grace_hours: {default: 6, unit: h, why: "to catch up from the start of the log"}
   new_days: {default: 14, unit: d, why: "who is known for two weeks has shown what it does"}
   passing: {default: "^console-consumer-|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-", unit: regex, why: "groups of people looking, and names that are generated anew each time"}
-convinces: [kept_up_hours, tried_hours, worst_lag_seconds, worst_hour, consumed_records_per_second]
+convinces: [kept_up_hours, tried_hours, worst_lag_seconds, consumed_records_per_second, arrived_records_per_second]
 says:
   failed:
     status: alarm
     severity: warning
-    reason: "In {{ kept_up_hours.value }} of its last {{ tried_hours | counted('hour') }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}."
+    reason: "In {{ kept_up_hours.value }} of its last {{ tried_hours | counted('hour') }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}.{% if consumed_records_per_second and arrived_records_per_second %} On the mean of these hours it read {{ consumed_records_per_second }}; {{ arrived_records_per_second }} came in.{% endif %}"
     cure: "Don't let it into production yet. Speed its processing up or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"]
   never_commits:
@@ -26,6 +26,12 @@ says:
     reason: "The new group has run for {{ run_hours }} and has committed nothing: whether it keeps up can't be told."
     cure: "Don't let it into production before it commits its offsets."
     commands: *commands
+  untracked:
+    status: alarm
+    severity: warning
+    reason: "The new group kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic, but on {{ untracked_partitions }} of the {{ assigned_partitions | counted('partition') }} that its members have, as of {{ untracked_place }}, it has committed nothing though records came: whether it keeps up there can't be told."
+    cure: "Don't let it into production before it commits its offsets on every partition that it reads: a member that only looks at a topic should be in a group of its own."
+    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"]
   on_trial:
     status: alarm
     severity: info
@@ -46,7 +52,8 @@ rule: |
   its cluster's first hour there. Hours count from the first after `grace_hours` on, if somebody ran in the group and its
   topics got at least `normal_share` of their usual bytes (median of all hours of `new_days`). Of the last `trial_hours` of these it
   has to keep up in `keep_up_share`: at its end it is less than keep_up_seconds behind, beside what lies between two commits
-  of the last day, as who commits seldom is behind by that. The verdicts stand in the view consumer_trials.
+  of the last day, as who commits seldom is behind by that. And it has committed on every partition that its members have had
+  for an hour, and that got records in the hour before. The verdicts stand in the view consumer_trials.
 runbook: |
   1. Falls behind all the time: too few members, or too slow for the topic's rate.
   2. Falls behind at the peak only: the same, with less to add.
@@ -110,7 +117,8 @@ traffic as materialized (
     n.cluster,
     n.group_id,
     j.hour,
-    sum(j.bytes_in / nullif(j.covered_seconds, 0)) as bytes_in
+    sum(j.bytes_in / nullif(j.covered_seconds, 0)) as bytes_in,
+    sum(j.messages_in / nullif(j.covered_seconds, 0)) as arrived_per_second
   from newcomer as n
   inner join place as p on n.cluster = p.cluster and n.group_id = p.group_id
   inner join metrics.topic_hourly as j on p.cluster = j.cluster and p.topic = j.topic
@@ -136,7 +144,8 @@ lived as (
     g.records_consumed,
     greatest(g.commits, g.partitions) > 0 as has_committed,
     g.hour >= n.first_hour + make_interval(hours => :grace_hours) and g.lag_seconds_max is not null as is_known,
-    t.bytes_in >= :normal_share * u.bytes_in as is_normal
+    t.bytes_in >= :normal_share * u.bytes_in as is_normal,
+    t.arrived_per_second
   from newcomer as n
   inner join metrics.consumer_group_hourly as g on n.cluster = g.cluster and n.group_id = g.group_id
   left join traffic as t on g.cluster = t.cluster and g.group_id = t.group_id and g.hour = t.hour
@@ -201,6 +210,7 @@ trial as (
     max(c.lag_seconds_max) as worst_lag_seconds,
     (array_agg(c.hour order by c.lag_seconds_max desc, c.hour asc))[1] as worst_hour,
     avg(c.records_consumed) / 3600 as consumed_per_second,
+    avg(c.arrived_per_second) as arrived_per_second,
     max(r.gap_seconds) as gap_seconds
   from counted as c
   left join rhythm as r using (cluster, group_id)
@@ -218,6 +228,42 @@ run as (
     bool_or(is_normal is not null) as has_traffic
   from lived
   group by cluster, group_id
+),
+
+assigned as materialized (
+  select distinct
+    m.hour,
+    n.cluster,
+    n.group_id,
+    a.topic,
+    p.partition::integer as partition
+  from newcomer as n
+  inner join inventory.consumer_member_hourly as m on n.cluster = m.cluster and n.group_id = m.group_id
+  cross join lateral jsonb_each(m.assignment) as a (topic, partitions)
+  cross join lateral jsonb_array_elements_text(a.partitions) as p (partition)
+  where m.hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '1 hour')
+),
+
+-- A row of a partition is there from the first commit on.
+tracked as (
+  select
+    a.cluster,
+    a.group_id,
+    count(*) as assigned,
+    count(*) filter (where s.is_untracked) as untracked,
+    min(a.topic || '-' || a.partition) filter (where s.is_untracked) as untracked_place
+  from assigned as a
+  left join assigned as b
+    on a.hour > b.hour and a.cluster = b.cluster and a.group_id = b.group_id and a.topic = b.topic and a.partition = b.partition
+  left join metrics.partition_hourly as l
+    on b.hour = l.hour and b.cluster = l.cluster and b.topic = l.topic and b.partition = l.partition
+  left join metrics.consumer_partition_hourly as c
+    on a.hour = c.hour and a.cluster = c.cluster and a.group_id = c.group_id and a.topic = c.topic and a.partition = c.partition
+  cross join lateral (
+    select c.cluster is null and l.log_end_offset_last > l.log_end_offset_first as is_untracked
+  ) as s
+  where a.hour = cast(:hour as timestamptz)
+  group by a.cluster, a.group_id
 ),
 
 alone as materialized (
@@ -244,11 +290,16 @@ verdict as (
     t.worst_lag_seconds,
     t.worst_hour,
     t.consumed_per_second,
-    t.gap_seconds
+    t.arrived_per_second,
+    t.gap_seconds,
+    k.assigned,
+    k.untracked,
+    k.untracked_place
   from metrics.consumer_group_hourly as g
   left join newcomer as n on g.cluster = n.cluster and g.group_id = n.group_id
   left join run as r on g.cluster = r.cluster and g.group_id = r.group_id
   left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
+  left join tracked as k on g.cluster = k.cluster and g.group_id = k.group_id
   left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
   left join alone as a
     on g.cluster = a.cluster and g.group_id = a.group_id
@@ -265,6 +316,7 @@ select
     when run_hours < 3 then 'young'
     when not has_committed and run_hours >= :trial_hours then 'never_commits'
     when tried >= :trial_hours and kept_up < :keep_up_share * tried then 'failed'
+    when tried >= :trial_hours and untracked > 0 then 'untracked'
     when tried >= :trial_hours then 'passed'
     when run_hours <= :grace_hours or not has_committed then 'on_trial'
     when not is_known then 'lag_unknown'
@@ -281,6 +333,10 @@ select
   worst_hour,
   gap_seconds as commit_gap_seconds,
   consumed_per_second as consumed_records_per_second,
+  arrived_per_second as arrived_records_per_second,
+  assigned as assigned_partitions,
+  untracked as untracked_partitions,
+  untracked_place,
   members,
   commits_alone,
   former_group
