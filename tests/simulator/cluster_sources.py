@@ -476,11 +476,12 @@ def _disks_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _partitions_before(cluster: Cluster) -> pd.DataFrame:
-    """Healthy ones: each led by its preferred leader."""
+    """Healthy ones: each led by its preferred leader, or by the first that was in sync."""
     held = HELD_HOURS if sum(len(topic.before) for topic in cluster.topics) < 1000 else 1
     rows = [
-        {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n, "leader": replicas[0],
-         "replicas": len(replicas), "isr": len(replicas) - len(topic.lacked.get(n, ())),
+        {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n,
+         "leader": next((r for r in replicas if r not in topic.lacked.get(n, ())), None), "replicas": len(replicas),
+         "isr": len(replicas) - len(topic.lacked.get(n, ())),
          "missing_brokers": json.dumps(topic.lacked[n]) if n in topic.lacked else None}
         for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
         for topic in cluster.topics

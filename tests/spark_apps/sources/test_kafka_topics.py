@@ -1,9 +1,9 @@
-"""What lacks a leader at the first look, and leaders that have no listener for us."""
+"""What lacks a leader at the first look, leaders that have no listener for us, and one elected that lacked records."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
@@ -18,15 +18,17 @@ from confluent_kafka.admin import (
     PartitionMetadata,
     TopicMetadata,
 )
-from demo.broker import Broker, wait_until_answering
+from demo.broker import Broker, create_topics, wait_until_answering
 from demo.process import free_port
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
-from streamwarden.base.config import CONFIG_ENV
+from streamwarden.base.config import CONFIG_ENV, load_config
 
 from spark_apps.sources import kafka_topics
-from spark_apps.sources.kafka_client import Connection
+from spark_apps.sources.jmx import read_jmx
+from spark_apps.sources.kafka_client import ClusterSource, Connection
 from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.clock import present_hour
 
 NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
@@ -35,8 +37,9 @@ def metadata(brokers: set[int], **leaders: list[int] | KafkaError) -> ClusterMet
     """Leaders of the partitions of each topic, or its error."""
     told = ClusterMetadata()
     for broker in brokers:
-        told.brokers[broker] = BrokerMetadata()
-        told.brokers[broker].id, told.brokers[broker].host = broker, f"b{broker}"
+        one: Any = BrokerMetadata()
+        one.id, one.host = broker, f"b{broker}"
+        told.brokers[broker] = one
     for name, of_topic in leaders.items():
         topic = told.topics[name] = TopicMetadata()
         topic.topic, topic.error = name, of_topic if isinstance(of_topic, KafkaError) else None
@@ -85,44 +88,89 @@ def test_only_what_lacks_is_looked_for_again() -> None:
     assert lacking.asked == ["led"]
 
 
-def leaders_of(topic: str) -> dict[int, tuple[int | None, str | None]]:
-    """Leader and error by partition, read in this process."""
-    source = KafkaTopics({"clusters": '["pair"]'})
-    reader = source.reader(cast(StructType, StructType.fromDDL(source.schema())))
-    batches = (cast(pa.RecordBatch, batch) for batch in reader.read(reader.partitions()[0]))
-    [row] = (row for batch in batches for row in batch.to_pylist() if row["topic"] == topic)
-    return {p["partition"]: (p["leader"], p["leader_error"]) for p in row["partitions"]}
-
-
-@pytest.mark.slow
-def test_a_leader_without_our_listener_is_told_from_none(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+    """The first is the controller and alone has the listener EXTRA. Of topic `lossy` there are two replicas."""
+    folder = tmp_path_factory.mktemp("three")
     port, extra, controller = free_port(), free_port(), free_port()
-    both: dict[str, Any] = {
+    soon = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
+    listeners = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port},EXTRA://127.0.0.1:{extra},CONTROLLER://127.0.0.1:{controller}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT,CONTROLLER:PLAINTEXT",
     }
     voters = f"1@127.0.0.1:{controller}"
-    first = Broker(tmp_path / "1", port, controller_port=controller, voters=voters, settings=both)
-    second = Broker(tmp_path / "2", node_id=2, voters=voters)
-    monkeypatch.setattr(kafka_topics, "LOOK_AGAIN_SECONDS", 0)
-    file = tmp_path / "streamwarden.yaml"
-    file.write_text(yaml.safe_dump({"kafka": [{"name": "pair", "bootstrap_servers": f"127.0.0.1:{extra}"}]}))
-    monkeypatch.setenv(CONFIG_ENV, str(file))
+    brokers = [Broker(folder / "1", port, controller_port=controller, voters=voters, settings=soon | listeners)]
+    brokers += [Broker(folder / str(n), node_id=n, voters=voters, settings=soon) for n in (2, 3)]
+    config = {
+        "kafka": [{"name": "three", "bootstrap_servers": f"127.0.0.1:{extra}"}],
+        "jmx": [{"role": "broker", "cluster": "three", "url": brokers[0].jolokia_url}],
+        "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
+    }
+    (folder / "streamwarden.yaml").write_text(yaml.safe_dump(config))
     try:
-        first.launch()
-        second.launch()
-        wait_until_answering(first.bootstrap_servers, [first, second])
-        admin = AdminClient({"bootstrap.servers": first.bootstrap_servers})
-        made = NewTopic("t", 2, replica_assignment=[[1], [2]])
-        admin.create_topics([made])["t"].result(20)
-        assert leaders_of("t") == {0: (1, None), 1: (None, "LISTENER_NOT_FOUND")}
-        second.kill()
-        deadline = time.monotonic() + 60
-        while leaders_of("t")[1] == (None, "LISTENER_NOT_FOUND") and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert leaders_of("t") == {0: (1, None), 1: (None, "LEADER_NOT_AVAILABLE")}
+        for broker in brokers:
+            broker.launch()
+        wait_until_answering(brokers[0].bootstrap_servers, brokers)
+        lossy = NewTopic("lossy", 1, replica_assignment=[[2, 3]], config={"unclean.leader.election.enable": "true"})
+        create_topics(brokers[0].bootstrap_servers, NewTopic("t", 2, replica_assignment=[[1], [2]]), lossy)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(CONFIG_ENV, str(folder / "streamwarden.yaml"))
+            patch.setattr(kafka_topics, "LOOK_AGAIN_SECONDS", 0)
+            yield brokers
     finally:
-        for broker in (second, first):
+        for broker in reversed(brokers):
             broker.stop()
+
+
+def read(source: ClusterSource) -> list[dict[str, Any]]:
+    """Its rows, read in this process."""
+    reader = source.reader(cast(StructType, StructType.fromDDL(source.schema())))
+    batches = (cast(pa.RecordBatch, batch) for part in reader.partitions() for batch in reader.read(part))
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def leaders_of(topic: str) -> dict[int, tuple[int | None, str | None]]:
+    """Leader and error by partition."""
+    rows = read(KafkaTopics({"clusters": '["three"]'}))
+    told = [p for row in rows if row["topic"] == topic for p in row["partitions"]]
+    assert told, rows
+    return {p["partition"]: (p["leader"], p["leader_error"]) for p in told}
+
+
+def soon(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+UNHEARD, NONE = (None, "LISTENER_NOT_FOUND"), (None, "LEADER_NOT_AVAILABLE")
+
+
+@pytest.mark.slow
+def test_a_leader_without_our_listener_is_told_from_none(three: list[Broker], spark: SparkSession) -> None:
+    assert leaders_of("t") == {0: (1, None), 1: UNHEARD}
+
+
+@pytest.mark.slow
+def test_an_unclean_election_is_counted(three: list[Broker], spark: SparkSession) -> None:
+    """The only replica in sync is dead, and one that had fallen out comes back."""
+    admin = AdminClient({"bootstrap.servers": three[0].bootstrap_servers, "log_level": 0})
+
+    def in_sync() -> list[int]:
+        return admin.list_topics("lossy", timeout=10).topics["lossy"].partitions[0].isrs
+
+    def elections() -> list[float]:
+        rows = read_jmx(spark, load_config(), present_hour(), "broker").where("metric = 'unclean_elections_total'")
+        return [row.value for row in rows.collect()]
+
+    before = elections()
+    soon(lambda: in_sync() == [2, 3] or in_sync() == [3, 2])
+    three[2].kill()
+    soon(lambda: in_sync() == [2])
+    three[1].kill()
+    soon(lambda: leaders_of("lossy") == {0: NONE})
+    three[2].launch()
+    soon(lambda: leaders_of("lossy") == {0: UNHEARD})
+    assert in_sync() == [3]
+    assert len(before) == 2 and min(elections()) > max(before)
