@@ -106,6 +106,8 @@ def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, conf
         "partitions",
         "leaders",
         "log_bytes",
+        "segments",
+        "client_connections",
         "open_file_descriptors",
         "max_file_descriptors",
         (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
@@ -138,6 +140,8 @@ def _latencies(calls: str, name: str, *percentiles: str) -> list[Column]:
     ]
 
 
+_READ_ONCE = {"log_bytes": "log_bytes", "log_segments": "segments", "client_connections": "client_connections"}
+"""Read in the last sample of a run only, by topic or client."""
 _CLEANER = ("dead_cleaner_threads", "uncleanable_partitions", "uncleanable_bytes", "cleaner_last_run_seconds")
 _REQUESTS = {"produce": "Produce", "fetch_consumer": "FetchConsumer", "fetch_follower": "FetchFollower"}
 
@@ -165,7 +169,7 @@ def _gauges() -> list[Column]:
         f.max(reading("reassigning_partitions")).alias("reassigning_partitions"),
         f.max(reading("partitions")).alias("partitions"),
         f.max(reading("leaders")).alias("leaders"),
-        f.sum(f.when(f.col("metric") == "log_bytes", f.col("value"))).alias("log_bytes"),  # read once a run
+        *(f.sum(f.when(f.col("metric") == metric, f.col("value"))).alias(name) for metric, name in _READ_ONCE.items()),
         f.max(reading("open_file_descriptors")).alias("open_file_descriptors"),
         f.max(reading("max_file_descriptors")).alias("max_file_descriptors"),
         f.max(reading("processors")).alias("processors"),
@@ -220,6 +224,7 @@ def _broker_topics(samples: DataFrame, gained: DataFrame) -> DataFrame:
             f.max("at").alias("at"),
             *(last(f"{name}_total").alias(f"{name}_total") for name in _TOPIC_COUNTS),
             f.max(f.when(f.col("metric") == "log_bytes", f.col("value"))).alias("log_bytes"),
+            f.max(f.when(f.col("metric") == "log_segments", f.col("value"))).alias("segments"),
         )
     )
     return read.join(_counted_of_topics(gained), [*BROKER, "topic"], "left")

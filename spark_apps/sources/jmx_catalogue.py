@@ -69,6 +69,7 @@ METRICS: Mapping[str, Kind] = {
     "partitions": "gauge",
     "leaders": "gauge",
     "log_bytes": "gauge",
+    "log_segments": "gauge",
     "dead_cleaner_threads": "gauge",
     "uncleanable_partitions": "gauge",
     "uncleanable_bytes": "gauge",
@@ -208,6 +209,12 @@ def _topic_counter(name: str, metric: str) -> MBean:
 
 def _value(pattern: str, metric: str, **more: Any) -> MBean:
     return MBean(pattern, (Reading("Value", metric),), _BROKER, **more)
+
+
+def _of_logs(name: str, metric: str) -> MBean:
+    """A replica on its way to another disk (is-future) isn't a second one."""
+    pattern = f"kafka.log:type=Log,name={name}"
+    return _value(pattern, metric, labels={"topic": "topic"}, without=("is-future",), when="last")
 
 
 def _request(request: str) -> MBean:
@@ -359,8 +366,8 @@ MBEANS: tuple[MBean, ...] = (
         (Reading("Value", "cleaner_last_run_seconds", 1e-3),),
         _BROKER,
     ),
-    # A replica on its way to another disk (is-future) isn't a second one.
-    _value("kafka.log:type=Log,name=Size", "log_bytes", labels={"topic": "topic"}, without=("is-future",), when="last"),
+    _of_logs("Size", "log_bytes"),
+    _of_logs("NumLogSegments", "log_segments"),
     MBean(
         "kafka.server:type=Fetch",
         (Reading("byte-rate", "client_fetch_bytes_per_second"),),

@@ -9,3 +9,19 @@ create or replace function detect.alarm_hours(of_detector text, as_of timestampt
 $$;
 comment on function detect.alarm_hours is
 'Alarms of a detector in the hours of some days before one, by the identity of what they are about.';
+-- What some detectors told in their newest hour before one, a day old at most.
+create or replace function detect.told_before(of_detectors text[], as_of timestamptz) returns table (
+  detector text, identity jsonb, figures json, affected jsonb
+) language sql stable rows 100 set enable_hashjoin = off set enable_mergejoin = off as $$
+  select e.detector, e.identity, e.figures, e.affected
+  from (
+    select detector, max(hour) as hour
+    from detect.judgement
+    where detector = any(of_detectors) and status = 'judged' and hour >= as_of - interval '1 day' and hour < as_of
+    group by detector
+  ) as newest
+  inner join detect.evaluation as e
+    on newest.hour = e.hour and newest.detector = e.detector and e.status = 'alarm'
+$$;
+comment on function detect.told_before is
+'Alarms of some detectors in their newest judged hour before one, a day old at most: by identity, with figures and the parts affected.';

@@ -82,9 +82,9 @@ _ROWS = {
     "metrics.broker_topic_sample": f"""(hour, cluster, endpoint, topic, at, bytes_in, bytes_out, messages_in,
           bytes_in_total, bytes_out_total, messages_in_total, log_bytes, failed_produces, bytes_rejected,
           failed_produces_total, bytes_rejected_total, fetch_requests, produce_requests, fetch_requests_total,
-          produce_requests_total)
+          produce_requests_total, segments)
         select h, 'orders-prod', {_ENDPOINT}, {_TOPIC}, h, 1e8 + n, 2e8 + n, 1e5 + n, 1e12 + n, 2e12 + n, 1e9 + n,
-          1e9 + n, {_SELDOM}, {_SELDOM}, {_SELDOM}, {_SELDOM}, 1e5 + n, 5e4 + n, 1e8 + n, 5e7 + n
+          1e9 + n, {_SELDOM}, {_SELDOM}, {_SELDOM}, {_SELDOM}, 1e5 + n, 5e4 + n, 1e8 + n, 5e7 + n, n
         from generate_series(1, :topics) as n cross join generate_series(1, 8) as b""",
     "metrics.broker_sample": f"""(hour, cluster, endpoint, metric, labels, at, kind, value, process_started_at)
         select h, 'orders-prod', {_ENDPOINT}, format('metric_%s_total', n), '{{}}', h + s * interval '20 s', 'counter',

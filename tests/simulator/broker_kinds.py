@@ -92,6 +92,34 @@ def files_by_saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
     cluster.gauges["open_file_descriptors"] += 0.25 * cluster.gauges["max_file_descriptors"] * tooth
 
 
+MAPS = 65_530
+"""Linux' default of vm.max_map_count."""
+
+
+def segments_to(cluster: Cluster, broker: int, maps: float) -> None:
+    """Small segments of many partitions: so much of the maps that a kernel allows; a limit of files that bears them."""
+    cluster.gauges["log_segments"][broker] = maps * MAPS / 2
+    cluster.gauges["max_file_descriptors"][:] = 1_048_576.0
+
+
+def maps_high(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    segments_to(cluster, broker, cluster.chance.uniform(0.78, 0.87))
+    fleet.fault(FILES, cluster, broker, "warning")
+
+
+def maps_nearly_gone(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    segments_to(cluster, broker, cluster.chance.uniform(0.92, 1.4))
+    fleet.fault(FILES, cluster, broker, "critical")
+
+
+def many_segments(fleet: Fleet, cluster: Cluster) -> None:
+    """On all brokers, and room for them."""
+    for broker in range(cluster.brokers):
+        segments_to(cluster, broker, cluster.chance.uniform(0.5, 0.72))
+
+
 # Flushes
 
 

@@ -115,7 +115,7 @@ def _readings(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
             yield head | {"metric": metric, "labels": json.dumps(labels), "value": None if np.isnan(value) else value}
         if n in (0, SAMPLES - 1):
             for topic, metric, value in _of_topics(cluster, broker, NOW, n * APART):
-                if metric == "log_bytes" and n == 0:
+                if metric in ("log_bytes", "log_segments") and n == 0:
                     continue  # read in the last sample only
                 yield head | {"metric": metric, "labels": json.dumps({"topic": topic}), "value": value}
 
@@ -132,6 +132,8 @@ def _sample(cluster: Cluster, broker: int, n: int) -> Iterator[tuple[str, dict[s
     if not np.isnan(cluster.gauges["active_controllers"][broker]).all():
         yield "unclean_elections_total", {}, float(sum(cluster.unclean_elections))
     for metric, values in cluster.gauges.items():
+        if metric == "log_segments":
+            continue  # told by topic
         if metric == "active_controllers" and np.isnan(values[broker]).all():
             continue  # a broker that is no controller has no such bean
         name, labels = _REQUESTS.get(metric, (metric, {}))
@@ -201,6 +203,7 @@ def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -
             if metric in total:
                 yield topic.name, metric, total[metric] * topic.share
         yield topic.name, "log_bytes", float(cluster.used_bytes[broker, hour]) * topic.share
+        yield topic.name, "log_segments", float(cluster.gauges["log_segments"][broker, hour]) * topic.share
 
 
 def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:

@@ -314,6 +314,7 @@ def _processes(cluster: Cluster, relative: np.ndarray, shape: tuple[int, int]) -
     cluster.gauges |= {
         "open_file_descriptors": files * chance.normal(1, 0.003, shape),
         "max_file_descriptors": np.full(shape, limit),
+        "log_segments": np.full(shape, chance.uniform(500, 20_000)).round(),
         "request_handler_idle_ratio": (chance.uniform(0.75, 0.95) - 0.15 * relative).clip(0.4, 0.99),
         "under_replicated_partitions": np.zeros(shape),
         "under_min_isr_partitions": np.zeros(shape),

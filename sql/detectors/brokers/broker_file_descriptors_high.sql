@@ -1,5 +1,5 @@
 /*
-title: Broker runs out of file descriptors
+title: Broker runs out of file descriptors, or of memory maps
 about: broker
 owner: platform
 maturity: stable
@@ -7,10 +7,11 @@ reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
   high_ratio: {default: 0.75, unit: ratio, why: "a broker that takes over a dead peer's leaders opens more at once"}
   critical_ratio: {default: 0.9, unit: ratio, why: "without a free one it accepts no connection and rolls no segment: it fails its log directory"}
+  max_maps: {default: 65530, unit: maps, why: "vm.max_map_count as Linux has it by default; JMX doesn't tell it: set here what the brokers' machines have"}
   hours_ahead: {default: 24, unit: h, why: "a day to raise a limit before it is reached"}
   least_history: {default: 48, unit: h, why: "in fewer hours a single step looks like growth"}
   start_minutes: {default: 60, unit: min, why: "clients all come back at once, and log recovery opens what it closes again"}
-convinces: [open_file_descriptors, max_file_descriptors, hours_to_full, partitions, largest_topics]
+convinces: [open_file_descriptors, max_file_descriptors, hours_to_full, segments, largest_topics]
 says:
   nearly_full:
     status: alarm
@@ -18,6 +19,7 @@ says:
     reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
     cure: &cure "Raise the limit of open files to {{ advised_file_descriptors }}: with prlimit at once, in the unit of systemd for the next start. Segments are most of them: larger segment.bytes or segment.ms for the largest topics, fewer partitions."
     commands: &commands
+      - &segments "{% if is_segmented %}{% for one in largest_topics[:3] %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000; {% endfor %}{% endif %}"
       - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
       - "systemctl edit kafka  # [Service] LimitNOFILE={{ advised_file_descriptors }}"
   filling:
@@ -34,32 +36,47 @@ says:
     reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
     cure: *cure
     commands: *commands
+  maps_high:
+    status: alarm
+    severity: warning
+    reason: "Its {{ segments | counted('log segment') }} take {{ maps }} memory maps, {{ maps_ratio }} of the {{ max_maps }} that its kernel allows: the broker ends when it gets no more."
+    cure: "Allow {{ advised_maps }} maps, at once and for the next start of the machine (or set max_maps to what it allows already). {% if largest_topics %}{{ largest_topics[0].topic }} has most segments, {{ largest_topics[0].segments }}: larger segment.bytes or segment.ms roll fewer.{% endif %}{% if freed_segments %} {{ freed_segments }} of them are of topics that nobody uses.{% endif %}"
+    commands:
+      - "sysctl -w vm.max_map_count={{ advised_maps.value }}"
+      - "echo vm.max_map_count={{ advised_maps.value }} > /etc/sysctl.d/90-kafka.conf"
+      - *segments
   room: {status: ok, reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."}
   starting: {status: skip, reason: "It was started at {{ process_started_at }}: its open files have not settled."}
   silent: {status: skip, reason: "The broker did not answer over JMX."}
   untold: {status: skip, reason: "The broker did not tell its open files, or their limit."}
 causes:
-  limits_end_broker: [nearly_full, filling, high]
+  limits_end_broker: [nearly_full, filling, high, maps_high]
 open_after_hours: 1
 clear_after_hours: 2
 rule: |
   Open files as a share of the limit, the largest sample. Ahead: the slope (Theil and Sen) of the last 7 days and that of
   the last 24 hours, since the broker's start; the smaller of the two must fill the limit within hours_ahead, so that
-  neither a burst nor a step counts as growth.
+  neither a burst nor a step counts as growth. Memory maps: two for each log segment, its offset and its time index, as a
+  share of max_maps; critical from critical_ratio on, a warning from high_ratio on.
 runbook: |
   1. Raise the limit of the running process with prlimit, and of the unit (LimitNOFILE) for the next start.
   2. What are they? Sockets in CLOSE_WAIT or thousands of connections of one client: that client. Else segments: three
      files each (log, index, time index), for as long as they are retained.
   3. Topics with many small segments: raise segment.bytes or segment.ms. Topics that nobody needs: remove them.
-  4. vm.max_map_count must hold two maps for each segment: it ends a broker before the limit of files does.
+  4. vm.max_map_count must hold two maps for each segment: it ends a broker before the limit of files does
+     (OutOfMemoryError: Map failed). What it has: cat /proc/sys/vm/max_map_count; wc -l < /proc/$(pgrep -f kafka.Kafka)/maps.
 blind_spots: |
-  Memory maps and segments aren't gathered: only files are judged, and topics are named by size. A limit that JMX tells as
-  unlimited isn't judged. Limits of the whole machine (fs.file-max) aren't seen.
+  The limit of maps isn't in JMX: max_maps stands for it. After a restart Kafka (2.3 and later) maps an old segment's
+  indexes only when they are read: maps are then fewer than two each. Threads and libraries of the JVM
+  add some hundreds. A limit of files that JMX tells as unlimited isn't judged. Limits of the whole machine (fs.file-max)
+  aren't seen. What nobody uses is known of the first topics that topic_abandoned and changelog_abandoned named.
 */
 with broker as (
   select
     b.*,
-    open_file_descriptors / nullif(greatest(max_file_descriptors, 0), 0) as used_ratio
+    open_file_descriptors / nullif(greatest(max_file_descriptors, 0), 0) as used_ratio,
+    2 * segments as maps,
+    2 * segments / :max_maps as maps_ratio
   from metrics.broker_hourly as b
   where b.hour = cast(:hour as timestamptz)
 ),
@@ -97,37 +114,55 @@ judged as (
   ) as s
 ),
 
+unused as (
+  select distinct jsonb_array_elements_text(affected) as key
+  from detect.told_before(array['topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz))
+),
+
 topics as (
   select
     cluster,
     endpoint,
-    jsonb_agg(jsonb_build_object('topic', topic, 'log_bytes', log_bytes) order by place) as largest_topics
+    bool_or(segments is not null) as is_segmented,
+    sum(segments) filter (where is_unused) as freed_segments,
+    jsonb_agg(jsonb_build_object('topic', topic, 'segments', segments, 'log_bytes', log_bytes) order by place)
+      filter (where place <= 5) as largest_topics
   from (
     select
       s.cluster,
       s.endpoint,
       s.topic,
+      s.segments,
       s.log_bytes,
-      row_number() over (partition by s.cluster, s.endpoint order by s.log_bytes desc, s.topic asc) as place
+      u.key is not null as is_unused,
+      row_number() over (
+        partition by s.cluster, s.endpoint
+        order by s.segments desc nulls last, s.log_bytes desc nulls last, s.topic asc
+      ) as place
     from judged as j
     inner join metrics.broker_topic_sample as s on j.hour = s.hour and j.cluster = s.cluster and j.endpoint = s.endpoint
-    where s.hour = cast(:hour as timestamptz) and s.log_bytes is not null
-    and (j.used_ratio >= least(:high_ratio, :critical_ratio) or j.hours_to_full <= :hours_ahead)
+    left join unused as u on public.thing_key('topic', s.cluster, s.topic) = u.key
+    where s.hour = cast(:hour as timestamptz) and coalesce(s.segments, s.log_bytes) is not null
+    and (
+      greatest(j.used_ratio, j.maps_ratio) >= least(:high_ratio, :critical_ratio) or j.hours_to_full <= :hours_ahead
+    )
   ) as ranked
-  where place <= 5
   group by cluster, endpoint
 )
 
 select
   case
     when j.samples is null then 'silent'
-    when j.used_ratio is null then 'untold'
     when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
     when j.used_ratio >= :critical_ratio then 'nearly_full'
+    when j.maps_ratio >= :critical_ratio then 'maps_high'
     when j.hours_to_full <= :hours_ahead then 'filling'
+    when j.maps_ratio >= :high_ratio then 'maps_high'
     when j.used_ratio >= :high_ratio then 'high'
+    when j.used_ratio is null then 'untold'
     else 'room'
   end as because,
+  case when j.maps_ratio >= :critical_ratio then 'critical' end as severity,
   j.cluster,
   coalesce(j.broker_id::text, j.endpoint) as broker_id,
   j.endpoint,
@@ -137,9 +172,17 @@ select
   j.used_ratio,
   j.growth_per_hour,
   j.hours_to_full,
+  j.segments,
+  j.maps,
+  j.maps_ratio,
   j.partitions,
+  j.client_connections,
   t.largest_topics,
+  t.is_segmented,
+  t.freed_segments,
   j.process_started_at,
-  greatest(100000, 2 * j.max_file_descriptors) as advised_file_descriptors
+  greatest(100000, 2 * j.max_file_descriptors) as advised_file_descriptors,
+  -- Twice what it takes; 262,144 is what is usually set.
+  greatest(262144, 2 * j.maps) as advised_maps
 from judged as j
 left join topics as t on j.cluster = t.cluster and j.endpoint = t.endpoint

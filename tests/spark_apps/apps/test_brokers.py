@@ -120,6 +120,8 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert second["unclean_elections"] == 0
     assert second["partitions"] == second["leaders"] >= 3
     assert 0 < second["cpu_ratio"] <= 1 and second["log_bytes"] >= topic["log_bytes"]
+    assert on_broker["segments"] == 3  # one of each partition
+    assert second["segments"] >= second["partitions"] and second["client_connections"] >= 1
     assert second["produce_p99_ms"] >= 0 and second["fetch_consumer_mean_ms"] > 0
     assert second["fetch_follower_p99_ms"] is None  # there is no follower, so no figure
     assert abs(first["process_started_at"] - second["process_started_at"]) < A_WHILE

@@ -62,6 +62,17 @@ def test_a_mean_of_all_calls_times_their_number_is_a_counter() -> None:
     assert read == {"log_flushes_total": 10, "log_flush_ms_total": 25, "log_flush_p95_ms": 9}
 
 
+def test_segments_of_a_topic_are_added_up() -> None:
+    bean = next(bean for bean in MBEANS if bean.pattern == "kafka.log:type=Log,name=NumLogSegments")
+    found = {
+        f"{bean.pattern},topic=a,partition=0": {"Value": 3},
+        f"{bean.pattern},topic=a,partition=1": {"Value": 4},
+        f"{bean.pattern},topic=a,partition=1,is-future=true": {"Value": 100},
+    }
+    assert list(readings_of(bean, found)) == [("log_segments", {"topic": "a"}, 7)]
+    assert bean not in beans_of("broker", 0, 2) and bean in beans_of("broker", 1, 2)
+
+
 def test_partitions_of_a_topic_are_added_up_and_an_unknown_one_makes_the_sum_unknown() -> None:
     found = {
         "kafka.log:type=Log,name=Size,topic=a,partition=0": {"Value": 5},

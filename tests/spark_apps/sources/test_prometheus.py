@@ -145,6 +145,7 @@ def test_names_by_the_example_rules() -> None:
     page = """kafka_server_brokertopicmetrics_bytesin_total 700
 kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 300
 kafka_log_log_size{partition="0",topic="a"} 5
+kafka_log_log_numlogsegments{partition="0",topic="a"} 2
 kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.50"} 18
 kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 36
 kafka_network_requestmetrics_totaltimems{request="Metadata",quantile="0.99"} 99
@@ -156,6 +157,7 @@ kafka_server_replicamanager_underreplicatedpartitions 2
         ("bytes_in_total", ""): 700,
         ("bytes_in_total", "topic=a"): 300,
         ("log_bytes", "topic=a"): 5,
+        ("log_segments", "topic=a"): 2,
         ("request_median_ms", "request=Produce"): 18,
         ("request_p99_ms", "request=Produce"): 36,
         ("requests_total", "request=Produce"): 3,
