@@ -163,6 +163,12 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   where hour = as_of and application_id is not null
 
   union all
+  select distinct public.thing_key('application', cluster, application_id), public.thing_key('cluster', cluster),
+    'has topics on', hour
+  from inventory.topic_hourly
+  where hour = as_of and application_id is not null
+
+  union all
   select public.thing_key('cluster', cluster), public.thing_key('broker', cluster, broker), 'broker of', max(hour)
   from broker
   group by cluster, broker

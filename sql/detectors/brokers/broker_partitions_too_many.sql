@@ -11,6 +11,7 @@ params:
   most_open_files_ratio: {default: 0.5, unit: ratio, why: "a restart or a burst of segments may double the open files"}
   growth_ratio: {default: 0.2, unit: ratio, why: "a fifth more each month doubles the partitions in four"}
   growth_days: {default: 30, unit: days, why: "a month evens out releases and their clean-up"}
+  most_shown: {default: 10, unit: applications, why: "more commands are pasted by nobody"}
 rule: |
   A broker holds many partitions; a warning where it also shows: its request handlers are hardly idle, its open files near
   their limit, or the cluster's partitions have grown fast. Without a symptom it is an info, beyond `excessive` a warning.
@@ -20,8 +21,10 @@ says:
     status: alarm
     severity: warning
     reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions, and it shows:{% if handlers_idle_ratio < least_idle_ratio %} the request handlers are idle for {{ handlers_idle_ratio }} only;{% endif %}{% if open_files_ratio > most_open_files_ratio %} {{ open_files_ratio }} of the limit of open files are taken;{% endif %}{% if grown_ratio >= growth_ratio %} the cluster has {{ grown_ratio }} more than {{ growth_days }} ago;{% endif %} {{ many }} are many."
-    cure: &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour. Else add a broker and move replicas to it."
-    commands: &list ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe"]
+    cure: &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour.{% if could_go %} By what is found already there could go:{% for one in could_go %} {{ one.partitions | counted('partition') }} ({{ one.finding }}){{ ';' if not loop.last else '.' }}{% endfor %}{% endif %} Else add a broker and move replicas to it."
+    commands: &list
+      - "{% for application in gone_applications or [] %}streamwarden plan removal {{ application }} --cluster {{ cluster }}; {% endfor %}"
+      - "streamwarden psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
   excessive:
     status: alarm
     severity: warning
@@ -42,13 +45,15 @@ effect_of:
 open_after_hours: 2
 clear_after_hours: 24
 runbook: |
-  1. See which kind and which application has them (by kind, by application), and how many got nothing in the hour.
+  1. See what could go by which finding, which kind and which application has them (by kind, by application), and how
+     many got nothing in the hour.
   2. Remove what nobody reads or writes; a Streams application that is gone leaves changelogs and repartition topics.
   3. Where each is needed, add a broker and move replicas, or raise num.io.threads and the limit of open files.
 blind_spots: |
   Followers cost less than leaders; both count as one. Clusters with ZooKeeper bear less than those with KRaft, and aren't
   told apart. Growth is known where topics were gathered `growth_days` ago. A topic that got nothing in this hour may be
-  one that is written once a day.
+  one that is written once a day. What could go is what topic_partitions_wasted, topic_abandoned and changelog_abandoned
+  said in the hours before; a topic may be counted by two of them.
 */
 with broker as (
   select
@@ -144,6 +149,53 @@ by_application as (
   group by cluster
 ),
 
+told as (
+  select
+    identity ->> 'cluster' as cluster,
+    detector,
+    identity ->> 'application_id' as application_id,
+    coalesce((figures ->> 'freed_partitions')::bigint, (figures ->> 'partition_count')::bigint) as partitions,
+    coalesce((figures ->> 'freed_open_files')::bigint, (figures ->> 'open_files')::bigint) as open_files
+  from detect.told_before(
+    array['topic_partitions_wasted', 'topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz)
+  )
+),
+
+could_go as (
+  select
+    cluster,
+    jsonb_agg(
+      jsonb_build_object('finding', detector, 'partitions', partitions, 'open_files', open_files)
+      order by partitions desc nulls last, detector asc
+    ) as could_go
+  from (
+    select
+      cluster,
+      detector,
+      sum(partitions) as partitions,
+      sum(open_files) as open_files
+    from told
+    group by cluster, detector
+  ) as finding
+  group by cluster
+),
+
+gone as (
+  select
+    cluster,
+    jsonb_agg(application_id order by place) as applications
+  from (
+    select
+      cluster,
+      application_id,
+      row_number() over (partition by cluster order by partitions desc nulls last, application_id asc) as place
+    from told
+    where application_id is not null
+  ) as placed
+  where place <= :most_shown
+  group by cluster
+),
+
 earlier as (
   select distinct on (cluster)
     cluster,
@@ -164,12 +216,16 @@ judged as (
     e.partitions as partitions_earlier,
     (t.partitions - e.partitions)::double precision / e.partitions as grown_ratio,
     k.by_kind,
-    a.by_application
+    a.by_application,
+    g.could_go,
+    r.applications as gone_applications
   from of_brokers as b
   left join of_topics as t on b.cluster = t.cluster
   left join earlier as e on b.cluster = e.cluster
   left join by_kind as k on b.cluster = k.cluster
   left join by_application as a on b.cluster = a.cluster
+  left join could_go as g on b.cluster = g.cluster
+  left join gone as r on b.cluster = r.cluster
 )
 
 select
@@ -196,6 +252,8 @@ select
   quiet_partitions,
   brokers,
   silent_brokers,
+  could_go,
+  gone_applications,
   by_broker,
   by_kind,
   by_application,

@@ -27,6 +27,8 @@ says:
   resting: {status: ok, reason: "Its internal topics have rested for {{ rest_days }}; {{ needed_rest_days }} are needed to call them abandoned."}
   unknown: {status: skip, reason: "Whether its internal topics are in use isn't known: {{ gap }}."}
   young: {status: skip, reason: "Its internal topics are known of only {{ known_days }}, and nothing was written meanwhile."}
+causes:
+  waste_adds_partitions: [large, abandoned]
 open_after_hours: 24
 clear_after_hours: 1
 rule: |

@@ -25,6 +25,8 @@ says:
   in_use: {status: ok, reason: "No topic has been without records, readers and bytes sent for long enough to call it abandoned."}
   unknown: {status: skip, reason: "Whether {{ unknown_topics }} of {{ judged_topics }} topics are in use isn't known: their offsets, commits or the bytes sent are missing."}
   young: {status: skip, reason: "Its topics are known of less than {{ quiet_days.value }} days."}
+causes:
+  waste_adds_partitions: [abandoned]
 open_after_hours: 24
 clear_after_hours: 1
 rule: |
