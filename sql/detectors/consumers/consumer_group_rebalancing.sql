@@ -53,6 +53,7 @@ causes:
   rebalances_stop_group: [slow_records, expires, leaves, nobody_leaves, epochs]
 effect_of:
   record_unrests_group: [slow_records, expires, leaves]
+  restarts_unrest_group: [expires, leaves, epochs]
 open_after_hours: 2
 clear_after_hours: 3
 rule: |
