@@ -116,8 +116,8 @@ in_hour as (
         as apart_seconds
     from (
       select distinct
-        s.cluster,
-        s.endpoint,
+        a.cluster,
+        a.endpoint,
         date_trunc('second', s.process_started_at) as started_at
       from metrics.jvm_app_hourly as a
       inner join metrics.jvm_app_sample as s using (hour, cluster, endpoint)
