@@ -3,7 +3,7 @@ title: Messages of a topic have become larger
 about: topic
 owner: platform
 maturity: stable
-reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.schema_hourly]
+reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.schema_hourly, metrics.client_topic_hourly]
 params:
   jump_ratio: {default: 1.5, unit: ratio, why: "half as much again on disks, network and in readers' memory; less is a new field"}
   mads: {default: 6, unit: MAD, why: "what lies within six deviations of its usual is its noise"}
@@ -20,13 +20,13 @@ says:
     status: alarm
     severity: warning
     reason: "A message of {{ topic }} takes {{ message_bytes }}, {{ usual_message_bytes }} {{ 'at this hour of the week' if usual_kind == 'hour_of_week' else 'in the hours before' }}{% if extra_bytes_per_second %}: {{ extra_bytes_per_second }} more for brokers and readers{% endif %}, since {{ since }}.{% if compression_before and compression != compression_before %} compression.type is {{ compression }}, before it was {{ compression_before }}.{% endif %}"
-    cure: &cure "Ask who produces it what was added to the messages then{% if new_schema_versions %}: the registry has new versions of its schema since ({{ new_schema_versions }}){% endif %}. If it is meant to be so, check disks and retention; else take it back."
+    cure: &cure "Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %} what was added to the messages then{% if new_schema_versions %}: the registry has new versions of its schema since ({{ new_schema_versions }}){% endif %}. If it is meant to be so, check disks and retention; else take it back."
     commands: &commands ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --entity-type topics --entity-name {{ topic }}"]
   grew:
     status: alarm
     severity: warning
     reason: "Messages of {{ topic }} grow day by day: from {{ trend_from_bytes }} to {{ trend_to_bytes }} within {{ trend_days.value }} days; a message takes {{ message_bytes }} now."
-    cure: "Something is appended to each message that is never removed: a list, a history, a map with ever more keys. Ask who produces it."
+    cure: "Something is appended to each message that is never removed: a list, a history, a map with ever more keys. Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %}."
     commands: *commands
   less_traffic: {status: ok, reason: "{{ messages }} messages came, {{ usual_messages }} are usual: smaller batches compress worse, so that their size isn't compared."}
   usual: {status: ok, reason: "A message takes {{ message_bytes }}{% if usual_message_bytes %}; {{ usual_message_bytes }} are usual{% else %}, no more than in other hours{% endif %}."}
@@ -46,8 +46,8 @@ runbook: |
   3. What it costs: extra bytes times replicas and readers, and what the retention keeps of it.
 blind_spots: |
   Bytes are those on the wire: compressed, in batches. A topic that two applications write, one of which falls silent, has
-  another mean though no message changed. Which producer it was isn't known without producers' own metrics. A trend over
-  months is slower than trend_days see.
+  another mean though no message changed. Which producer it was isn't known without producers' own metrics, which don't
+  tell what a message took before it was compressed. A trend over months is slower than trend_days see.
 */
 with topic as materialized (
   select
@@ -162,6 +162,35 @@ versions as (
     where old.hour = c.before and old.cluster = c.cluster and old.subject = new.subject
   )
   group by c.cluster, c.topic
+),
+
+producer as (
+  select
+    cluster,
+    topic,
+    jsonb_agg(
+      jsonb_build_object(
+        'app', app, 'client_id', client_id, 'message_bytes', message_bytes, 'bytes_per_second', bytes_per_second
+      ) order by place
+    ) as producers
+  from (
+    select
+      p.cluster,
+      p.topic,
+      p.app,
+      p.client_id,
+      sum(p.bytes) / sum(p.records) as message_bytes,
+      sum(p.bytes / p.covered_seconds) as bytes_per_second,
+      row_number() over (
+        partition by p.cluster, p.topic order by sum(p.bytes / p.covered_seconds) desc, p.app asc, p.client_id asc
+      ) as place
+    from grown
+    inner join metrics.client_topic_hourly as p using (cluster, topic)
+    where p.hour = cast(:hour as timestamptz) and p.kind = 'producer' and p.records > 0 and p.bytes > 0
+    group by p.cluster, p.topic, p.app, p.client_id
+  ) as one
+  where place <= 3
+  group by cluster, topic
 )
 
 select
@@ -192,13 +221,15 @@ select
   trend.middle - trend.half as trend_from_bytes,
   trend.middle + trend.half as trend_to_bytes,
   t.messages,
-  g.usual_messages
+  g.usual_messages,
+  p.producers
 from topic as t
 left join usual as u using (cluster, topic)
 left join grown as g using (cluster, topic)
 left join trend using (cluster, topic)
 left join changed as c using (cluster, topic)
 left join versions as v using (cluster, topic)
+left join producer as p using (cluster, topic)
 left join inventory.topic_hourly as i on t.cluster = i.cluster and t.topic = i.topic and i.hour = cast(:hour as timestamptz)
 left join inventory.topic_hourly as i_before
   on c.before = i_before.hour and t.cluster = i_before.cluster and t.topic = i_before.topic
