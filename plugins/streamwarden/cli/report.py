@@ -9,6 +9,7 @@ import typer
 
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import FIRST_YEAR, LAST_YEAR
 from streamwarden.cli import shared
 from streamwarden.cli.shared import out
 
@@ -25,6 +26,8 @@ def report(
         chosen = date.fromisoformat(day) if day else datetime.now(UTC).date()
     except ValueError:
         raise StreamwardenError(f"--day {day}: not a day; write it like 2026-11-20.") from None
+    if not FIRST_YEAR <= chosen.year <= LAST_YEAR:
+        raise StreamwardenError(f"--day {day}: must be between {FIRST_YEAR} and {LAST_YEAR}.")
     if week and owner is not None:
         raise StreamwardenError(
             "--owner: the weekly report is of the whole fleet; leave out one of --owner and --week."

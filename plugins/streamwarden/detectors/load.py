@@ -7,8 +7,8 @@ which words. That both fit is checked here, without a database; one line names t
 from __future__ import annotations
 
 import hashlib
-import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, cached_property
@@ -146,8 +146,8 @@ class Detector:
             if _kind(value) != _kind(values[name]):
                 like = f"{_kind(values[name])} like {values[name]!r}"
                 raise StreamwardenError(f"{key}{name}: must be a {like}, not {value!r}.")
-            if isinstance(value, int | float) and not 0 <= value < math.inf:
-                raise StreamwardenError(f"{key}{name}: must be 0 or more, not {value!r}.")
+            if isinstance(value, int | float) and not 0 <= value <= sys.float_info.max:
+                raise StreamwardenError(f"{key}{name}: must be 0 or more and finite, not {value!r:.40}.")
         return {**values, **replaced}
 
 

@@ -126,7 +126,21 @@ def test_only_true_and_false_are_truth_values(tmp_path: Path) -> None:
         (f"aws: [{ACCOUNT}, {ACCOUNT}]", "aws account twice: 111122223333"),
         ("aws: [{account: '111122223333', regions: [us-east-1, us-east-1]}]", "aws region twice: 111122223333/us-east"),
         ("aws: [{account: '111122223333', regions: [../../x]}]", "(value: '../../x')"),
-        (f"{CLUSTER}\njmx: [{JVM}, {JVM}]", "jmx endpoint twice: broker of c at http://h:1/x"),
+        (f"{CLUSTER}\njmx: [{JVM}, {JVM}]", "jmx endpoint twice: broker of c at http://h:1/x, broker of c at http://"),
+        (
+            f"{CLUSTER}\njmx: [{JVM}, {{role: app, app: a, cluster: c, url: 'http://u:hunter2@H:1/x/'}}]",
+            "jmx endpoint twice: broker of c at http://h:1/x, app of c at http://h:1/x/",
+        ),
+        (
+            f"kafka: [{{name: c, bootstrap_servers: b}}, {{name: d, bootstrap_servers: e}}]\n"
+            f"jmx: [{JVM}, {{role: broker, cluster: d, url: 'http://h:1/x'}}]",
+            "jmx endpoint twice: broker of c at http://h:1/x, broker of d at http://h:1/x",
+        ),
+        (
+            f"detectors: {{x: {{params: {{y: 1{'0' * 400}}}}}}}",
+            "line 1: 10000000000000000000… isn't a finite number",
+        ),
+        (f"gathering: {{jmx_samples: 0x{'f' * 9000}}}", "line 1: 0xffffffffffffffffff… isn't a finite number"),
         ("gathering: {jmx_sample_seconds: .inf}", "line 1: .inf isn't a finite number"),
         ("gathering: {jmx_sample_seconds: .nan}", "line 1: .nan isn't a finite number"),
         ("gathering: {jmx_sample_seconds: '1e999'}", "gathering.jmx_sample_seconds: Input should be a finite number"),
@@ -200,6 +214,35 @@ def test_what_grows_without_end_is_refused(tmp_path: Path, text: str, told: str)
         load_config(write(tmp_path, text))
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "most"),
+    [
+        ("warehouse.sample_retention_days", 36_500),
+        ("warehouse.fact_retention_days", 36_500),
+        ("warehouse.retention_days.a", 36_500),
+        ("gathering.settle_minutes", 1440),
+        ("gathering.jmx_samples", 1000),
+        ("gathering.jmx_sample_seconds", 3600),
+        ("gathering.changelog_sample_values", 100_000_000),
+        ("tickets.reopen_within_hours", 8784),
+        ("tickets.max_new_per_run", 10_000),
+    ],
+)
+def test_times_and_counts_have_an_end(tmp_path: Path, key: str, most: int) -> None:
+    section, *rest = key.split(".")
+    text = f"{section}: {{{': {'.join(rest)}: %s{'}' * len(rest)}"
+    load_config(write(tmp_path, text % most))
+    with pytest.raises(StreamwardenError, match=rf"{key}: Input should be less than or equal to {most} \(value: 99999"):
+        load_config(write(tmp_path, text % 99999999999))
+
+
+def test_a_machine_may_be_told_of_where_its_jvm_is(tmp_path: Path) -> None:
+    node = "{role: node, cluster: c, protocol: prometheus, url: 'http://h:1/x'}"
+    api = "role: broker, cluster: c, protocol: prometheus_api, url: 'http://p'"
+    jvms = f"{JVM}, {node}, {{{api}, match: 'i=\"1\"'}}, {{{api}, match: 'i=\"2\"'}}"
+    assert len(load_config(write(tmp_path, f"{CLUSTER}\njmx: [{jvms}]")).jmx) == 4
 
 
 def test_aliases_are_fine(tmp_path: Path) -> None:

@@ -59,6 +59,12 @@ def test_every_command_has_help(command: list[str]) -> None:
         (["run", "--hour", "2099-01-01T00:00"], "--hour 2099-01-01T00:00: hasn't begun."),
         (["run", "--app", "nothing"], "--app nothing: no such app; there are: "),
         (["report", "--day", "soon"], "--day soon: not a day; write it like 2026-11-20."),
+        (["report", "--day", "9999-12-31"], "--day 9999-12-31: must be between 1970 and 2261."),
+        (["report", "--week", "--day", "0001-01-01"], "--day 0001-01-01: must be between 1970 and 2261."),
+        (
+            ["tickets", "mute", "f", "--reason", "r", "--until", "0001-01-01T00:00+05:00"],
+            "--until 0001-01-01T00:00+05:00: not a time; write it like 2026-12-01",
+        ),
     ],
 )
 def test_a_problem_is_one_line_and_exit_code_1(arguments: list[str], told: str) -> None:
@@ -132,7 +138,7 @@ def test_a_cluster_under_two_names_is_warned_of(tmp_path: Path) -> None:
         ),
         (
             "detectors: {consumer_rogue: {params: {spike_mads: -1}}}",
-            "detectors.consumer_rogue.params.spike_mads: must be 0 or more, not -1.",
+            "detectors.consumer_rogue.params.spike_mads: must be 0 or more and finite, not -1.",
         ),
     ],
 )

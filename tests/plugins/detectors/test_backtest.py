@@ -225,6 +225,7 @@ def test_settings_are_parsed_by_what_they_replace(laggy: Detector) -> None:
         ("limits=1", "--set limits: unknown parameter; laggy has: limit, word."),
         ("limit=soon", "--set limit: must be a number like 100, not 'soon'."),
         ("limit=true", "--set limit: must be a number like 100, not True."),
+        (f"limit=1{'0' * 400}", f"--set limit: must be 0 or more and finite, not 1{'0' * 39}."),
     ],
 )
 def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, said: str) -> None:

@@ -47,7 +47,7 @@ def config_for(broker: Broker) -> Config:
             "jmx": [
                 {"role": "broker", "cluster": "demo", "url": broker.jolokia_url, "instance_id": "i-1"},
                 {"role": "broker", "cluster": "demo", "url": DEAD, "broker_id": 7},
-                {"role": "app", "app": "any-jvm", "cluster": "demo", "url": broker.jolokia_url},
+                {"role": "app", "app": "any-jvm", "cluster": "demo", "url": "http://127.0.0.1:1/app"},
             ],
             "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
         }

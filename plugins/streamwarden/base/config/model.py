@@ -41,6 +41,8 @@ def _once(what: str, keys: Iterable[Hashable]) -> None:
         seen.add(key)
 
 
+Days = Annotated[int, Field(le=36_500)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
 JvmAddress = Annotated[str, AfterValidator(begins_with("http", "https", "rmi"))]
 PostgresAddress = Annotated[str, AfterValidator(_is_postgres)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}$")]
@@ -55,11 +57,11 @@ class Warehouse(Section):
     data_folder: Path = Field(
         Path("var/postgres"), description="Data folder of the embedded PostgreSQL, relative to the project."
     )
-    sample_retention_days: int = Field(35, ge=2, description="Days that samples are kept (daily partitions).")
-    fact_retention_days: int = Field(
+    sample_retention_days: Days = Field(35, ge=2, description="Days that samples are kept (daily partitions).")
+    fact_retention_days: Days = Field(
         455, ge=30, description="Days that hourly facts and evaluations are kept (monthly partitions)."
     )
-    retention_days: dict[str, Annotated[int, Field(ge=2)]] = Field(
+    retention_days: dict[str, Annotated[Days, Field(ge=2)]] = Field(
         default_factory=dict, description="Days that a table is kept, where it differs: `metrics.partition_hourly: 90`."
     )
 
@@ -81,7 +83,7 @@ class SchemaRegistry(Section):
     url: WebAddress = Field(description="Its address, e.g. https://registry.internal:8081")
     user: str | None = Field(None, description="HTTP basic user or API key, where it asks for one.")
     password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
-    timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
+    timeout_seconds: Seconds = Field(10, description="Longest wait for one answer.")
 
 
 class KafkaCluster(Section):
@@ -122,16 +124,21 @@ class JmxEndpoint(Section):
     )
     user: str | None = Field(None, description="User (HTTP basic, or JMX-RMI's), where it asks for one.")
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
-    broker_id: int | None = Field(None, description="Broker id, where it can't be read from the JVM.")
+    broker_id: int | None = Field(None, ge=0, lt=2**31, description="Broker id, where it can't be read from the JVM.")
     instance_id: str | None = Field(
         None, description="The EC2 instance it runs on, or is: ties JVMs, their machine and its volumes together."
     )
-    memory_limit_bytes: int | None = Field(None, gt=0, description="Memory of its container, where it runs in one.")
-    rocksdb_write_buffer_bytes: int = Field(
-        16 * 2**20, gt=0, description="write_buffer_size of its RocksDB stores, which no metric tells (role `app`)."
+    memory_limit_bytes: int | None = Field(
+        None, gt=0, le=2**50, description="Memory of its container, where it runs in one."
     )
-    rocksdb_write_buffers: int = Field(3, ge=1, description="max_write_buffer_number of its RocksDB stores.")
-    timeout_seconds: float = Field(10, gt=0, description="Longest wait for one answer.")
+    rocksdb_write_buffer_bytes: int = Field(
+        16 * 2**20,
+        gt=0,
+        le=2**40,
+        description="write_buffer_size of its RocksDB stores, which no metric tells (role `app`).",
+    )
+    rocksdb_write_buffers: int = Field(3, ge=1, le=1000, description="max_write_buffer_number of its RocksDB stores.")
+    timeout_seconds: Seconds = Field(10, description="Longest wait for one answer.")
 
     @model_validator(mode="before")
     @classmethod
@@ -208,11 +215,16 @@ class JmxEc2(Section):
 class Gathering(Section):
     """How sources are read."""
 
-    settle_minutes: int = Field(10, ge=0, description="How late CloudWatch points may come; the hour waits that long.")
-    jmx_samples: int = Field(3, ge=2, description="How often gauges are sampled within a run.")
-    jmx_sample_seconds: float = Field(5, gt=0, description="Seconds between two samples.")
+    settle_minutes: int = Field(
+        10, ge=0, le=1440, description="How late CloudWatch points may come; the hour waits that long."
+    )
+    jmx_samples: int = Field(3, ge=2, le=1000, description="How often gauges are sampled within a run.")
+    jmx_sample_seconds: Seconds = Field(5, description="Seconds between two samples.")
     changelog_sample_values: int = Field(
-        50_000, ge=1000, description="Values of one changelog that an hour reads at most; more are sampled evenly."
+        50_000,
+        ge=1000,
+        le=100_000_000,
+        description="Values of one changelog that an hour reads at most; more are sampled evenly.",
     )
     show_example_values: bool = Field(
         False, description="Show values of state stores in evidence; else they are masked."
@@ -249,8 +261,12 @@ class Tickets(Section):
     default: list[Name] | None = Field(
         None, description="Trackers of tickets that no route matches; left out: the first under `trackers`."
     )
-    max_new_per_run: int = Field(20, ge=1, description="New tickets of one run; the rest share one summary ticket.")
-    reopen_within_hours: int = Field(72, ge=0, description="A finding back within this time reopens its ticket.")
+    max_new_per_run: int = Field(
+        20, ge=1, le=10_000, description="New tickets of one run; the rest share one summary ticket."
+    )
+    reopen_within_hours: int = Field(
+        72, ge=0, le=8784, description="A finding back within this time reopens its ticket."
+    )
     least_severity: Severity = Field(
         "warning", description="Findings below it open no ticket: they stand on the page and in the report."
     )
@@ -358,7 +374,7 @@ class LatencyTarget(Section):
     )
     seconds: float = Field(
         gt=0,
-        allow_inf_nan=False,
+        le=366 * 86_400,
         description="From the record's timestamp to the end of its way through the application.",
     )
 
@@ -412,7 +428,16 @@ class Config(Section):
         _once("aws account", (account.account for account in self.aws))
         _once("aws region", (f"{account.account}/{region}" for account in self.aws for region in account.regions))
         _once("kafka cluster", (cluster.name for cluster in self.kafka))
-        _once("jmx endpoint", (str(endpoint) for endpoint in self.jmx))
+        return self
+
+    @model_validator(mode="after")
+    def _a_jvm_is_one_thing(self) -> Config:
+        """Of one cluster, in one role; what a page tells of a machine beside is the machine's."""
+        first: dict[Hashable, JmxEndpoint] = {}
+        for endpoint in self.jmx:
+            jvm = endpoint.role == "node", address_of(endpoint.url).rstrip("/"), endpoint.match
+            if (before := first.setdefault(jvm, endpoint)) is not endpoint:
+                raise ValueError(f"jmx endpoint twice: {before}, {endpoint}")
         return self
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ are a key (`off: true`) or a name; for a key that wants a truth value they still
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import yaml
@@ -33,6 +34,12 @@ class _Strict(yaml.SafeLoader):
             _check(root)
         return root
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value = super().construct_yaml_int(node)
+        if abs(value) > sys.float_info.max:
+            raise _refusal(node, f"{node.value[:20]}… isn't a finite number")
+        return value
+
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         value = super().construct_yaml_float(node)
         if value - value != 0:  # infinite, or no number
@@ -41,6 +48,7 @@ class _Strict(yaml.SafeLoader):
 
 
 _BOOL = "tag:yaml.org,2002:bool"
+_Strict.add_constructor("tag:yaml.org,2002:int", _Strict.construct_yaml_int)
 _Strict.add_constructor("tag:yaml.org,2002:float", _Strict.construct_yaml_float)
 _Strict.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
