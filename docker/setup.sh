@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up everything `make demo` and `make test` need, on a fresh Debian or Ubuntu with Python 3.11+; seconds when it is
-# all there. What the system must give (a JDK, Chromium for the page tests) is installed where that is allowed.
+# all there. What the system must give (a JDK; Chromium for the page tests, libfaketime for clocks that jump) is installed
+# where that is allowed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,22 +17,27 @@ for candidate in python3 python3.13 python3.12 python3.11; do
 done
 [ -n "$python" ] || die "Python 3.11, 3.12 or 3.13 is needed; this machine has $(python3 --version 2>&1 || echo none)."
 
-missing=()
+missing=() wanting=()
 { command -v javac >/dev/null && java -version 2>&1 | grep -qE '"(1[7-9]|2[0-9])'; } || missing+=(default-jdk-headless)
-command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || missing+=(chromium)
 "$python" -c 'import ensurepip' 2>/dev/null || missing+=("python3-venv")
-if [ ${#missing[@]} -gt 0 ]; then
-  root=""
+command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || wanting+=(chromium)
+compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || wanting+=(libfaketime)
+install_packages() {
+  local root=""
   [ "$(id -u)" = 0 ] || root="sudo -n"
-  if command -v apt-get >/dev/null && { [ -z "$root" ] || sudo -n true 2>/dev/null; }; then
-    say "installing ${missing[*]} (Debian packages)"
-    $root apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-  elif [ "${missing[*]}" = chromium ]; then
-    say "Chromium isn't here: the page tests will be left out. To have them: sudo apt-get install chromium"
-  else
-    die "please install: sudo apt-get install ${missing[*]}"
-  fi
+  command -v apt-get >/dev/null && { [ -z "$root" ] || sudo -n true 2>/dev/null; } || return 1
+  say "installing $* (Debian packages)"
+  $root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+[ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}" || die "please install: sudo apt-get install ${missing[*]}"
+if [ ${#wanting[@]} -gt 0 ] && ! install_packages "${wanting[@]}"; then
+  for package in "${wanting[@]}"; do
+    case $package in
+      chromium) lost="the page tests will be left out" ;;
+      libfaketime) lost="no clock jumps in make chaos" ;;
+    esac
+    say "$package isn't here: $lost. To have it: sudo apt-get install $package"
+  done
 fi
 
 stamp=$(cat requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)

@@ -4,8 +4,8 @@
     hour       the whole hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics and the tracker fail
 
 A round of `hour` draws an app, now and then all, and one to three faults, by its seed and number alone: `--seed 7
---round 17` is that one again; there are rounds until N faults were met. The exit code is 1 when anything was lost,
-doubled or not told.
+--round 17` is that one again; there are rounds until N faults were met. An hour that isn't whole then is run again.
+The exit code is 1 when anything was lost, doubled or not told.
 """
 
 from __future__ import annotations
@@ -88,6 +88,9 @@ def _counts(subject: str, counted: dict[str, dict[str, int]]) -> Table:
 def _hour(numbers: Sequence[int], most: int, seed: int, only: Sequence[str], worlds: int) -> int:
     """Shared out to worlds side by side, each a process with a broker, a PostgreSQL and a tracker of its own."""
     console.print(f"until {most:,} faults were met, seed {seed}, in {worlds} worlds")
+    for fault in FAULTS:
+        if not fault.can_be:
+            console.print(f"not drawn, for this machine lacks what it takes: {fault.name} (docker/setup.sh)")
     outcomes: list[Outcome] = []
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
@@ -120,20 +123,27 @@ def _faults(outcomes: Sequence[Outcome]) -> int:
 def _tell(number: int, outcome: Outcome, so_far: int) -> None:
     hour = "the hour" if outcome.apps == ALL else outcome.apps[0]
     met = ", ".join(outcome.faults)
-    console.print(f"{so_far}. round {number}, {hour}: {met}: {outcome.disturbed}, whole after {outcome.seconds:.0f} s")
+    console.print(
+        f"{so_far}. round {number}, {hour}: {met}: {outcome.disturbed}, {outcome.repaired}, {outcome.seconds:.0f} s"
+    )
     for line in outcome.wrong:
         console.print(f"   [red]{line[:1000]}")
 
 
 def _table(outcomes: list[Outcome]) -> Table:
-    """Faults by kind: how the disturbed runs ended, what was wrong, and how long until the hour was whole."""
-    table = Table("fault", "rounds", "whole", "incomplete", "gone", "hung", "wrong", "median s", "most s", box=None)
+    """Faults by kind: how the disturbed runs ended, how the hour became whole and in which time, what was wrong."""
+    ends, ways = ("whole", "incomplete", "gone", "hung"), ("by itself", "by rerun", "by restart and rerun")
+    table = Table("fault", "rounds", *ends, *ways, "wrong", "median s", "most s", box=None)
     for fault in FAULTS:
         met = [one for one in outcomes if fault.name in one.faults]
         if met:
-            ends = [sum(one.disturbed == end for one in met) for end in ("whole", "incomplete", "gone", "hung")]
             seconds = [one.seconds for one in met]
-            figures = [len(met), *ends, sum(bool(one.wrong) for one in met)]
+            figures = [
+                len(met),
+                *(sum(one.disturbed == end for one in met) for end in ends),
+                *(sum(one.repaired == way for one in met) for way in ways),
+                sum(bool(one.wrong) for one in met),
+            ]
             table.add_row(fault.name, *map(str, figures), f"{statistics.median(seconds):.0f}", f"{max(seconds):.0f}")
     return table
 

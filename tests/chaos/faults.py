@@ -18,8 +18,9 @@ import sqlalchemy as sa
 from demo.aws_endpoint import Kind
 from streamwarden.base.catalogue import APPS
 from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.store.migrate import migrate
 
-from tests.chaos.world import Stumble, World, tree
+from tests.chaos.world import FAKETIME, Stumble, World, tree
 
 
 def _asking(*sources: str) -> frozenset[str]:
@@ -45,6 +46,15 @@ class Fault:
     """Apps that ask what it breaks."""
     is_trackers: bool = False
     """Met only where there are tickets to file."""
+    is_beforehand: bool = False
+    """Begun before the hour is: a run looks for it only when it starts."""
+    needs_clock: bool = False
+    """Met only by who sees the world's clock."""
+
+    @property
+    def can_be(self) -> bool:
+        """Whether this machine has what it takes."""
+        return FAKETIME is not None or not self.needs_clock
 
 
 def _kill(pick: Callable[[psutil.Process], list[psutil.Process]]) -> Callable[..., None]:
@@ -162,6 +172,32 @@ def _older_again(world: World) -> None:
         connection.exec_driver_sql("delete from public.schema_migration where name = 'migrations/9999_newer.sql'")
 
 
+def _older_schema(world: World, _: psutil.Process, chance: random.Random) -> None:
+    """As if a view had been made from an older text."""
+    with engine(world.url).begin() as connection:
+        views = connection.execute(
+            sa.text("select name from public.schema_migration where name like 'views/%' order by 1")
+        ).scalars()
+        connection.execute(
+            sa.text("update public.schema_migration set checksum = 'older' where name = :view"),
+            {"view": chance.choice(list(views))},
+        )
+
+
+def _migrate(world: World) -> None:
+    migrate(engine(world.url))
+
+
+def _jump(world: World, _: psutil.Process, chance: random.Random) -> None:
+    world.clock.jump(chance.choice(["-40d", "-2h", "-90s", "+90s", "+2h", "+40d"]))
+
+
+def _right_clock(world: World) -> None:
+    world.clock.jump("+0")
+    time.sleep(2)  # until it is seen
+
+
+TWO_RUNS = Fault("two runs of the hour", lambda *_: None, is_beforehand=True)
 FAULTS = (
     Fault("driver killed", _kill(tree), kills_runner=True),
     Fault("JVM killed", _kill(_jvms), kills_runner=True),
@@ -169,11 +205,13 @@ FAULTS = (
     Fault("PostgreSQL crashed", _crash_postgres, _mend_postgres),
     Fault("PostgreSQL out of room", _no_room, _mend_postgres),
     Fault("connections cut", _cut_connections),
-    Fault("newer release's schema", _newer_release, _older_again),
+    Fault("newer release's schema", _newer_release, _older_again, is_beforehand=True),
+    Fault("older schema", _older_schema, _migrate, is_beforehand=True),
+    Fault("clock jumps", _jump, _right_clock, needs_clock=True),
     Fault("broker killed", _kill_broker, _mend_broker, meets=ASK_BROKERS),
     Fault("broker hangs", _pause_broker, _mend_broker, meets=ASK_BROKERS),
     *map(_aws, ("throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial")),
     *(_front("metrics", "agents", stumble, ASK_JVMS) for stumble in ("refuse", "reset", "cut", "slow")),
     *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
-    Fault("two runs of the hour", lambda *_: None),
+    TWO_RUNS,
 )

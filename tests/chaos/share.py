@@ -38,7 +38,7 @@ def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[
         try:
             for number in numbers:
                 if world.hour_is_spent:
-                    runner.kill()  # its Spark has the old hour's addresses
+                    runner.close()  # its Spark has the old hour's addresses
                     world.begin_hour()
                     references.clear()
                 chance = random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets
@@ -48,4 +48,4 @@ def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[
                 faults = wanted or draw_faults(chance, references[apps])
                 yield number, one_round(world, runner, references[apps], faults, chance)
         finally:
-            runner.kill()
+            runner.close()

@@ -56,6 +56,8 @@ _PAGES = {
         "java_lang_OperatingSystem_AvailableProcessors": 2,
     },
 }
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+"""What lets processes see another time (Debian's libfaketime); None: clocks don't jump here."""
 Stumble = Literal["refuse", "reset", "cut", "lose", "slow"]
 
 
@@ -117,12 +119,36 @@ class Front:
         return said.status_code, said.headers.get("Content-Type", "text/plain"), said.content
 
 
+class Clock:
+    """The wall clock of who runs the hour. Monotonic clocks, by which it waits, go on, as when a clock is set."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.jump("+0")
+
+    def jump(self, by: str) -> None:
+        """By so much of what the machine's says, within two seconds: `+40d`, `-90s`."""
+        self._file.write_text(f"{by}\n", encoding="ascii")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of who sees it."""
+        return {
+            "LD_PRELOAD": str(FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+        }
+
+
 class World:
     """All parts, as a context manager; `environment` is what a process needs to see them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.postgres = self.folder / "postgres"
+        self.clock = Clock(self.folder / "clock")
         self._parts = ExitStack()
 
     def __enter__(self) -> Self:
@@ -282,7 +308,11 @@ def tree(process: psutil.Process) -> list[psutil.Process]:
     return []
 
 
-def environment_of(world: World) -> dict[str, str]:
-    """The whole environment of a process that runs the hour."""
-    folders = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, **world.environment, "PYTHONPATH": f"{Path.cwd()}:{folders}"}
+def environment_of(world: World, clock_jumps: bool) -> dict[str, str]:
+    """The whole environment of a process that runs the hour; whether it sees the world's clock or the machine's."""
+    folders = f"{Path.cwd()}:{os.environ.get('PYTHONPATH', '')}"
+    told = {**os.environ, **world.environment, "PYTHONPATH": folders}
+    told["JDK_JAVA_OPTIONS"] = "-XX:ReservedCodeCacheSize=256m"
+    if clock_jumps:
+        told |= world.clock.environment | {"PYTHONPATH": f"{Path(__file__).parent / 'clocked'}:{folders}"}
+    return told
