@@ -124,7 +124,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
 
 def read(source: ClusterSource) -> list[dict[str, Any]]:
     """Its rows, read in this process."""
-    reader = source.reader(cast(StructType, StructType.fromDDL(source.schema())))
+    reader = source.reader(cast(StructType, StructType.fromDDL(str(source.schema()))))
     batches = (cast(pa.RecordBatch, batch) for part in reader.partitions() for batch in reader.read(part))
     return [row for batch in batches for row in batch.to_pylist()]
 
