@@ -401,6 +401,8 @@ class Life:
     known: int = 36 * DAY
     """Hours that the warehouse has known it for."""
     brokers: tuple[int, ...] = (1, 2, 3)
+    racks: dict[int, str] = field(default_factory=dict)
+    """By broker; without them the cluster's brokers aren't told."""
     handlers_idle: float = 0.9
     """Share of their time for which brokers' request handlers have nothing to do."""
     other_reads: float = 0.2 * MIB

@@ -153,6 +153,8 @@ def _topics(life: Life) -> Iterator[dict[str, Any]]:
             ],
             "configs": settings(topic, NOW),
         }
+    for broker, rack in life.racks.items():
+        yield head | {"broker": broker, "host": f"{life.cluster}-{broker}", "rack": rack}
 
 
 def settings(topic: Topic, t: float) -> dict[str, dict[str, str]]:

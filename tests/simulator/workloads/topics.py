@@ -170,6 +170,31 @@ def all_replicas_needed(life: Life) -> None:
     life.fault(WEAK, "stops_writes", names="events")
 
 
+def replicas_in_one_rack(life: Life) -> None:
+    life.racks = {1: "a", 2: "a", 3: "b"}
+    _events(life, brokers=(1, 2), configs=PLAIN | {"min.insync.replicas": "1"})
+    life.topic("orders")
+    life.group("search", "orders")
+    life.fault(WEAK, "one_rack", names="events")
+
+
+def replicas_in_two_racks(life: Life) -> None:
+    life.racks = {1: "a", 2: "a", 3: "b"}
+    _events(life, brokers=life.chance.choice(((1, 3), (2, 3))), configs=PLAIN | {"min.insync.replicas": "1"})
+
+
+def all_brokers_in_one_rack(life: Life) -> None:
+    life.racks = dict.fromkeys(life.brokers, "a")
+    _events(life, brokers=(1, 2), configs=PLAIN | {"min.insync.replicas": "1"})
+
+
+def replicas_in_one_rack_without_traffic(life: Life) -> None:
+    life.racks = {1: "a", 2: "a", 3: "b"}
+    life.topic("orders")
+    topic = _events(life, brokers=(1, 2), configs=PLAIN | {"min.insync.replicas": "1"})
+    topic.messages[NOW - int(life.uniform(2, 6) * DAY) :] = 0
+
+
 def one_replica_without_traffic(life: Life) -> None:
     life.topic("orders")
     topic = _events(life, brokers=(1,))
@@ -381,6 +406,7 @@ FAULTS = (
     one_replica,
     changelog_with_one_replica,
     all_replicas_needed,
+    replicas_in_one_rack,
     kept_for_a_month_and_read_at_once,
     kept_for_a_month_and_read_within_hours,
     nobody_writes_or_reads,
@@ -407,6 +433,9 @@ DECOYS = (
     low_rate_on_few_partitions,
     one_replica_without_traffic,
     one_replica_of_what_may_be_lost,
+    replicas_in_two_racks,
+    all_brokers_in_one_rack,
+    replicas_in_one_rack_without_traffic,
     one_broker,
     parked_with_one_replica,
     kept_by_law,
