@@ -113,7 +113,7 @@ soonest as (
     *,
     least(disk_days, memory_days) as left_days
   from ending
-  order by cluster asc, application_id asc, store asc, least(disk_days, memory_days) asc nulls last, endpoint asc
+  order by cluster asc, application_id asc, store asc, left_days asc nulls last, endpoint asc
 )
 
 select
