@@ -82,7 +82,7 @@ part as (
     g.bytes_per_day * m.table_readers_bytes / sum(m.sst_bytes) over of_store as memory_growth,
     p.memory_limit_bytes - p.resident_bytes as free_bytes
   from metrics.state_store_memory_hourly as m
-  inner join metrics.jvm_app_hourly as p using (hour, cluster, app, endpoint)
+  inner join metrics.jvm_app_hourly as p using (hour, cluster, endpoint)
   inner join growth as g on m.cluster = g.cluster and p.application_id = g.application_id and m.store = g.store
   where m.hour = cast(:hour as timestamptz) and g.is_rising and m.kind = 'key_value' and m.sst_bytes > 0
   window of_store as (partition by m.cluster, p.application_id, m.store)
