@@ -353,6 +353,19 @@ _ROWS = {
       from generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p
       cross join unnest(array['source', 'sink', 'other-sink']) as node
       cross join lateral (select case when n % 50 = 9 then 9 else 1 end as late) as l""",
+    "metrics.client_hourly": f"""hour, cluster, app, endpoint, kind, client_id, covered_seconds, records, bytes, record_errors,
+      buffer_exhausted, requests, batch_mean_bytes, queue_mean_ms, compression_ratio <-
+      select h, 'orders-prod', 'app-' || n, {_APP_ENDPOINT}, kind, format('app-%s-%s-%s', n, kind, t), 3600, 1e6, 1e8,
+        case when n % 50 = 5 then 5e4 else 0 end, 0, 1e5, 1000, 2, 0.8
+      from {_DAY} cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as p
+      cross join generate_series(1, 4) as t cross join unnest(array['producer', 'consumer']) as kind""",
+    "metrics.client_topic_hourly": f"""hour, cluster, app, endpoint, kind, client_id, topic, covered_seconds, records, bytes,
+      record_errors <-
+      select h, 'orders-prod', 'app-' || a, format('http://app-%s-%s.example.com:8778/jolokia', a, p), kind,
+        format('app-%s-%s-%s', a, kind, t), {_TOPIC}, 3600, 1e5, 1e7, case when a % 50 = 5 then 5e3 else 0 end
+      from {_DAY} cross join generate_series(0, :applications - 1) as a cross join generate_series(0, 1) as p
+      cross join generate_series(1, 4) as t cross join unnest(array['producer', 'consumer']) as kind
+      cross join generate_series(0, 9) as n""",
     "metrics.state_store_hourly": f"""hour, cluster, topic, application_id, store, format, windowed, records, tombstones,
       unreadable_values, values_profiled, values_total, versions, bytes, first_at, last_at, schemas <-
       select h, 'orders-prod', format('app-%s-store-%s-changelog', n, s), 'app-' || n, 'store-' || s, 'json', false,
