@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from demo.broker import Broker
 from pyspark.sql import functions as f
-from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
+from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, JmxEndpoint
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import findings, load_detectors
 
@@ -48,7 +48,6 @@ def config_for(broker: Broker) -> Config:
             "jmx": [
                 {"role": "broker", "cluster": "demo", "url": broker.jolokia_url, "instance_id": "i-1"},
                 {"role": "broker", "cluster": "demo", "url": DEAD, "broker_id": 7},
-                {"role": "app", "app": "any-jvm", "cluster": "demo", "url": "http://127.0.0.1:1/app"},
             ],
             "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
         }
@@ -140,7 +139,8 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     with warehouse.begin() as connection:  # as if it had been read as an application too
         connection.execute(sa.text(READ_AS_APP))
     before = cpu_seconds(broker)
-    run_app(spark, "jvm_apps", hour, config)
+    any_jvm = JmxEndpoint(role="app", app="any-jvm", cluster="demo", url=broker.jolokia_url)
+    run_app(spark, "jvm_apps", hour, config.model_copy(update={"jmx": [any_jvm]}))
     app = row(warehouse, "select * from metrics.jvm_app_hourly where hour = :hour", hour=hour)
     assert before <= app["cpu_ratio"] * app["covered_seconds"] <= cpu_seconds(broker)  # nothing of the one before
     assert abs(app["process_started_at"] - again["process_started_at"]) < A_WHILE
