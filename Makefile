@@ -57,7 +57,7 @@ pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticke
 	@$(PYTHON) -m tests.sql.pictures
 
 lock: setup ## Renew requirements.lock from pyproject.toml
-	@uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock --upgrade --quiet
+	@uv pip compile pyproject.toml --extra airflow --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock --upgrade --quiet
 
 clean: ## Stop the embedded server and remove var/
 	@[ ! -x $(PYTHON) ] || streamwarden warehouse stop || true

@@ -67,3 +67,28 @@ def test_what_spark_and_airflow_read_is_in_it(installed: Path, tmp_path: Path) -
     )
     for file in _say(installed, tmp_path, "-c", "; ".join(lines), program="python").split():
         assert Path(file).is_file() and Path(file).is_relative_to(installed.parent), file
+
+
+WITHOUT_AIRFLOW = """
+import importlib, pkgutil, sys
+sys.modules |= dict.fromkeys(("airflow", "fastapi", "starlette", "asyncpg", "psycopg2"))  # none can be imported
+import spark_apps, streamwarden
+of_airflow = ("streamwarden.ui.app", "streamwarden.ui.forms", "streamwarden.operators")
+for package in (spark_apps, streamwarden):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if module.name not in of_airflow and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+            print(module.name)
+from streamwarden.base.config.trackers import Roundup
+from streamwarden.tickets.sinks.credentials import login
+try:
+    login("t", Roundup(kind="roundup", url="https://t", connection="c"))
+except streamwarden.base.errors.StreamwardenError as error:
+    print(error)
+"""
+
+
+def test_spark_and_the_command_line_do_without_airflow(installed: Path, tmp_path: Path) -> None:
+    said = _say(installed, tmp_path, "-c", WITHOUT_AIRFLOW, program="python")
+    assert {"spark_apps.submit", "streamwarden.cli.main", "streamwarden.pipeline"} < {*said.splitlines()}
+    assert "there is no Airflow here, so no connection 'c': install `streamwarden[airflow]`" in said

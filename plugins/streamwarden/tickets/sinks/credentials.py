@@ -25,8 +25,13 @@ def login(name: str, settings: Credentials) -> tuple[str, str]:
 
 
 def _connection(name: str, connection_id: str) -> Any:
-    from airflow.sdk import Connection  # seconds, and only who names a connection needs it
-
+    try:
+        from airflow.sdk import Connection  # seconds, and only who names a connection needs it
+    except ImportError:
+        raise StreamwardenError(
+            f"tickets.trackers.{name}.connection: there is no Airflow here, so no connection '{connection_id}': install"
+            " `streamwarden[airflow]`, or give `user` and `password` (as ${NAME}) in its place."
+        ) from None
     try:
         return Connection.get(connection_id)
     except Exception as error:  # Airflow's own, or its database's
