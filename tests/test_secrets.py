@@ -1,7 +1,8 @@
 """No secret of the config is seen anywhere: an hour with all kinds of sources, and the commands around it.
 
-Looked through: what is printed, the arguments of every child process, all rows of the warehouse, the pages, the report,
-the tracker's tickets. Some credentials are right and some are refused, as errors are where secrets escape.
+Looked through: what is printed, the arguments of every child process, all rows of the warehouse, the pages and what
+they are made of, the reports, the tracker's tickets. Some credentials are right and some are refused, as errors are
+where secrets escape.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from demo.process import free_port
 from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.hours import last_full_hour
+from streamwarden.detectors import load_detectors
 from streamwarden.ui import pages
+from streamwarden.ui.incidents import incident
+from streamwarden.ui.render import render
 
 from tests.answering import answering
 from tests.docker.documented import bindings_of, block
@@ -162,6 +166,7 @@ def test_no_secret_is_seen(
     assert "Partitions lack a broker's replicas" in run("tickets", "list")
     assert "1 row" in run("warehouse", "psql", "-c", "select pg_sleep(2)")
     run("report")
+    run("report", "--week")
     wrong = json.loads(Path(environment[CONFIG_ENV]).read_text())
     wrong["jmx"][0]["cluster"] = "nobody's"
     (tmp_path / "wrong.yaml").write_text(json.dumps(wrong))
@@ -171,7 +176,9 @@ def test_no_secret_is_seen(
     assert "java" in seen["arguments"] and "psql" in seen["arguments"]
     seen["rows"] = _rows(warehouse)
     assert "http://127.0.0.1:" in seen["rows"] and "`user` or `password`" in seen["rows"]
-    seen["reports"] = "".join(file.read_text() for file in (tmp_path / "reports").iterdir())
+    reports = sorted((tmp_path / "reports").iterdir())
+    assert [report.name.split("-")[0] for report in reports] == ["daily", "weekly"]
+    seen["reports"] = "".join(report.read_text() for report in reports)
     issues = tracker.issues()
     assert issues
     seen["tickets"] = str(issues) + "".join(text for issue in issues for text in tracker.texts(issue))
@@ -179,12 +186,30 @@ def test_no_secret_is_seen(
         monkeypatch.setenv(name, value)
     with warehouse.connect() as connection:
         fingerprint = connection.exec_driver_sql("select fingerprint from tickets.ticket").scalars().first()
-    seen["pages"] = str([pages.now(), pages.findings(None, None, None), pages.coverage(None)])
-    seen["finding"] = str(pages.finding(str(fingerprint), None))
+    seen |= _pages(str(fingerprint))
+    assert "Partitions lack a broker" in seen["incident.html"] and "<html" in seen["detector.html"]
 
     secrets = {*SECRETS.values(), environment["TRACKER_PASSWORD"], environment["AWS_SECRET_ACCESS_KEY"]}
     leaks = {place: [secret for secret in secrets if secret in text] for place, text in seen.items()}
     assert {place: found for place, found in leaks.items() if found} == {}
+
+
+def _pages(fingerprint: str) -> dict[str, str]:
+    """Every page as a browser gets it, and what it is made of."""
+    made = {
+        "now.html": [pages.now()],
+        "findings.html": [pages.findings(None, None, None)],
+        "finding.html": [pages.finding(fingerprint, None)],
+        "incident.html": [incident(fingerprint)],
+        "coverage.html": [pages.coverage(None)],
+        "detectors.html": [pages.detectors()],
+        "detector.html": [pages.detector(rule) for rule in load_detectors()],
+    }
+    frame = {"root": "", "airflow": "/", "assets": "", "form": None, "told": None}
+    return {
+        template: "".join(f"{values}{render(template, frame | values)}" for values in each)
+        for template, each in made.items()
+    }
 
 
 def _watched(command: tuple[str, ...], environment: dict[str, str], arguments: set[str]) -> str:

@@ -1,11 +1,13 @@
 """The hourly DAG in a real Airflow with real Spark jobs, one of which fails: the rest of the hour must go on.
 
-The fleet is empty, so that the Spark jobs are short; the failing app is one whose table refuses to be written.
+Of the fleet nothing answers, so that the Spark jobs are short; the failing app is one whose table refuses to be
+written. No secret of the config is in a log, nor among spark-submit's arguments.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +26,19 @@ from streamwarden.detectors import load_detectors
 from tests.conftest import a_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+SECRETS = {"KAFKA_PASSWORD": "kafka-s3cr3t", "JMX_PASSWORD": "jmx-s3cr3t", "JMX_URL_PASSWORD": "jmxurl-s3cr3t"}
+WAREHOUSE_PASSWORD = "warehouse-s3cr3t"
+CONFIG = """
+kafka:
+  - name: c
+    bootstrap_servers: 127.0.0.1:1
+    client:
+      {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: u, sasl.password: '${KAFKA_PASSWORD}'}
+jmx:
+  - {role: broker, cluster: c, url: 'http://127.0.0.1:1/jolokia', user: u, password: '${JMX_PASSWORD}'}
+  - {role: app, app: a, cluster: c, url: 'http://u:${JMX_URL_PASSWORD}@127.0.0.1:1/app'}
+gathering: {jmx_samples: 2, jmx_sample_seconds: 0.5}
+"""
 LAST = ("settled", "causes", "tickets", "incomplete")
 FAILING, HOUR = "jvm_apps", datetime(2026, 11, 20, 5, tzinfo=UTC)
 REFUSES = """
@@ -41,10 +56,12 @@ class Place:
         self.listening: set[str] = set()
         self._environment = {
             CONFIG_ENV: str(folder / "streamwarden.yaml"),
-            WAREHOUSE_ENV: warehouse_url,
+            # The server trusts who comes by its socket, whatever the password.
+            WAREHOUSE_ENV: re.sub(r"//([^:@/]+)[^@/]*@", rf"//\1:{WAREHOUSE_PASSWORD}@", warehouse_url),
+            **SECRETS,
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
-        (folder / "streamwarden.yaml").write_text("tickets: {trackers: {}}\n")
+        (folder / "streamwarden.yaml").write_text(CONFIG)
 
     def environment(self) -> dict[str, str]:
         return self._environment
@@ -111,6 +128,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
     ]
     assert submitted == ["together", FAILING, FAILING, FAILING]  # what was loaded together isn't loaded again
     assert verdicts == {d.id: "blocked" if d.id in blocked else "judged" for d in detectors}
+    assert _leaks(tmp_path, place) == []
     assert place.states() == {
         **{f"gather.{app}": "failed" if app == FAILING else "success" for app in APPS},
         **{f"judge.{subject}": "skipped" if ids <= blocked else "success" for subject, ids in subjects.items()},
@@ -121,6 +139,16 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
         "tickets": "success",
         "incomplete": "failed",
     }
+
+
+def _leaks(folder: Path, place: Place) -> list[str]:
+    """Where a secret stands: in logs of Airflow, tasks and Spark, among arguments, in what the user is told."""
+    texts = {file: file.read_text(errors="replace") for file in [*folder.rglob("*.log"), folder / "bin" / "submitted"]}
+    assert any("attempt=" in str(file) for file in texts), "no log of a task was looked at"
+    assert "out of luck" in "".join(texts.values())
+    texts[Path("what was said")] = "\n".join(place.said)
+    secrets = (*SECRETS.values(), WAREHOUSE_PASSWORD)
+    return [f"{file}: {secret}" for file, text in texts.items() for secret in secrets if secret in text]
 
 
 def _listening() -> set[str]:
