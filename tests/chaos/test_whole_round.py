@@ -1,0 +1,20 @@
+"""One round of `make chaos` as it is: real database, broker and tracker, the real hour of one app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.share import outcomes_of
+
+SEED, NUMBER = 1, 3
+"""A round of the app `machines`, the quickest one."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_hour_that_lost_its_database_is_whole_afterwards(tmp_path: Path) -> None:
+    [(_, outcome)] = outcomes_of(tmp_path, [NUMBER], SEED, only=["PostgreSQL crashed"])
+    assert outcome.apps == ("machines",)
+    assert not outcome.wrong
