@@ -25,8 +25,10 @@ STREAMS = JarSet("streams", (f"org.apache.kafka:kafka-streams:{KAFKA}", LOGGING)
 JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), transitive=False, lock=LOCK)
 DISK = JarSet("disk", ("net.bytebuddy:byte-buddy:1.17.8",), transitive=False, lock=LOCK)
 """Of the agent that slows a broker's disk down; fetched when FAULTS=chain asks for it."""
+TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
+"""Kafka's commands that aren't in the broker's jars; for tests that paste what a ticket says."""
 ALWAYS = (BROKER, STREAMS, JOLOKIA)
-ALL = (*ALWAYS, DISK)
+ALL = (*ALWAYS, DISK, TOOLS)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 import threading
 import time
 import uuid
@@ -18,14 +20,17 @@ import yaml
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
+from demo.jars import TOOLS, classpath
+from demo.process import JVM_OPTIONS
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
 from streamwarden.base.hours import HOUR, start_of_hour
-from streamwarden.detectors import evaluate, load_detectors
+from streamwarden.detectors import evaluate, findings, load_detectors
 
 from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions
 from spark_apps.apps.consumer_groups.inventory import topics as topics_of
 from spark_apps.apps.consumer_groups.lag import busy_members
 from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.runtime.class_archive import java
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -433,6 +438,79 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     found = rows(warehouse, "detect.evaluation", "resource")
     assert [found[f"shop/{of[name]}"]["status"] for name in (done, waits)] == ["ok", "alarm"]
+
+
+def test_a_transaction_that_is_left_open(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """Its producer lives and says nothing more; what the ticket says ends it."""
+    name, hour = topic(servers, 1), present_hour()
+    producer = Producer(
+        {"bootstrap.servers": servers, "transactional.id": f"tx-{name}", "transaction.timeout.ms": 600_000}
+    )
+    producer.init_transactions()
+    produce(servers, name, [datetime.now(UTC)] * 2)
+    producer.begin_transaction()
+    producer.produce(name, b"never committed", partition=0)
+    assert producer.flush(10) == 0
+    commit(servers, "held-up", TopicPartition(name, 0, 2))
+
+    judged(hour)
+    with warehouse.begin() as connection:  # as if of two hours before, when it was open already
+        connection.execute(
+            sa.text("""
+                update metrics.partition_hourly
+                set hour = hour - interval '2 h', offsets_at = offsets_at - interval '2 h' where hour = :hour"""),
+            {"hour": hour},
+        )
+    produce(servers, name, [datetime.now(UTC)] * 3)
+
+    def said() -> dict[str, Any]:
+        config = judged(hour)
+        evaluate(warehouse, load_detectors()["transaction_hanging"], hour, config)
+        return dict(rows(warehouse, "detect.evaluation", "resource")[f"shop/{name}"])
+
+    hangs = said()
+    figures = hangs["figures"]
+    assert (hangs["because"], figures["standing_groups"]) == ("holds_readers", "held-up")
+    assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
+    told = [_run_tool(command) for command in hangs["commands"]]
+    assert str(figures["last_stable_offset"]) in told[1], told
+    produce(servers, name, [datetime.now(UTC)])
+    assert said()["because"] == "moves"
+
+
+def _run_tool(command: str) -> str:
+    """What Kafka's own tool prints for a command of a ticket."""
+    tool, *arguments = shlex.split(command)
+    assert tool == "kafka-transactions.sh"
+    run = [java(), *JVM_OPTIONS, "-cp", classpath(TOOLS), "org.apache.kafka.tools.TransactionsCommand", *arguments]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_group_on_another_applications_changelog(
+    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+) -> None:
+    """Of three groups two are applications with a changelog of their own; the third reads that of the first."""
+    hour, id_ = present_hour(), uuid.uuid4().hex[:6]
+    changelog, own = (topic(servers, 1, f"{app}-{id_}-totals-changelog") for app in ("bills", "stock"))
+    source = topic(servers, 1)
+    for name in (changelog, own, source):
+        produce(servers, name, [datetime.now(UTC)] * 3)
+    commit(servers, f"bills-{id_}", TopicPartition(source, 0, 3), TopicPartition(changelog, 0, 3))
+    commit(servers, f"stock-{id_}", TopicPartition(source, 0, 3), TopicPartition(own, 0, 3))
+    commit(servers, f"reports-{id_}", TopicPartition(source, 0, 3), TopicPartition(changelog, 0, 1))
+
+    config, rule = judged(hour), load_detectors()["internal_topic_read_by_stranger"]
+    with warehouse.connect() as connection:
+        said = findings(connection, rule, hour, config, rule.params_in_force(config))
+    found = {dict(one.about.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
+    assert [found[app].because for app in ("bills", "stock")] == ["keeps_to_its_own"] * 2
+    figures = found["reports"].figures
+    assert found["reports"].because == "reads"
+    assert (figures["topic_names"], figures["application_names"]) == (changelog, f"bills-{id_}")
 
 
 def _named(stem: str, taken: set[int]) -> str:
