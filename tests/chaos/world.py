@@ -120,7 +120,8 @@ class Front:
 
 
 class Clock:
-    """The wall clock of who runs the hour. Monotonic clocks, by which it waits, go on, as when a clock is set."""
+    """The wall clock of who runs the hour, but for its JVM. Monotonic clocks, by which it waits, go on, as when a clock
+    is set."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
