@@ -1,8 +1,8 @@
 /*
-title: Open files against their limit
-unit: files
+title: Open files against their limit, and memory maps
+unit: files, maps
 kind: lines
-why: "Over a week: steps are topics that came, a ramp is what is never closed, a fall is a restart."
+why: "Over a week: steps are topics that came, a ramp is what is never closed, a fall is a restart. Maps are two for each segment."
 */
 with broker as (
   select *
@@ -21,6 +21,7 @@ inner join metrics.broker_hourly as h
 cross join lateral (
   values
   ('open files', h.open_file_descriptors),
+  ('memory maps', 2 * h.segments),
   ('limit maximum', nullif(greatest(h.max_file_descriptors, 0), 0))
 ) as line (series, value)
 where line.value is not null

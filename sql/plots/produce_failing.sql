@@ -1,6 +1,6 @@
 /*
-title: Produce requests that failed, by error
-unit: requests
+title: Produce requests that failed, by error, and records that applications gave up
+unit: requests, records
 kind: lines
 why: "By the hour of a day: what goes on for hours isn't an election; what begins with a release is its producer."
 */
@@ -14,4 +14,14 @@ where b.cluster = :cluster
 and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
 group by at, series
 having sum(coalesce(e.responses::double precision, b.failed_produces)) > 0
+union all
+select
+  hour as at,
+  'given up by ' || app as series,
+  sum(coalesce(record_errors, 0) + coalesce(buffer_exhausted, 0)) as value
+from metrics.client_hourly
+where cluster = :cluster and kind = 'producer'
+and hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+group by at, series
+having sum(coalesce(record_errors, 0) + coalesce(buffer_exhausted, 0)) > 0
 order by at, series
