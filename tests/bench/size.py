@@ -51,16 +51,17 @@ _PARTS = f"""(select {_TOPIC} as topic, p, n, n * 10 + p as i
 _ROWS = {
     "inventory.topic_hourly": f"""(hour, cluster, topic, partitions, replication_factor, kind, cleanup_policy,
           retention_ms, segment_bytes, configs, observed_at, application_id, leader_throttled_replicas,
-          follower_throttled_replicas)
+          follower_throttled_replicas, one_rack_partitions)
         select h, 'orders-prod', {_TOPIC}, 10, 2, 'plain', 'delete', 604800000, 1073741824,
-          jsonb_build_object({_CONFIGS}), h, null, null, null from generate_series(1, :topics) as n""",
+          jsonb_build_object({_CONFIGS}), h, null, null, null, 0 from generate_series(1, :topics) as n""",
     "inventory.consumer_group_hourly": """(hour, cluster, group_id, protocol, state, assignor, members, observed_at)
         select h, 'orders-prod', format('team-%s.reader-%s', n % 40, n), 'classic', 'STABLE', 'range', 4, h
         from generate_series(1, :groups) as n""",
     "metrics.partition_hourly": f"""(hour, cluster, topic, partition, leader, replicas, isr, log_start_offset,
-          log_end_offset, log_end_offset_first, log_end_offset_last, last_stable_offset, offsets_at, missing_brokers)
+          log_end_offset, log_end_offset_first, log_end_offset_last, last_stable_offset, offsets_at, missing_brokers,
+          leader_error)
         select h, 'orders-prod', topic, p, i % 8, 3, 3, i, 1000000 + i, 900000 + i, 1000000 + i, 1000000 + i, h,
-          null::jsonb
+          null::jsonb, null
         from {_PARTS}""",
     "metrics.consumer_partition_hourly": f"""(hour, cluster, group_id, topic, partition, committed_offset, committed_at,
           log_end_offset, lag_records, lag_seconds, commits, records_consumed, consumed_seconds, moved_at, rewinds,

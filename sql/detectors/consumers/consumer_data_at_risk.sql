@@ -139,7 +139,9 @@ place as (
     on p_then.hour = (select b.hour from before as b) and c.cluster = p_then.cluster and c.topic = p_then.topic
     and c.partition = p_then.partition
   where c.hour = cast(:hour as timestamptz)
-  and (c.lag_records is null or c.lag_records > 0 or c.committed_offset > c.log_end_offset)
+  and (
+    c.committed_offset is null or c.lag_records is null or c.lag_records > 0 or c.committed_offset > c.log_end_offset
+  )
   and (c.cluster, c.group_id, c.topic) not in (
     select cluster, group_id, topic from public.topics_left(cast(:hour as timestamptz))
   )
@@ -178,13 +180,16 @@ judged as (
       when is_beyond then 'topic_anew'
       when is_lost then 'lost'
       when
-        lag_records is null or (lag_seconds is null and retention_seconds is not null) or log_start_offset is null
+        committed_offset is null or lag_records is null or log_start_offset is null
+        or (lag_seconds is null and retention_seconds is not null)
         then 'log_unknown'
       when left_seconds < :warn_hours * 3600 then 'at_risk'
       when (share_by_time >= :consumed_share and aged_seconds >= -:steady_share * retention_seconds)
         or (share_by_size >= :consumed_share and narrowed_records > 0) then 'on_the_brink'
       when is_untold then 'settings_unknown'
-      when passed_seconds is null and (share_by_time >= :near_share or share_by_size >= :near_share) then 'short_history'
+      when
+        (share_by_time >= :near_share and aged_seconds is null) or (share_by_size >= :near_share and narrowed_records is null)
+        then 'short_history'
       else 'safe'
     end as because
   from timed
