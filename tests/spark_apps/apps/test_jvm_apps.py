@@ -26,6 +26,8 @@ from tests.spark_apps.jolokia import wait_until
 pytestmark = pytest.mark.slow
 MIB = 2**20
 PARTITIONS = 4
+RECORDS = 90_000
+"""So many that they are still being processed when the figures are read, also on a busy machine."""
 SAMPLED = timedelta(seconds=2.5)
 
 
@@ -35,7 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
         admin.create_topics([NewTopic("orders", PARTITIONS)])["orders"].result(20)
         producer = Producer({"bootstrap.servers": running.bootstrap_servers})
-        for number in range(20_000):
+        for number in range(RECORDS):
             producer.produce("orders", key=f"customer-{number % 500}", value='{"amount": 1.5}')
         assert producer.flush(30) == 0
         yield running
@@ -106,7 +108,7 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     assert app["throttled_ratio"] is app["pool_connections"] is None  # no container is told of, and no pool
     assert app["records_dropped"] == app["records_to_restore"] == 0 and app["poll_latency_max_ms"] > 0
     if which == "bounded":  # the other one finds all processed
-        assert 0 < app["records_processed"] <= 20_000
+        assert 0 < app["records_processed"] <= RECORDS
         assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= app["record_latency_ms"] >= 0
         check_clients(clients, of_topics, app["records_processed"])
         check_nodes({row["node"]: row for row in nodes})
@@ -148,7 +150,7 @@ def check_clients(clients: Sequence[Any], of_topics: Sequence[Any], processed: f
     producers = [by_name["producer", f"{thread}-producer"] for thread in threads]
     restores = [by_name["consumer", f"orders-1-StateUpdater-{n}-restore-consumer"] for n in (1, 2)]
     assert len(by_name) == 6 and all(row["records"] == row["bytes"] == 0 for row in restores)
-    assert processed <= sum(row["records"] for row in consumers) <= 20_000
+    assert processed <= sum(row["records"] for row in consumers) <= RECORDS
     for row in consumers:
         assert row["app"] == "bounded" and 0 < row["covered_seconds"] < 3600 and row["fetches"] > 0
         assert row["bytes"] < row["network_in_bytes"]  # with heads of batches, and answers about groups
@@ -165,7 +167,7 @@ def check_clients(clients: Sequence[Any], of_topics: Sequence[Any], processed: f
         assert sum(row["bytes"] for row in mine) == producer["bytes"] > 0
     read = [row for row in of_topics if row["kind"] == "consumer"]
     assert {row["topic"] for row in read} == {"orders"} and all(row["record_errors"] is None for row in read)
-    assert sum(row["records"] for row in read) <= 20_000 and all(row["bytes"] > row["records"] for row in read)
+    assert sum(row["records"] for row in read) <= RECORDS and all(row["bytes"] > row["records"] for row in read)
 
 
 def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> None:
