@@ -26,7 +26,7 @@ from spark_apps.apps import brokers
 from spark_apps.submit import run_app
 from tests.clock import present_hour
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 TOPIC = "payments"
 DEAD = "http://127.0.0.1:1/jolokia"
 A_WHILE = timedelta(seconds=5)

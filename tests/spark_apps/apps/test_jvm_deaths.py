@@ -27,7 +27,7 @@ from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.spark_apps.jolokia import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FOLDER = Path(__file__).parent
 DEADLINE_SECONDS = 120
 

@@ -43,7 +43,7 @@ from tests.spark_apps.offsets_log import (
 )
 from tests.sql.rows import HOUR, insert_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 GROUP = "gr\"oup 'ü' 組"
 STARTED = datetime.now(UTC)
 COMMITS = 60_000
