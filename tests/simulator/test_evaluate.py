@@ -81,7 +81,7 @@ def test_processes_whose_memory_grows_are_told_from_those_that_only_fill(bench: 
 
 
 def test_disks_that_fill_are_told_from_those_that_breathe(bench: Bench) -> None:
-    """One that ends within two days is told later than that: the rule looks at the most that was left in three hours."""
+    """One of the faults is still missed (`beside the log directory`): why isn't known yet."""
     [result] = scores_of("disks", bench, SMALL)
     assert len(result.missed) <= 1 and result.false_alarms == []
     assert result.faults >= 10
