@@ -17,6 +17,8 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.words.readable import counted, readable
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
     from streamwarden.rebalance import Move
     from streamwarden.replicas import Placed, Placement
 
@@ -80,26 +82,32 @@ def removal_plan(application: str, cluster: str, topics: list[Row], config: Conf
     ]
 
 
+ThrottleMb = Annotated[
+    float | None,
+    typer.Option(min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what disks and network have left."),
+]
+
+
+def _held(connection: sa.Connection, cluster: str) -> tuple[list[Row], list[Row]]:
+    """The brokers of a cluster, and the partitions that they hold, in its newest hour."""
+    brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
+    if not brokers:
+        raise StreamwardenError(f"{cluster}: no broker of it was gathered in the newest hour.")
+    return brokers, ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
+
+
 @app.command()
 def rebalance(
     cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Kafka cluster.")],
     moves: Annotated[int, typer.Option(min=1, help="At most so many replicas to copy.")] = 20,
-    throttle_mb: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what disks and network have left."
-        ),
-    ] = None,
+    throttle_mb: ThrottleMb = None,
 ) -> None:
     """Print which partitions to move, one at a time, so that the brokers of a cluster do equal work."""
     from streamwarden.rebalance import Balance, plan
 
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:
-        brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
-        if not brokers:
-            raise StreamwardenError(f"{cluster}: no broker of it was gathered in the newest hour.")
-        partitions = ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
+        brokers, partitions = _held(connection, cluster)
     if not partitions:
         raise StreamwardenError(
             f"{cluster}: no partition of it was gathered in the hour of {brokers[0]['hour']:%F %H:%M} UTC."
@@ -143,12 +151,7 @@ def rebalance_plan(
 @app.command()
 def replicas(
     cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Kafka cluster.")],
-    throttle_mb: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1, help="Megabytes (10⁶ bytes) a second to copy with; else what disks and network have left."
-        ),
-    ] = None,
+    throttle_mb: ThrottleMb = None,
 ) -> None:
     """Print where the replicas go that topics lack, or that lie on parked brokers or in one rack."""
     from streamwarden.replicas import place
@@ -161,10 +164,7 @@ def replicas(
         topics = [row for row in judged if row["topic"]]
         if not topics:
             raise StreamwardenError(f"{cluster}: as last judged, its topics want no other replicas.")
-        brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
-        if not brokers:
-            raise StreamwardenError(f"{cluster}: no broker of it was gathered in the newest hour.")
-        partitions = ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
+        brokers, partitions = _held(connection, cluster)
     placed = place(brokers, topics, partitions)
     throttle = None if throttle_mb is None else throttle_mb * 1e6
     lines = replicas_plan(cluster, brokers, topics, placed, config.bootstrap_servers(cluster), throttle)
