@@ -6,6 +6,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # An hour starts some forty Python processes, a test run rewrites a hundred files' asserts: each compiles them only once.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
+comma := ,
 .PHONY: help setup demo test test-fast check format bench evaluate mutants chaos docs pictures lock clean
 
 help: ## Show the targets
@@ -43,7 +44,8 @@ bench: setup ## Measure: speed, CPU and memory against a floor in the same run (
 evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
-mutants: setup ## Change the detectors' SQL piece by piece and name what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)
+mutants: setup ## Take figures out of the detectors' cases, and change their SQL: what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)
+	@DRAWS=30 $(PYTHON) -m pytest tests/sql/test_properties.py -n 2 $(if $(ONLY),-k "$(subst $(comma), or ,$(ONLY))")
 	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
 
 chaos: setup ## Try many random faults: killed, lost, late, doubled, wrong (PART=hour or trackers, N=1000)

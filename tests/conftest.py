@@ -7,6 +7,8 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
+
+from tests.sql.rows import HOUR
 
 TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
 
@@ -29,17 +33,29 @@ def migrated_template() -> Iterator[str]:
 
 
 def migrate_for_any_month(warehouse: sa.Engine) -> None:
-    """Migrates it, with room for rows of any month in its facts."""
+    """Migrates it, with room for rows of any month in its facts, and for samples of the days around the tests' hour."""
     migrate(warehouse)
     with warehouse.begin() as connection:
         connection.exec_driver_sql(_ANY_MONTH)
+        for day in (-1, 0, 1):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date() + timedelta(days=day)})
+
+
+@cache
+def _admin() -> sa.Engine:
+    """For commands to the tests' server. It needn't outlive a power cut, so nobody waits for the disk."""
+    admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql("alter system set fsync = off")
+        connection.exec_driver_sql("select pg_reload_conf()")
+    return admin
 
 
 @contextmanager
 def a_database(like: str | None = None) -> Iterator[str]:
     """URL of a new database of the tests' server, empty or a copy of another's URL; dropped at the end."""
     name = f"t{uuid.uuid4().hex[:12]}"
-    admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+    admin = _admin()
     with admin.connect() as connection:
         template = sa.make_url(like).database if like else "template1"
         connection.exec_driver_sql(f'create database "{name}" template "{template}"')

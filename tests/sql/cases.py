@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
@@ -25,10 +25,9 @@ from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, Finding, findings, load_detectors
 from streamwarden.detectors.load import ParameterValue
 
-from tests.sql.rows import insert_rows
+from tests.sql.rows import HOUR, insert_rows
 
 FOLDER = Path(__file__).parent / "detectors"
-HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 Case = dict[str, Any]
 
 
@@ -58,9 +57,10 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
     assert not unknown, f"unknown keys in the case: {unknown}"
     hour = hour_of(case)
     given = [(table, one) for table, rows in case["given"].items() for row in rows or [] for one in _each(row, hour)]
-    days = {hour.date() + timedelta(days=n) for n in (-1, 0, 1)}
-    days |= {row["hour"].date() for _, row in given if isinstance(row["hour"], datetime)}
-    for day in days:
+    sampled = [row["hour"] for table, row in given if table.endswith("_sample")]  # others take rows of any month
+    days = {at.date() for at in sampled if isinstance(at, datetime)}
+    days |= {hour.date() + timedelta(days=n) for n in (-1, 0, 1) if sampled and hour != HOUR}
+    for day in sorted(days):
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
     for table, rows in groupby(given, itemgetter(0)):
         insert_rows(connection, table, (row for _, row in rows))

@@ -7,6 +7,7 @@ cluster, or account, beside it changes no verdict. Draws are seeded: a failure c
 from __future__ import annotations
 
 import copy
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +18,8 @@ from streamwarden.detectors import Detector
 
 from tests.sql.cases import CASES_OF, DETECTORS, judged
 
-DRAWS = 12
-"""Of each detector's gaps and of its cases."""
+DRAWS = int(os.environ.get("DRAWS", "4"))
+"""Of each detector's gaps and of its cases; `make mutants` draws more."""
 CANT_HOLD = {
     # Most machines have no agent: then the JVMs that are known tell. To skip them all would judge none, and a case of
     # one hour can't show that there was an agent.
