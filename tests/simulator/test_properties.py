@@ -20,7 +20,7 @@ from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import START, Case, Scenario, Verdict
 from tests.simulator.volume_kinds import ACCOUNT, REGION, Fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(1800)]
 
 MINUTE = timedelta(minutes=1)
 SCENARIO = Scenario(seed=3, days=4)
