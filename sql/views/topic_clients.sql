@@ -1,26 +1,7 @@
 -- Who produces and consumes what, in the newest gathered hours: applications' clients by their own metrics, and members of
 -- groups by what is assigned to them; of clients whose JVM isn't read, and of the topics of one beyond 100, only these.
 create or replace view public.topic_clients as
-with topic as materialized (
-  select
-    cluster,
-    topic
-  from inventory.topic_hourly
-  where hour = (select max(hour) from inventory.topic_hourly)
-),
-
--- What consumers before Kafka 4.1 call a topic, where that can be only one.
-dotted as (
-  select
-    cluster,
-    replace(topic, '.', '_') as told,
-    min(topic) as topic
-  from topic
-  group by cluster, told
-  having count(*) = 1 and min(topic) like '%.%'
-),
-
-member as materialized (
+with member as materialized (
   select
     m.cluster,
     a.topic,
@@ -37,18 +18,17 @@ member as materialized (
 client as materialized (
   select
     c.cluster,
-    coalesce(d.topic, c.topic) as topic,
+    c.topic,
     c.kind,
     c.client_id,
     string_agg(distinct c.app, ', ') as apps,
-    sum(c.records / c.covered_seconds) as records_per_second,
-    sum(c.bytes / c.covered_seconds) as bytes_per_second,
+    sum(c.records_per_second) as records_per_second,
+    sum(c.bytes_per_second) as bytes_per_second,
     sum(c.record_errors) as record_errors,
-    max(c.hour) as hour
-  from metrics.client_topic_hourly as c
-  left join dotted as d on c.cluster = d.cluster and c.topic = d.told and c.kind = 'consumer'
-  where c.hour = (select max(hour) from metrics.client_topic_hourly)
-  group by c.cluster, coalesce(d.topic, c.topic), c.kind, c.client_id
+    newest.hour
+  from (select max(hour) as hour from metrics.client_topic_hourly) as newest
+  cross join lateral public.client_topics(newest.hour) as c
+  group by c.cluster, c.topic, c.kind, c.client_id, newest.hour
 )
 
 select
