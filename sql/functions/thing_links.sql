@@ -151,6 +151,17 @@ create or replace function public.thing_links(as_of timestamptz) returns table (
   where hour = as_of
 
   union all
+  select distinct public.thing_key('process', o.cluster, o.endpoint), public.thing_key('client', o.cluster, o.client_id),
+    'reads with', o.hour
+  from metrics.client_hourly as o
+  inner join (
+    select distinct cluster, labels::jsonb ->> 'client' as client_id
+    from metrics.broker_sample
+    where hour = as_of and metric = 'client_fetch_bytes_per_second'
+  ) as f using (cluster, client_id)
+  where o.hour = as_of and o.kind = 'consumer'
+
+  union all
   select public.thing_key('store', cluster, topic), public.thing_key('application', cluster, application_id), 'store of',
     max(hour)
   from metrics.state_store_hourly

@@ -155,6 +155,26 @@ create or replace function public.things(as_of timestamptz) returns table (
   left join application as a on r.cluster = a.cluster and r.group_id = a.application_id
 
   union all
+  -- A client that brokers count, in this hour; where its JVM is read it is its application's.
+  select 'client', k.key, c.cluster || '/' || c.client_id, c.cluster, c.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), as_of
+  from (
+    select f.cluster, f.client_id, min(coalesce(p.application_id, o.app)) as application_id
+    from (
+      select distinct cluster, labels::jsonb ->> 'client' as client_id
+      from metrics.broker_sample
+      where hour = as_of and metric = 'client_fetch_bytes_per_second'
+    ) as f
+    left join metrics.client_hourly as o
+      on o.hour = as_of and f.cluster = o.cluster and f.client_id = o.client_id and o.kind = 'consumer'
+    left join process as p on o.cluster = p.cluster and o.endpoint = p.endpoint
+    where f.client_id <> ''
+    group by f.cluster, f.client_id
+  ) as c
+  cross join lateral (select public.thing_key('client', c.cluster, c.client_id) as key) as k
+  left join application as a using (cluster, application_id)
+
+  union all
   select 'application', public.thing_key('application', a.cluster, a.application_id), a.cluster || '/' || a.application_id,
     a.cluster, a.application_id, a.owner, a.hour
   from application as a

@@ -20,7 +20,7 @@ _NUMBERS = ("double precision", "bigint", "integer")
 """The likeliest figures first."""
 _EXAMPLES = {
     "cluster": "c", "account": "a", "region": "r", "volume_id": "vol-1", "instance_id": "i-1", "broker_id": "1",
-    "endpoint": "e1", "topic": "t", "application_id": "app", "group_id": "g",
+    "endpoint": "e1", "topic": "t", "application_id": "app", "group_id": "g", "client_id": "reader",
 }  # fmt: skip
 _ELSEWHERE = {"cluster": "d", "account": "b"}
 

@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "topic": ("cluster", "topic"),
     "reading": ("cluster", "topic", "group_id"),
     "group": ("cluster", "group_id"),
+    "client": ("cluster", "client_id"),
 }
 """Kind → the columns that identify one, in the order of its key. The deeper layers come first."""
 

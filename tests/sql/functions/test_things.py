@@ -8,6 +8,8 @@ import sqlalchemy as sa
 
 from tests.sql.rows import HOUR, insert_row
 
+FETCHES = "client_fetch_bytes_per_second"
+
 
 def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
     place = {"account": "1", "region": "r"}
@@ -38,18 +40,45 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         ("metrics.consumer_partition_hourly", 0, {"cluster": "a", "topic": "x", "group_id": "g", "partition": 0}),
         ("metrics.consumer_partition_hourly", 0, {"cluster": "a", "topic": "x", "group_id": "g", "partition": 1}),
         ("metrics.consumer_partition_hourly", 1, {"cluster": "a", "topic": "x", "group_id": "h", "partition": 1}),
+        *(
+            ("metrics.broker_sample", back, {"cluster": c, "endpoint": e, "metric": metric, "labels": labels})
+            for back, c, e, metric, labels in (
+                (0, "a", "b1", FETCHES, '{"client": "told"}'),
+                (0, "a", "b2", FETCHES, '{"client": "told", "user": "u"}'),
+                (0, "b", "b1", FETCHES, '{"client": "told"}'),
+                (0, "a", "b1", FETCHES, '{"client": ""}'),
+                (1, "a", "b1", FETCHES, '{"client": "gone"}'),
+                (0, "a", "b1", "leaders", '{"client": "other"}'),
+            )
+        ),
+        *(
+            (
+                "metrics.client_hourly",
+                back,
+                {"cluster": "a", "app": app, "endpoint": "e", "kind": kind, "client_id": "told"},
+            )
+            for back, app, kind in ((0, "shop", "consumer"), (0, "a-producer", "producer"), (1, "before", "consumer"))
+        ),
         ("metrics.state_store_hourly", 4, {"cluster": "a", "topic": "s", "application_id": "app"}),
     ]
     with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for table, back, row in seen:
             insert_row(connection, table, {"hour": HOUR - timedelta(hours=back), **row})
         query = "select key, name, owner, seen_hour from public.things(:hour)"
         found = {key: rest for key, *rest in connection.execute(sa.text(query), {"hour": HOUR})}
+        of = "select key, application from public.things(:hour) where kind = 'client' order by key"
+        clients = [tuple(row) for row in connection.execute(sa.text(of), {"hour": HOUR})]
+        of = "select upstream, downstream from public.thing_links(:hour) where downstream like 'client:%'"
+        links = [tuple(row) for row in connection.execute(sa.text(of), {"hour": HOUR})]
+    assert clients == [("client:a/told", "shop"), ("client:b/told", None)]
+    assert links == [("process:a/e", "client:a/told")]
     backs = {key: (HOUR - seen_hour) / timedelta(hours=1) for key, (_, _, seen_hour) in found.items()}
     assert backs == {
         "cluster:a": 0, "cluster:b": 0, "cluster:c": 2, "topic:a/old": 23, "topic:a/x": 0, "topic:a/y": 0,
         "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
         "reading:a/x/g": 0,
+        "client:a/told": 0, "client:b/told": 0,
         "store:a/s": 4, "machines:1/r/m": 1,
         "machine:a/http://n:9100": 0, "machine:a/http://m:9100/metrics": 3, "machine:b/http://n:9100": 0,
     }  # fmt: skip
