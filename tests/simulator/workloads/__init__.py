@@ -28,6 +28,7 @@ from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdic
 from tests.simulator.score import Score, score
 from tests.simulator.workloads import (
     capacity,
+    clients,
     counts,
     groups,
     latency,
@@ -57,6 +58,7 @@ RULES = (
     groups.REPLAYS,
     groups.STRANGER,
     polls.POLLED,
+    clients.UNKNOWN,
     rests.POISONOUS,
     rests.RESTLESS,
     counts.BROKEN,
@@ -74,6 +76,7 @@ FAULTS: tuple[Kind, ...] = (
     *groups.FAULTS,
     *rests.FAULTS,
     *polls.FAULTS,
+    *clients.FAULTS,
     *counts.FAULTS,
     *capacity.FAULTS,
     *streams.FAULTS,
@@ -86,6 +89,7 @@ DECOYS: tuple[Kind, ...] = (
     *groups.DECOYS,
     *rests.DECOYS,
     *polls.DECOYS,
+    *clients.DECOYS,
     *counts.DECOYS,
     *capacity.DECOYS,
     *streams.DECOYS,

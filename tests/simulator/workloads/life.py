@@ -410,6 +410,8 @@ class Life:
     topics: dict[str, Topic] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
+    clients: dict[str, float] = field(default_factory=dict)
+    """What each fetches of all brokers, bytes a second; without any the brokers have no quotas, and don't count."""
     targets: dict[str, float] = field(default_factory=dict)
     """Seconds within which applications are to have processed a record."""
     begins: float | None = None

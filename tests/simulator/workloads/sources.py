@@ -46,6 +46,7 @@ PROCESSES = 2
 """Among which the tasks of an application with ages lie."""
 LOOK_BACK = consumer_groups.LOOK_BACK / HOUR
 DIRECTORY = "/var/lib/kafka"
+CLIENT_FETCHES = "client_fetch_bytes_per_second"
 EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
 Rows = list[dict[str, Any]]
 
@@ -303,13 +304,15 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
         "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
     }
     frames = brokers.transform(sources, JUDGED, config)
-    for samples in ("metrics.broker_sample", "metrics.broker_topic_sample"):
-        frames[samples] = frames[samples].limit(0)
+    frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
+    frames["metrics.broker_topic_sample"] = frames["metrics.broker_topic_sample"].limit(0)
     return frames
 
 
 def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
     """One broker's counters since its process began, and its gauges: an even share of what each topic got and sent."""
+    for client, rate in life.clients.items():
+        yield CLIENT_FETCHES, {"client": client, "user": ""}, rate / len(life.brokers)
     totals = dict.fromkeys(("bytes_in_total", "bytes_out_total", "messages_in_total", "fetch_requests_total"), 0.0)
     partitions = 0
     for topic in life.topics.values():
