@@ -186,7 +186,7 @@ dropped_topic as (
       t.topic,
       sum(t.record_errors) as dropped,
       row_number() over (partition by t.cluster order by sum(t.record_errors) desc, t.topic asc) as place
-    from dropping as d
+    from dropping
     inner join metrics.client_topic_hourly as t using (cluster, app)
     where t.hour = cast(:hour as timestamptz) and t.kind = 'producer' and t.record_errors > 0
     group by t.cluster, t.topic
