@@ -3,7 +3,7 @@ title: New consumer group doesn't keep up
 about: group
 owner: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.consumer_member_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.broker_hourly, inventory.consumer_member_hourly, inventory.topic_hourly, inventory.instance_hourly]
 params:
   trial_hours: {default: 24, unit: h, why: "a day of normal traffic has its peak in it"}
   normal_share: {default: 0.5, unit: share of the usual bytes in, why: "who keeps up with less hasn't been tried"}
@@ -11,13 +11,14 @@ params:
   keep_up_share: {default: 0.95, unit: share of the hours, why: "one bad hour of a day may be a deploy"}
   grace_hours: {default: 6, unit: h, why: "to catch up from the start of the log"}
   new_days: {default: 14, unit: d, why: "who is known for two weeks has shown what it does"}
+  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
   passing: {default: "^console-consumer-|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-", unit: regex, why: "groups of people looking, and names that are generated anew each time"}
-convinces: [kept_up_hours, tried_hours, worst_lag_seconds, consumed_records_per_second, arrived_records_per_second]
+convinces: [kept_up_hours, worst_lag_seconds, consumed_records_per_second, arrived_records_per_second, cold_bytes]
 says:
   failed:
     status: alarm
     severity: warning
-    reason: "In {{ kept_up_hours.value }} of its last {{ tried_hours | counted('hour') }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}.{% if consumed_records_per_second and arrived_records_per_second %} On the mean of these hours it read {{ consumed_records_per_second }}; {{ arrived_records_per_second }} came in.{% endif %}"
+    reason: "In {{ kept_up_hours.value }} of its last {{ tried_hours | counted('hour') }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}.{% if consumed_records_per_second and arrived_records_per_second %} On the mean of these hours it read {{ consumed_records_per_second }}; {{ arrived_records_per_second }} came in.{% endif %}{% if cold_bytes %} {{ cold_bytes }} of that memory no longer held: the brokers' disks were read for it.{% endif %}"
     cure: "Don't let it into production yet. Speed its processing up or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"]
   never_commits:
@@ -61,6 +62,8 @@ runbook: |
 blind_spots: |
   Groups older than the warehouse pass untested. A group that was away for longer than new_days is new again. Without
   JMX of the brokers the traffic of topics isn't known, and nothing is judged but whether it commits.
+  What it read from disks is what its commits tell, by the memory that the brokers have now; who was never behind by more than
+  that memory holds is taken to have read nothing.
   Offsets that MirrorMaker copies from another cluster look like those of a job that commits without members.
 */
 with life as materialized (
@@ -218,6 +221,24 @@ trial as (
   group by cluster, group_id
 ),
 
+-- What it read in these hours that the page cache, as it is now, no longer held: nothing, if it was never so far behind.
+disk as (
+  select
+    t.cluster,
+    t.group_id,
+    case
+      when t.worst_lag_seconds <= p.seconds then 0
+      when bool_and(r.cold_bytes is not null) then sum(r.cold_bytes)
+    end as cold_bytes
+  from trial as t
+  inner join late using (cluster, group_id)
+  inner join public.page_cache(:hour, :page_cache_share) as p using (cluster)
+  left join counted as c
+    on t.cluster = c.cluster and t.group_id = c.group_id and c.number <= :trial_hours and t.worst_lag_seconds > p.seconds
+  left join lateral public.group_cold_reads(c.cluster, c.group_id, c.hour, p.seconds) as r on true
+  group by t.cluster, t.group_id, t.worst_lag_seconds, p.seconds
+),
+
 run as (
   select
     cluster,
@@ -292,6 +313,7 @@ verdict as (
     t.consumed_per_second,
     t.arrived_per_second,
     t.gap_seconds,
+    d.cold_bytes,
     k.assigned,
     k.untracked,
     k.untracked_place
@@ -299,6 +321,7 @@ verdict as (
   left join newcomer as n on g.cluster = n.cluster and g.group_id = n.group_id
   left join run as r on g.cluster = r.cluster and g.group_id = r.group_id
   left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
+  left join disk as d on g.cluster = d.cluster and g.group_id = d.group_id
   left join tracked as k on g.cluster = k.cluster and g.group_id = k.group_id
   left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
   left join alone as a
@@ -334,6 +357,7 @@ select
   gap_seconds as commit_gap_seconds,
   consumed_per_second as consumed_records_per_second,
   arrived_per_second as arrived_records_per_second,
+  cold_bytes,
   assigned as assigned_partitions,
   untracked as untracked_partitions,
   untracked_place,
