@@ -11,18 +11,20 @@ params:
   history_days: {default: 92, unit: d, why: "as far back as pauses are looked for"}
   large_bytes: {default: 53687091200, unit: bytes, why: "50 GiB, all replicas, are worth a ticket"}
   large_partitions: {default: 1000, unit: partitions, why: "they cost brokers files and memory"}
+  parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; topics that lie only there are left alone; empty: none"}
   most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
 convinces: [rest_days, log_bytes, partition_count, topic_count, usd_per_month]
 says:
   large:
     status: alarm
     severity: warning
-    reason: &reason "Nobody has used the {{ topic_count | counted('internal topic') }} of {{ application_id }} for {{ rest_days }}: {{ partition_count | counted('partition') }}, {{ log_bytes }}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}."
+    reason: &reason "Nobody has used the {{ topic_count | counted('internal topic') }} of {{ application_id }} for {{ rest_days }}: {{ partition_count | counted('partition') }}, {{ log_bytes }}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}.{% if heir %} {{ heir }} seems to have replaced it: it has the same stores, reads the same topics and began when this one ended.{% endif %}"
     cure: &cure "Ask its owner. If it is gone, let the records expire, wait until the files are gone, then delete the topics."
     commands: &commands
       - "{% for one in internal_topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config cleanup.policy=delete,retention.ms=60000; {% endfor %}"
       - "{% for one in internal_topics %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --delete --topic {{ one.topic }}; {% endfor %}"
   abandoned: {status: alarm, severity: info, reason: *reason, cure: *cure, commands: *commands}
+  parked: {status: ok, reason: "Nobody has used its internal topics for {{ rest_days }}; they lie on parked brokers only, where they disturb nobody."}
   in_use: {status: ok, reason: "Its internal topics are in use: {{ sign_of_use }}."}
   resting: {status: ok, reason: "Its internal topics have rested for {{ rest_days }}; {{ needed_rest_days }} are needed to call them abandoned."}
   unknown: {status: skip, reason: "Whether its internal topics are in use isn't known: {{ gap }}."}
@@ -40,10 +42,12 @@ rule: |
 runbook: |
   1. Is it a job that comes seldom, or stopped for maintenance? Then leave it.
   2. Was it replaced by an application with another id? Then what it holds is of no use to that one.
-  3. Where topics can't be deleted, let a reassignment put them with one replica on a parked broker.
+  3. Where topics can't be deleted: streamwarden plan removal APPLICATION --park puts them with one replica on a parked broker.
 blind_spots: |
   Jobs that come more rarely than twice in the history. A GlobalKTable that nobody restarts fetches nothing: it is seen by
-  its bytes when it starts. Samza jobs that write no checkpoints to Kafka tell nothing of their use. Readers of whom JMX tells no bytes veto for ever. Which application replaced it isn't told.
+  its bytes when it starts. Samza jobs that write no checkpoints to Kafka tell nothing of their use.
+  Readers of whom JMX tells no bytes veto for ever. What replaced it is told only if stores and sources are the very same, and
+  the hours around its end were gathered; a Samza job's heir isn't.
 */
 with rest as materialized (
   select
@@ -119,7 +123,8 @@ held as (
   select
     cluster,
     topic,
-    sum(size_bytes) as log_bytes
+    sum(size_bytes) as log_bytes,
+    bool_and(:parked_brokers <> '' and cluster || '/' || broker_id ~ :parked_brokers) as is_parked
   from metrics.replica_sample
   where hour = cast(:hour as timestamptz)
   group by cluster, topic
@@ -133,6 +138,7 @@ sized as (
     sum(t.partitions) as partition_count,
     sum(t.partitions * t.replication_factor) as replica_count,
     sum(t.log_bytes) as log_bytes,
+    bool_and(coalesce(t.is_parked, false)) as is_parked,
     bool_or(t.kind = 'coordinator') and not bool_or(t.kind = 'checkpoint') as has_no_checkpoints,
     json_agg(json_build_object('topic', t.topic, 'partitions', t.partitions, 'bytes', t.log_bytes) order by t.place)
       filter (where t.place <= :most_shown) as internal_topics,
@@ -142,6 +148,7 @@ sized as (
     select
       topic.*,
       held.log_bytes,
+      held.is_parked,
       row_number() over (
         partition by topic.cluster, topic.application_id order by held.log_bytes desc nulls last, topic.topic asc
       ) as place
@@ -158,6 +165,7 @@ judged as (
     s.partition_count,
     s.replica_count,
     s.log_bytes,
+    s.is_parked,
     s.log_bytes / power(1024, 3) * price.usd_per_gib as usd_per_month,
     s.internal_topics,
     s.affected,
@@ -181,31 +189,42 @@ judged as (
   left join grouped as g using (cluster, application_id)
   left join process as p using (cluster, application_id)
   left join read_now as n using (cluster, application_id)
+),
+
+decided as (
+  select
+    *,
+    case
+      when sign_of_use is not null then 'in_use'
+      when gap = 'offsets' then 'unknown'
+      when rest_days < needed_days and observed_days = 0 then 'young'
+      when rest_days < needed_days then 'resting'
+      when gap is not null then 'unknown'
+      when is_parked then 'parked'
+      when log_bytes >= :large_bytes or partition_count >= :large_partitions then 'large'
+      else 'abandoned'
+    end as because
+  from judged
 )
 
 select
-  case
-    when sign_of_use is not null then 'in_use'
-    when gap = 'offsets' then 'unknown'
-    when rest_days < needed_days and observed_days = 0 then 'young'
-    when rest_days < needed_days then 'resting'
-    when gap is not null then 'unknown'
-    when log_bytes >= :large_bytes or partition_count >= :large_partitions then 'large'
-    else 'abandoned'
-  end as because,
-  cluster,
-  application_id,
-  rest_days,
-  needed_days as needed_rest_days,
-  known_days,
-  longest_pause_days,
-  sign_of_use,
-  gap,
-  topic_count,
-  partition_count,
-  replica_count * 3 as open_files,
-  log_bytes,
-  usd_per_month,
-  internal_topics,
-  affected
-from judged
+  d.because,
+  d.cluster,
+  d.application_id,
+  d.rest_days,
+  d.needed_days as needed_rest_days,
+  d.known_days,
+  d.longest_pause_days,
+  d.sign_of_use,
+  d.gap,
+  h.heir,
+  d.topic_count,
+  d.partition_count,
+  d.replica_count * 3 as open_files,
+  d.log_bytes,
+  d.usd_per_month,
+  d.internal_topics,
+  d.affected
+from decided as d
+left join lateral (select public.heir_of(d.cluster, d.application_id, d.rest_days, cast(:hour as timestamptz)) as heir) as h
+  on d.because in ('large', 'abandoned') and d.observed_days > 0
