@@ -34,11 +34,16 @@ def removal(
         str, typer.Argument(metavar="APPLICATION", help="Its Kafka Streams application id, or the Samza job.")
     ],
     cluster: Annotated[str | None, typer.Option(help="Where several clusters have one of that id.")] = None,
+    park: Annotated[
+        bool,
+        typer.Option("--park", help="Where topics can't be deleted: with one replica onto parked brokers instead."),
+    ] = False,
 ) -> None:
     """Print how to remove the internal topics of an application that is gone."""
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:
         topics = ask(connection, "plans/removal", application_id=application, cluster=cluster)
+        brokers = ask(connection, "plans/rebalance_brokers", cluster=topics[0]["cluster"]) if park and topics else []
     clusters = sorted({row["cluster"] for row in topics})
     if not topics:
         raise StreamwardenError(f"{application}: no internal topic of it was there in the newest hour judged.")
@@ -46,11 +51,18 @@ def removal(
         raise StreamwardenError(f"{application}: is in {', '.join(clusters)}; say which: --cluster {clusters[0]}.")
     if topics[0]["because"] not in _ABANDONED:
         raise StreamwardenError(f"{application}: isn't abandoned: {topics[0]['reason'] or 'nothing was judged of it.'}")
-    print("\n".join(removal_plan(application, clusters[0], topics, config)))
+    parked = [one["broker_id"] for one in brokers if one["barred_because"] == "parked"]
+    if park and not parked:
+        raise StreamwardenError(
+            f"{clusters[0]}: no parked broker of it answers; parked_brokers of topic_on_parked_broker says which are."
+        )
+    print("\n".join(removal_plan(application, clusters[0], topics, config, parked)))
 
 
-def removal_plan(application: str, cluster: str, topics: list[Row], config: Config) -> list[str]:
-    """The lines: comments, and commands for a shell."""
+def removal_plan(
+    application: str, cluster: str, topics: list[Row], config: Config, parked: Sequence[int] = ()
+) -> list[str]:
+    """The lines: comments, and commands for a shell. `parked`: brokers that get the topics, which then stay."""
     known = sum(row["log_bytes"] for row in topics if row["log_bytes"] is not None)
     servers = config.bootstrap_servers(cluster)
     partitions = sum(row["partitions"] for row in topics)
@@ -69,9 +81,12 @@ def removal_plan(application: str, cluster: str, topics: list[Row], config: Conf
     lines += [
         "# 2. Wait until the files are gone: brokers look every 5 minutes (log.retention.check.interval.ms).",
         f"kafka-log-dirs.sh --bootstrap-server {servers} --describe --topic-list {shlex.quote(','.join(names))}",
-        "# 3. Delete the topics.",
+        *(_parked(topics, parked, servers) if parked else ["# 3. Delete the topics."]),
     ]
-    lines += [f"kafka-topics.sh --bootstrap-server {servers} --delete --topic {shlex.quote(name)}" for name in names]
+    if not parked:
+        lines += [
+            f"kafka-topics.sh --bootstrap-server {servers} --delete --topic {shlex.quote(name)}" for name in names
+        ]
     if any(row["kind"] in ("coordinator", "checkpoint") for row in topics):
         return lines  # a Samza job has no group
     group = shlex.quote(application)
@@ -79,6 +94,22 @@ def removal_plan(application: str, cluster: str, topics: list[Row], config: Conf
         *lines,
         "# 4. Delete the group.",
         f"kafka-consumer-groups.sh --bootstrap-server {servers} --delete --group {group}",
+    ]
+
+
+def _parked(topics: list[Row], brokers: Sequence[int], servers: str) -> list[str]:
+    """One replica of each partition, by turns on parked brokers. Without records there is nothing to throttle."""
+    names = [(row["topic"], partition) for row in topics for partition in range(row["partitions"])]
+    places = [
+        {"topic": topic, "partition": partition, "replicas": [brokers[turn % len(brokers)]]}
+        for turn, (topic, partition) in enumerate(names)
+    ]
+    on = ", ".join(map(str, brokers))
+    return [
+        f"# 3. Keep one replica, on the parked broker{'s' if len(brokers) > 1 else ''} {on}.",
+        *_file("park.json", places),
+        f"{_tool(servers, 'park.json')} --execute",
+        f"{_tool(servers, 'park.json')} --verify",
     ]
 
 
@@ -281,8 +312,14 @@ def _rackless(brokers: Sequence[Row]) -> list[str]:
 
 
 def _written(file: str, moves: Sequence[Move | Placement]) -> list[str]:
-    places = [{"topic": one.topic, "partition": one.partition, "replicas": list(one.replicas)} for one in moves]
-    return [f"cat > {file} <<'JSON'", json.dumps({"version": 1, "partitions": places}), "JSON"]
+    return _file(
+        file, [{"topic": one.topic, "partition": one.partition, "replicas": list(one.replicas)} for one in moves]
+    )
+
+
+def _file(name: str, places: list[dict[str, object]]) -> list[str]:
+    """A file for the tool that reassigns."""
+    return [f"cat > {name} <<'JSON'", json.dumps({"version": 1, "partitions": places}), "JSON"]
 
 
 def _tool(servers: str, file: str) -> str:

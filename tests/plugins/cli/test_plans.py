@@ -73,6 +73,43 @@ def test_the_plan_of_a_removal_is_commands_in_their_order(warehouse: sa.Engine, 
     ]
 
 
+def test_where_topics_cannot_be_deleted_parked_brokers_keep_one_replica_each(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _judged(warehouse)
+    _a_rest(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    broker = {"endpoint": "e", "samples": 3}
+    for number in (1, 7, 8):
+        _insert(
+            warehouse, "metrics.broker_hourly", broker | {"cluster": "c", "broker_id": number, "endpoint": f"e{number}"}
+        )
+    _insert(warehouse, "metrics.broker_hourly", broker | {"cluster": "d", "broker_id": 9})
+    done = in_this_process("plan", "removal", "old", "--park", **environment)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "streamwarden: c: no parked broker of it answers; parked_brokers of topic_on_parked_broker says which are.\n",
+    )
+    _insert(warehouse, "detect.judgement", {
+        "detector": "topic_on_parked_broker", "status": "judged",
+        "params": json.dumps({"parked_brokers": "^(c/7|c/8|d/9)$"}),
+    })  # fmt: skip
+    done = in_this_process("plan", "removal", "old", "--park", **environment)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    at = lines.index("# 3. Keep one replica, on the parked brokers 7, 8.")
+    assert lines[at + 1] == "cat > park.json <<'JSON'" and lines[at + 3] == "JSON"
+    placed = json.loads(lines[at + 2])["partitions"]
+    assert {(one["topic"], one["partition"]) for one in placed} == {
+        (topic, partition) for topic in ("old-a-changelog", "old-b-changelog") for partition in range(6)
+    }
+    assert sorted(one["replicas"] for one in placed) == [[7]] * 6 + [[8]] * 6
+    tool = "kafka-reassign-partitions.sh --bootstrap-server kafka-1:9092 --reassignment-json-file park.json"
+    assert lines[at + 4 : at + 6] == [f"{tool} --execute", f"{tool} --verify"]
+    assert "--delete --topic" not in done.stdout
+    assert lines[-1] == "kafka-consumer-groups.sh --bootstrap-server kafka-1:9092 --delete --group old"
+    assert "--add-config cleanup.policy=delete,retention.ms=60000" in done.stdout
+
+
 def test_a_samza_job_goes_with_its_coordinator_and_checkpoints_and_has_no_group(
     warehouse: sa.Engine, environment: dict[str, str]
 ) -> None:
