@@ -1,0 +1,146 @@
+"""disk_growth against numpy: a log directory and a file system that fill, with noise and hours that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from tests.sql.rows import HOUR, insert_rows
+
+WEEK, KNOWN = 168, 700
+"""Hours; what is older than four weeks (672) doesn't count."""
+TOTAL, FREE = 10**9, 10**6
+PLACES = {
+    "log_dir": ("metrics.log_dir_hourly", "broker_id", "7", "log_dir", "total_bytes", "usable_bytes"),
+    "file_system": ("metrics.file_system_hourly", "endpoint", "e1", "mountpoint", "size_bytes", "available_bytes"),
+}
+"""Table, where it is, which one is asked for, its path, its size and what is free."""
+Used = Mapping[int, float]
+"""By hours ago."""
+
+
+@pytest.fixture(scope="module")
+def of_weeks(module_warehouse: sa.Engine) -> sa.Engine:
+    """With all the days that are asked for."""
+    with module_warehouse.begin() as connection:
+        for days in range(-1, KNOWN // 24 + 2):
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR - timedelta(days)).date()})
+    return module_warehouse
+
+
+@pytest.fixture
+def connection(of_weeks: sa.Engine) -> Iterator[sa.Connection]:
+    with of_weeks.connect() as connection, connection.begin() as transaction:
+        yield connection
+        transaction.rollback()
+
+
+def fills(seed: int, slope: float, lately: float, gaps: float = 0.1) -> Used:
+    """So many bytes an hour, more or less in the last day; bursts, and hours that nobody knows."""
+    random = np.random.default_rng(seed)
+    return {
+        ago: round(TOTAL / 2 - slope * ago + (lately - slope) * max(24 - ago, 0) + random.normal(0, 300))
+        for ago in range(KNOWN)
+        if ago == 0 or random.random() > gaps
+    }
+
+
+def grown(
+    connection: sa.Connection, kind: str, used: Used, *, now: float | None = None, is_high: bool = True,
+    least_history: float = 24, beyond: float = 100,
+) -> Mapping[str, Any]:  # fmt: skip
+    """What the function says of this one; others beside it are nearly full."""
+    table, place, which, path, size, free = PLACES[kind]
+    here: dict[str, Any] = {"cluster": "c", place: which, path: "/data"}
+    others = [here | {"cluster": "d"}, here | {place: "8"}, here | {path: "/other"}]
+    rows = [
+        here | {"hour": HOUR - timedelta(hours=ago), size: TOTAL, free: TOTAL - bytes_} for ago, bytes_ in used.items()
+    ]
+    rows += [one | {"hour": HOUR - timedelta(hours=ago), size: TOTAL, free: ago} for one in others for ago in range(40)]
+    rows += [here | {"hour": HOUR + timedelta(hours=1), size: TOTAL, free: 1}]
+    insert_rows(connection, table, rows)
+    query = (
+        "select * from public.disk_growth(:kind, 'c', :which, '/data', :hour, :used, :free, :is_high, :least, :beyond)"
+    )
+    values = {"kind": kind, "which": which, "hour": HOUR, "used": used[0] if now is None else now, "free": FREE}
+    values |= {"is_high": is_high, "least": least_history, "beyond": beyond}
+    return connection.execute(sa.text(query), values).mappings().one()
+
+
+def slope(used: Used, hours: int) -> float:
+    """Of the last hours, by Theil and Sen."""
+    return float(
+        np.median([(a - b) / (j - i) for (i, a), (j, b) in combinations(used.items(), 2) if max(i, j) < hours])
+    )
+
+
+def by_days(used: Used) -> float:
+    added = [bytes_ - used[ago + 24] for ago, bytes_ in used.items() if ago < WEEK and ago + 24 in used]
+    return float(np.median(added)) / 24
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize(("lately", "is_high"), [(2000, True), (500, True), (500, False)])
+def test_it_is_what_numpy_says(connection: sa.Connection, kind: str, lately: float, is_high: bool) -> None:
+    used = fills(1, 1000, lately)
+    found = grown(connection, kind, used, is_high=is_high, beyond=10_000)
+    week, day = slope(used, WEEK + 1), slope(used, 24)
+    figures = {
+        "known_hours": sum(ago <= WEEK for ago in used),
+        "week_growth": week, "day_growth": day, "growth_per_hour": min(week, day),
+        "hours_to_full": FREE / min(week, day), "hours_to_full_by_day": FREE / day,
+        "growth_by_days": by_days(used) if is_high else None,
+        "hours_to_full_by_days": FREE / by_days(used) if is_high else None,
+    }  # fmt: skip
+    assert {name: found[name] for name in figures} == {
+        name: None if figure is None else pytest.approx(figure, rel=1e-9) for name, figure in figures.items()
+    }
+    top = max(bytes_ for ago, bytes_ in used.items() if 24 <= ago <= 672)
+    highest = (used[0] > top, used[0] > top + 10_000) if is_high else (None, None)
+    assert (found["is_highest"], found["is_beyond"]) == highest
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_what_does_not_grow_is_never_full_and_one_slope_is_none(connection: sa.Connection, kind: str) -> None:
+    still = grown(connection, kind, dict.fromkeys(range(KNOWN), 5000.0))
+    assert (still["week_growth"], still["day_growth"], still["growth_by_days"]) == (0, 0, 0)
+    assert still["hours_to_full"] is still["hours_to_full_by_day"] is still["hours_to_full_by_days"] is None
+    connection.execute(sa.text(f"delete from {PLACES[kind][0]}"))
+    only_before = grown(connection, kind, {0: 9e6} | {ago: 9e6 - 1000 * ago for ago in range(30, 100)}, now=9e6)
+    assert only_before["week_growth"] > 0 and only_before["day_growth"] is only_before["growth_per_hour"] is None
+    assert only_before["hours_to_full"] is None
+
+
+def test_its_history_is_long_enough_at_exactly_so_many_hours(connection: sa.Connection) -> None:
+    used = {ago: 9e6 - 1000 * ago for ago in range(40)} | dict.fromkeys(range(WEEK + 1, WEEK + 9), 100000.0)
+    full = ("hours_to_full", "hours_to_full_by_day", "hours_to_full_by_days")
+    enough = grown(connection, "log_dir", used, least_history=40)
+    assert [enough[name] for name in full] == [pytest.approx(1000)] * 3
+    connection.execute(sa.text("delete from metrics.log_dir_hourly"))
+    short = grown(connection, "log_dir", used, least_history=40.5)
+    assert short["known_hours"] == 40 and [short[name] for name in full] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("above", "is_highest", "is_beyond"), [(0, False, False), (1, True, False), (100, True, False), (101, True, True)]
+)
+def test_what_was_used_most_counts_up_to_a_day_ago(
+    connection: sa.Connection, above: float, is_highest: bool, is_beyond: bool
+) -> None:
+    used = {ago: 5e6 - ago for ago in range(KNOWN)} | {0: 7e6, 23: 7e6, 24: 6e6, 672: 5.9e6, 673: 8e6}
+    found = grown(connection, "log_dir", used, now=6e6 + above)
+    assert (found["is_highest"], found["is_beyond"]) == (is_highest, is_beyond)
+
+
+@pytest.mark.parametrize(("week_ago", "is_told"), [({168: 6e6}, False), ({168: 6e6 - 1}, True), ({672: 6e6}, False)])
+def test_days_tell_only_of_a_disk_that_was_never_so_full_before_the_week(
+    connection: sa.Connection, week_ago: Used, is_told: bool
+) -> None:
+    used = {ago: 5e6 - 100 * ago for ago in range(KNOWN)} | {167: 6e6} | dict(week_ago)
+    assert (grown(connection, "log_dir", used)["hours_to_full_by_days"] is not None) == is_told
