@@ -122,10 +122,7 @@ select
     when g.known_days is null or g.known_days < :least_days or g.bytes_per_day is null then 'short'
     when g.most_fallen_ratio >= :fallen then 'fell'
     when e.left_days <= :ends_days then 'ends'
-    when
-      g.bytes_per_day >= greatest(:bytes_per_day, :daily_growth * g.sst_bytes)
-      and g.rising_days >= :rising * (g.known_days - 1)
-      then 'grows'
+    when g.is_rising and g.bytes_per_day >= :daily_growth * g.sst_bytes then 'grows'
     else 'steady'
   end as because,
   cluster,
