@@ -64,10 +64,12 @@ with held as (
 
 growth as materialized (
   select
-    *,
-    known_days >= :least_days and most_fallen_ratio < :fallen and bytes_per_day >= :bytes_per_day
-    and rising_days >= :rising * (known_days - 1) as is_rising
-  from public.store_growth(cast(:hour as timestamptz), :days)
+    g.*,
+    f.has_fallen,
+    g.known_days >= :least_days and not f.has_fallen and g.bytes_per_day >= :bytes_per_day
+    and g.rising_days >= :rising * (g.known_days - 1) as is_rising
+  from public.store_growth(cast(:hour as timestamptz), :days) as g
+  cross join lateral (select g.most_fallen_ratio >= :fallen as has_fallen) as f
 ),
 
 -- What each process has of it. Windowed stores are bounded.
@@ -120,7 +122,7 @@ select
   case
     when h.kind <> 'key_value' then 'windowed'
     when g.known_days is null or g.known_days < :least_days or g.bytes_per_day is null then 'short'
-    when g.most_fallen_ratio >= :fallen then 'fell'
+    when g.has_fallen then 'fell'
     when e.left_days <= :ends_days then 'ends'
     when g.is_rising and g.bytes_per_day >= :daily_growth * g.sst_bytes then 'grows'
     else 'steady'
