@@ -25,7 +25,7 @@ create or replace function public.heir_of(
 
   select min(heir.application_id)
   from application as gone
-  inner join application as heir on gone.stores = heir.stores and gone.application_id <> heir.application_id
+  inner join application as heir on gone.stores = heir.stores
   cross join life
   where gone.application_id = of_application
   and exists (

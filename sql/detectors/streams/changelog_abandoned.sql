@@ -227,4 +227,4 @@ select
   d.affected
 from decided as d
 left join lateral (select public.heir_of(d.cluster, d.application_id, d.rest_days, cast(:hour as timestamptz)) as heir) as h
-  on d.because in ('large', 'abandoned') and d.observed_days > 0
+  on d.because in ('large', 'abandoned')
