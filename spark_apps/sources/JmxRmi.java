@@ -5,6 +5,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.ConnectException;
 import java.rmi.ConnectIOException;
+import java.rmi.UnmarshalException;
 import java.security.GeneralSecurityException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -164,7 +165,25 @@ public class JmxRmi {
       return found;
     } catch (InstanceNotFoundException gone) {
       return null;
+    } catch (UnmarshalException unknown) {
+      if (!(root(unknown) instanceof ClassNotFoundException)) {
+        throw unknown;
+      }
+      return wanted.length > 1 ? oneByOne(beans, name, wanted) : new LinkedHashMap();
     }
+  }
+
+  /** Without those attributes whose class only the JVM over there has, as the state of a Kafka Streams client. */
+  static Map oneByOne(MBeanServerConnection beans, ObjectName name, String[] wanted) throws Exception {
+    Map found = new LinkedHashMap();
+    for (int i = 0; i < wanted.length; i++) {
+      Map one = attributes(beans, name, new String[] {wanted[i]});
+      if (one == null) {
+        return null;
+      }
+      found.putAll(one);
+    }
+    return found;
   }
 
   static Object plain(Object value) {
