@@ -19,6 +19,7 @@ from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
 from spark_apps.sources.jmx import endpoints_of, read_jmx
+from spark_apps.sources.jmx_catalogue import STREAMS_STATES
 from spark_apps.sources.jmx_endpoint import name_of
 
 _OF_THREADS = ("poll_latency_max_ms", "process_latency_mean_ms", "process_latency_max_ms")
@@ -104,6 +105,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
         "max_file_descriptors",
         "stream_threads_alive",
         "stream_threads_failed",
+        "streams_state",
         *_OF_THREADS,
         "record_latency_ms",
         "poll_ratio",
@@ -152,6 +154,7 @@ def _gauges(samples: DataFrame) -> DataFrame:
         f.max(reading("max_file_descriptors")).alias("max_file_descriptors"),
         f.min(reading("stream_threads_alive")).alias("stream_threads_alive"),
         f.max(reading("stream_threads_failed")).alias("stream_threads_failed"),
+        _streams_state().alias("streams_state"),
         *(f.max(_of_threads(name)).alias(name) for name in _OF_THREADS),
         f.avg(_of_threads("process_latency_mean_ms")).alias("record_latency_ms"),
         f.avg(_of_threads("poll_ratio")).alias("poll_ratio"),
@@ -166,6 +169,13 @@ def _gauges(samples: DataFrame) -> DataFrame:
 def _of_threads(metric: str) -> Column:
     """As `reading`, of each stream thread."""
     return f.when(f.col("metric") == metric, f.col("value"))
+
+
+def _streams_state() -> Column:
+    """Of a process' Kafka Streams client when it told it last; of several the worst."""
+    state = label("state")
+    rank = f.array_position(f.array(*map(f.lit, STREAMS_STATES)), state)
+    return f.max_by(state, f.when(f.col("metric") == "streams_state", f.struct("at", rank)))
 
 
 def _restored(samples: DataFrame) -> DataFrame:

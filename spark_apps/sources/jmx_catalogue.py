@@ -81,6 +81,7 @@ METRICS: Mapping[str, Kind] = {
     # Kafka Streams
     "streams_version": "gauge",  # 1, with the label version
     "streams_info": "gauge",  # 1, with the label application_id
+    "streams_state": "gauge",  # 1, with the label state
     "stream_threads_alive": "gauge",
     "stream_threads_failed": "gauge",
     "poll_latency_max_ms": "gauge",
@@ -150,8 +151,10 @@ METRICS: Mapping[str, Kind] = {
 }
 
 
-PRESENCES = ("broker_info", "streams_info", "streams_version", "reads_topic", "holds_back")
+PRESENCES = ("broker_info", "streams_info", "streams_state", "streams_version", "reads_topic", "holds_back")
 """Metrics whose value is 1 whatever the JVM knows."""
+STREAMS_STATES = ("CREATED", "REBALANCING", "RUNNING", "PENDING_SHUTDOWN", "NOT_RUNNING", "PENDING_ERROR", "ERROR")
+"""Of a Kafka Streams client, in the order of its enum; the later, the worse."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,8 @@ class Reading:
     """Attribute to multiply by: Yammer's Mean is of all calls so far, so that Mean × Count is an exact counter."""
     label: str | None = None
     """The attribute is a text: it becomes this label and the value is 1."""
+    words: tuple[str, ...] = ()
+    """The text of a number that stands for one: the first of 0."""
     presence: bool = False
     """What counts is that the attribute is there: the value is 1."""
     skip_unknown: bool = False
@@ -388,6 +393,8 @@ MBEANS: tuple[MBean, ...] = (
         (
             Reading("application-id", "streams_info", label="application_id"),
             Reading("version", "streams_version", label="version"),
+            Reading("state", "streams_state", label="state"),
+            Reading("client-state", "streams_state", label="state", words=STREAMS_STATES),  # as a number: since 4.0
             Reading("alive-stream-threads", "stream_threads_alive"),
             Reading("failed-stream-threads", "stream_threads_failed"),
         ),
@@ -550,6 +557,7 @@ def _value_of(
     for part in [reading.attribute] if reading.attribute in attributes else reading.attribute.split("."):
         raw = raw.get(part) if isinstance(raw, Mapping) else None
     if reading.label:
+        raw = _word(reading.words, raw) if reading.words else raw
         is_text = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for an attribute that failed
         return ({**labels, reading.label: raw}, 1.0) if is_text else (labels, None)
     if reading.presence:
@@ -557,6 +565,11 @@ def _value_of(
     value = number(raw, signed=reading.signed)
     other = number(attributes.get(reading.times)) if reading.times else 1.0
     return labels, None if value is None or other is None else value * reading.factor * other
+
+
+def _word(words: tuple[str, ...], raw: Any) -> str | None:
+    place = number(raw)
+    return words[int(place)] if place is not None and place < len(words) else None
 
 
 def number(raw: Any, *, signed: bool = False) -> float | None:

@@ -89,16 +89,26 @@ def test_texts_become_labels_and_failed_attributes_are_null() -> None:
     found = {
         "kafka.streams:type=stream-metrics,client-id=a": {
             "application-id": "orders",
+            "state": "ERROR",
             "alive-stream-threads": 2,
             "failed-stream-threads": "ERROR: java.lang.IllegalStateException",
         },
-        "kafka.streams:type=stream-metrics,client-id=a,process-id=p": {},
+        "kafka.streams:type=stream-metrics,client-id=a,process-id=p": {"client-state": 6},
+        "kafka.streams:type=stream-metrics,client-id=b,process-id=p": {"client-state": 2},
     }
     assert list(readings_of(STREAMS, found)) == [
         ("streams_info", {"application_id": "orders"}, 1.0),
+        ("streams_state", {"state": "ERROR"}, 1.0),
         ("stream_threads_alive", {}, 2.0),
         ("stream_threads_failed", {}, None),
+        ("streams_state", {"state": "RUNNING"}, 1.0),
     ]
+
+
+@pytest.mark.parametrize("number_of_it", [7, -1, None, "RUNNING"])
+def test_a_state_that_has_no_word_is_unknown(number_of_it: object) -> None:
+    found = {"kafka.streams:type=stream-metrics,client-id=a,process-id=p": {"client-state": number_of_it}}
+    assert list(readings_of(STREAMS, found)) == [("streams_state", {}, None)]
 
 
 def test_an_endless_heap_has_no_maximum() -> None:
