@@ -25,7 +25,19 @@ says:
     status: alarm
     severity: critical
     reason: "The process runs, but its Kafka Streams client is closed: none of the {{ threads_of_process | counted('stream thread') }} that it had is there any more, and members have left the group{% if lag_seconds %}; it is {{ lag_seconds }} behind{% endif %}."
-    cure: "Look for the exception that ended it: unless a handler says otherwise, one that a stream thread doesn't catch closes the whole client. Mend what it names, then restart the process."
+    cure: &ended "Look for the exception that ended it: unless a handler says otherwise, one that a stream thread doesn't catch closes the whole client. Mend what it names, then restart the process."
+    commands: *commands
+  error:
+    status: alarm
+    severity: critical
+    reason: "The process runs, but its Kafka Streams client is in state {{ streams_state }} and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    cure: *ended
+    commands: *commands
+  hangs:
+    status: alarm
+    severity: critical
+    reason: "Its Kafka Streams client has been closing for an hour (state {{ streams_state }}), and the process still runs: it processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    cure: "Take a thread dump of the process (jcmd PID Thread.print): a stream thread that waits for something, such as a database, keeps the client from closing. Then end the process and start it anew; give close() a time-out."
     commands: *commands
   gone:
     status: alarm
@@ -41,24 +53,28 @@ says:
   all_alive: {status: ok, reason: "{{ alive_threads | counted('stream thread') }} live, none has failed."}
   fewer_on_purpose: {status: ok, reason: "{{ alive_threads | counted('stream thread') }} live of {{ usual_threads }} in the days before, and failures don't explain it: they were taken away."}
   just_started: {status: ok, reason: "The process started at {{ process_started_at }}."}
+  works: {status: ok, reason: "Its Kafka Streams client is in state {{ streams_state }} and its group has {{ members | counted('member') }}; how many of its threads live isn't told."}
   never_started: {status: ok, reason: "The process has not run a stream thread within {{ usual_days }}, and none has failed."}
   silent: {status: skip, reason: "The process did not answer over JMX."}
   untold: {status: skip, reason: "The process did not tell its stream threads."}
+  closing: {status: skip, reason: "Its Kafka Streams client was just closing (state {{ streams_state }}), as it does when the process ends."}
   short_history: {status: skip, reason: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
 causes:
-  threads_delay_records: [some_dead, none_alive, closed]
-  threads_stop_group: [none_alive, some_dead, closed, gone]
+  threads_delay_records: [some_dead, none_alive, closed, error, hangs]
+  threads_stop_group: [none_alive, some_dead, closed, error, hangs, gone]
 effect_of:
   memory_ends_threads: [gone]
-  values_break_threads: [none_alive, some_dead, closed, gone]
+  values_break_threads: [none_alive, some_dead, closed, error, hangs, gone]
 open_after_hours: 1
 clear_after_hours: 1
 rule: |
   Usual is the most that lived in any hour of the last days. Dead are those missing in every sample of the run, if as many have
   failed since the process began. Where failures aren't told, those missing since this very process began, unless it has
   been so for a day and the group has no lag. A client that is closed takes its figures with it: a process that had threads
-  since it began and tells of none is closed if its group has fewer members than an hour before, or none. A process that doesn't answer is never called dead for that alone: its group
-  has to be without members while its lag grows; one process then speaks for all.
+  since it began and tells of none is closed if its group has fewer members than an hour before, or none. Where the client tells its state,
+  ERROR and PENDING_ERROR are alarms whatever is known of its threads; one that is closing is an alarm if it was so an hour
+  before. A process that doesn't answer is never called dead for that alone: its group has to be without members while its
+  lag grows; one process then speaks for all.
 runbook: |
   1. The log of the process: "stream-thread … State transition from … to PENDING_SHUTDOWN", and the exception before it.
   2. A record that can't be read or processed: it kills the next thread as well. A schema change of a store does it on restore.
@@ -66,7 +82,8 @@ runbook: |
   4. Nothing of that: out of memory, or file handles.
 blind_spots: |
   Deaths and replacements between two runs are seen only as a count. Several KafkaStreams instances in one JVM count as the
-  weakest of them. Failed threads that were meant to be taken away as well look dead.
+  weakest of them. Failed threads that were meant to be taken away as well look dead. A client tells its state over Jolokia since
+  Kafka 2.4, over RMI and Prometheus since 4.0; where it tells that alone, one dead thread among living ones isn't seen.
 */
 with known as (
   select
@@ -74,7 +91,9 @@ with known as (
     endpoint,
     (array_agg(application_id order by hour desc) filter (where application_id is not null))[1] as application_id,
     max(stream_threads_alive) filter (where hour < cast(:hour as timestamptz)) as usual,
-    count(of_day) >= 24 and min(of_day) = max(of_day) as is_steady
+    count(of_day) >= 24 and min(of_day) = max(of_day) as is_steady,
+    bool_or(streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING') and hour = cast(:hour as timestamptz) - interval '1 hour')
+      as was_closing
   from metrics.jvm_app_hourly
   cross join lateral (
     select case when hour >= cast(:hour as timestamptz) - interval '24 hours' then stream_threads_alive end as of_day
@@ -93,12 +112,14 @@ process as (
     a.samples,
     a.process_started_at,
     a.stream_threads_failed as failed,
+    a.streams_state,
     -- What lives in the best sample of the run: a thread that is missing there is missing in all.
     coalesce(s.most, a.stream_threads_alive) as alive,
     coalesce(s.at, a.hour + interval '1 hour') as seen_at,
     k.usual,
     own.usual as usual_of_process,
-    k.is_steady
+    k.is_steady,
+    k.was_closing
   from metrics.jvm_app_hourly as a
   inner join known as k on a.cluster = k.cluster and a.endpoint = k.endpoint
   left join lateral (
@@ -160,6 +181,10 @@ select
       then 'gone'
     when samples is null then 'silent'
     when process_started_at > seen_at - make_interval(mins => :settle_minutes) then 'just_started'
+    when streams_state in ('ERROR', 'PENDING_ERROR') then 'error'
+    when streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING')
+      then case when was_closing and process_started_at <= seen_at - interval '1 hour' then 'hangs' else 'closing' end
+    when alive is null and streams_state in ('RUNNING', 'REBALANCING') and members > 0 then 'works'
     when alive is null and usual_of_process > 0 and has_fewer_members then 'closed'
     when alive is null then 'untold'
     when alive = 0 and greatest(usual, failed) > 0 then 'none_alive'
@@ -179,6 +204,7 @@ select
   usual as usual_threads,
   usual_of_process as threads_of_process,
   failed as failed_threads,
+  streams_state,
   process_started_at,
   members,
   lag_seconds,

@@ -1,4 +1,4 @@
-"""A real Kafka Streams application that dies: its threads of a record, or the process again and again."""
+"""A real Kafka Streams application that dies: a thread, then its client of a record, or the process again and again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker, create_topics
 from demo.jar_set import ensure
@@ -39,28 +39,29 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         yield running
 
 
-def mortal(broker: Broker, folder: Path, port: int) -> Jvm:
+def mortal(broker: Broker, folder: Path, port: int, *options: str) -> Jvm:
     arguments = [str(FOLDER / "MortalApp.java"), broker.bootstrap_servers, str(folder / "state")]
     return Jvm(
         "mortal", arguments, folder, classpath=classpath(STREAMS), agent=ensure(JOLOKIA)[0], jolokia_port=port,
-        options=["-Xmx96m"],
+        options=["-Xmx96m", *options],
     )  # fmt: skip
 
 
-def config_of(broker: Broker, port: int) -> Config:
+def config_of(broker: Broker, port: int, rmi_port: int | None = None) -> Config:
     endpoint = {"role": "app", "app": "mortal", "cluster": "demo", "url": f"http://127.0.0.1:{port}/jolokia"}
+    by_rmi = [endpoint | {"protocol": "jmx_rmi", "url": f"127.0.0.1:{rmi_port}"}] if rmi_port else []
     return Config.model_validate(
         {
             "kafka": [{"name": "demo", "bootstrap_servers": broker.bootstrap_servers}],
-            "jmx": [endpoint],
+            "jmx": [endpoint, *by_rmi],
             "gathering": {"jmx_samples": 2, "jmx_sample_seconds": 0.5},
         }
     )
 
 
-def send(broker: Broker, value: str) -> None:
+def send(broker: Broker, value: str, partition: int = 0) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    producer.produce("orders", value=value, partition=0)
+    producer.produce("orders", value=value, partition=partition)
     assert producer.flush(30) == 0
 
 
@@ -73,13 +74,15 @@ def wait_for(port: int, wanted: dict[str, Any]) -> None:
     )
 
 
-def wait_for_nobody(broker: Broker) -> None:
-    """Until the application's group has no members."""
+def wait_for_members(broker: Broker, number: int) -> None:
+    """Until the application's group has so many members, and each has what it is to read."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while admin.describe_consumer_groups(["mortal"])["mortal"].result().members:
+    group = admin.describe_consumer_groups(["mortal"])["mortal"].result()
+    while len(group.members) != number or (number and group.state != ConsumerGroupState.STABLE):
         assert time.monotonic() < deadline
         time.sleep(0.3)
+        group = admin.describe_consumer_groups(["mortal"])["mortal"].result()
 
 
 def _gather(spark: Any, hour: datetime, config: Config) -> None:
@@ -99,28 +102,56 @@ def _put_back(warehouse: sa.Engine, hour: datetime, hours: int) -> None:
 def judged(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, Any]) -> Any:
     detector = load_detectors()[rule]
     with warehouse.connect() as connection:
-        (said,) = findings(connection, detector, hour, Config(), detector.params_in_force(Config()) | params)
-    return said
+        said = findings(connection, detector, hour, Config(), detector.params_in_force(Config()) | params)
+    return next(one for one in said if "rmi:" not in one.about.key)
+
+
+def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
+    """Living threads, failed ones and the client's state."""
+    columns = "stream_threads_alive, stream_threads_failed, streams_state"
+    with warehouse.connect() as connection:
+        query = f"select {columns} from metrics.jvm_app_hourly where hour = :hour and endpoint like 'rmi:%'"
+        return tuple(connection.execute(sa.text(query), {"hour": hour}).one())
 
 
 def test_its_threads(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hour, port = present_hour(), free_port()
-    config = config_of(broker, port)
+    hour, port, rmi_port = present_hour(), free_port(), free_port()
+    config = config_of(broker, port, rmi_port)
     file = tmp_path / "streamwarden.yaml"
     file.write_text(config.model_dump_json(exclude_unset=True))
     monkeypatch.setenv(CONFIG_ENV, str(file))
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
-    with mortal(broker, tmp_path, port):
-        wait_for(port, {"state": "RUNNING"})
+
+    def said() -> Any:
+        return judged(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
+
+    settings = {"port": rmi_port, "rmi.port": rmi_port, "host": "127.0.0.1", "ssl": "false", "authenticate": "false"}
+    rmi = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in settings.items()]
+    with mortal(broker, tmp_path, port, "-Djava.rmi.server.hostname=127.0.0.1", *rmi):
+        wait_for(port, {"state": "RUNNING", "alive-stream-threads": 3})
         _gather(spark, hour - HOUR, config)
+        send(broker, "die alone")
+        wait_for(port, {"state": "RUNNING", "alive-stream-threads": 2})
+        wait_for_members(broker, 2)
+        run_app(spark, "jvm_apps", hour, config)
+        alone, alone_by_rmi = said(), told_by_rmi(warehouse, hour)
+        send(broker, "hang", partition=1)
         send(broker, "die")
-        wait_for_nobody(broker)
+        wait_for(port, {"state": "PENDING_ERROR"})
+        run_app(spark, "jvm_apps", hour, config)
+        hung, hung_by_rmi = said(), told_by_rmi(warehouse, hour)
+        (tmp_path / "released").touch()
+        wait_for_members(broker, 0)
         _gather(spark, hour, config)
-    said = judged(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
+    figures = ("alive_threads", "usual_threads", "failed_threads", "streams_state")
+    assert (alone.because, *map(alone.figures.get, figures)) == ("some_dead", 2, 3, 1, "RUNNING")
+    assert (*alone_by_rmi, hung_by_rmi[-1]) == (2, 1, "RUNNING", "PENDING_ERROR")
+    assert (hung.because, hung.figures["streams_state"]) == ("error", "PENDING_ERROR")
+    closed = said()
     # The client has closed itself, and its figures are gone; that its group is empty tells what that means.
-    assert (said.because, said.figures["threads_of_process"], said.figures["members"]) == ("closed", 2, 0)
+    assert (closed.because, closed.figures["threads_of_process"], closed.figures["members"]) == ("closed", 3, 0)
 
 
 def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
@@ -128,7 +159,7 @@ def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark
     hour, port = present_hour(), free_port()
     for ago in (3, 2, 1, 0):
         with mortal(broker, tmp_path, port) as app:
-            wait_for(port, {"alive-stream-threads": 2})
+            wait_for(port, {"alive-stream-threads": 3})
             run_app(spark, "jvm_apps", hour, config_of(broker, port))
             _put_back(warehouse, hour, ago)
             os.kill(app.pid, signal.SIGKILL)
