@@ -205,12 +205,26 @@ decided as (
       else 'abandoned'
     end as because
   from judged
+),
+
+heir as materialized (
+  select h.*
+  from (
+    select
+      array_agg(cluster) as clusters,
+      array_agg(application_id) as applications,
+      array_agg(rest_days) as rest_days
+    from decided
+    where because in ('large', 'abandoned')
+  ) as gone
+  cross join lateral
+  public.heirs_of(gone.clusters, gone.applications, gone.rest_days, cast(:hour as timestamptz)) as h
 )
 
 select
   d.because,
-  d.cluster,
-  d.application_id,
+  cluster,
+  application_id,
   d.rest_days,
   d.needed_days as needed_rest_days,
   d.known_days,
@@ -226,5 +240,4 @@ select
   d.internal_topics,
   d.affected
 from decided as d
-left join lateral (select public.heir_of(d.cluster, d.application_id, d.rest_days, cast(:hour as timestamptz)) as heir) as h
-  on d.because in ('large', 'abandoned')
+left join heir as h using (cluster, application_id)
