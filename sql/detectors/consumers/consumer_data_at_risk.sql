@@ -267,16 +267,17 @@ advised as (
     n.group_id,
     n.size_bytes,
     n.is_by_size,
-    cast(n.retention_bytes + n.added_bytes as bigint) as retention_bytes,
+    cast(s.longer_bytes as bigint) as retention_bytes,
     case
-      when n.retention_bytes + n.added_bytes is null or (n.lag_seconds + :add_hours * 3600 <= n.retention_seconds) is not true
+      when s.longer_bytes is null or (n.lag_seconds + :add_hours * 3600 <= n.retention_seconds) is not true
         then n.retention_ms + :add_hours * 3600000
     end as retention_ms,
     i.replication_factor * case
-      when n.retention_bytes + n.added_bytes is not null then n.added_bytes * i.partitions
+      when s.longer_bytes is not null then n.added_bytes * i.partitions
       else j.bytes_in / nullif(j.covered_seconds, 0) * :add_hours * 3600
     end as extra_bytes
   from needed as n
+  cross join lateral (select n.retention_bytes + n.added_bytes as longer_bytes) as s
   left join metrics.topic_hourly as j on j.hour = cast(:hour as timestamptz) and n.cluster = j.cluster and n.topic = j.topic
   left join inventory.topic_hourly as i on i.hour = cast(:hour as timestamptz) and n.cluster = i.cluster and n.topic = i.topic
 ),
