@@ -1,7 +1,8 @@
 -- How a disk fills: a broker's log directory (of_kind 'log_dir', of_place the broker's id) or a machine's file system
--- ('file_system', of_place its endpoint). Growth is bytes an hour. By Theil and Sen over 7 days and over 24 hours; the smaller
--- of the two must hold, so that neither a burst nor saw-teeth are growth. Of a disk that is high also what was used most in
--- the 4 weeks, and what most of the week's days added, which neither the rhythm of the day nor a single burst changes.
+-- ('file_system', of_place its endpoint). Growth is bytes an hour. By Theil and Sen over 7 days and over 24 hours, these
+-- without what comes and goes by the day; the smaller of the two must hold, so that neither a burst nor saw-teeth are
+-- growth. Of a disk that is high also what was used most in the 4 weeks, and what most of the week's days added, which
+-- neither the rhythm of the day nor a single burst changes.
 create or replace function public.disk_growth(
   of_kind text, of_cluster text, of_place text, of_path text, as_of timestamptz,
   used_bytes double precision, usable_bytes double precision, is_high boolean,
@@ -38,11 +39,29 @@ create or replace function public.disk_growth(
     ) as disk
   ),
 
+  -- The median of what each hour of the day has beyond the 24 hours around it; all of them of three days, or none.
+  rhythm as (
+    select
+      ago % 24 as hour_ago,
+      percentile_cont(0.5) within group (order by beyond) as bytes
+    from (
+      select
+        ago,
+        used_bytes - case when count(used_bytes) over around = 24 then avg(used_bytes) over around end as beyond
+      from told
+      where ago <= 168
+      window around as (order by ago range between 11 preceding and 12 following)
+    ) as hour_of_day
+    group by ago % 24
+    having count(beyond) >= 3
+  ),
+
   known as (
     select
       count(t.used_bytes) filter (where t.ago <= 168) as hours,
       public.theil_sen(array_agg(t.hour), array_agg(case when t.ago <= 168 then t.used_bytes end)) as week_growth,
-      public.theil_sen(array_agg(t.hour), array_agg(case when t.ago < 24 then t.used_bytes end)) as day_growth,
+      public.theil_sen(array_agg(t.hour), array_agg(case when t.ago < 24 then t.used_bytes - coalesce(r.bytes, 0) end))
+        as day_growth,
       max(t.used_bytes) as top,
       max(t.used_bytes) filter (where t.ago >= 24) as top_before_day,
       max(t.used_bytes) filter (where t.ago >= 168) as top_before_week,
@@ -50,6 +69,7 @@ create or replace function public.disk_growth(
         as growth_by_days
     from told as t
     left join told as b on t.ago + 24 = b.ago
+    left join rhythm as r on t.ago % 24 = r.hour_ago and (select count(*) from rhythm) = 24
   )
 
   select

@@ -67,7 +67,8 @@ open_after_hours: 1
 clear_after_hours: 3
 rule: |
   Of a broker's directories the worst counts. Full in: free bytes by the smaller of two slopes (Theil and Sen) of what is
-  used, of 7 days and of 24 hours; both must grow, so that neither a burst nor the saw-teeth of retention are growth.
+  used, of 7 days and of 24 hours, these without what comes and goes by the day; both must grow, so that neither a burst
+  nor the saw-teeth of retention are growth.
   Warning within warning_hours, or above high_ratio and full within high_hours; critical within critical_hours, or above
   critical_ratio. Above high_ratio it grows only where more is used than ever in the 4 weeks before the last 24 hours: what
   comes and goes by the week is no growth; where it is more by beyond_ratio of the disk, those hours' growth alone is

@@ -69,9 +69,10 @@ clear_after_hours: 3
 rule: |
   Of a machine's file systems the worst counts, without those that boot it, that are read only, or that are as large as a log
   directory of its broker (disk_filling has those). As disk_filling: what is left by the smaller of two slopes (Theil and
-  Sen), of 7 days and of 24 hours; above high_ratio also by the growth of the last day alone, if that is more than ever in 4
-  weeks, or by what most of the last 7 days added. What is left is the most of peak_hours, so that a compaction doesn't
-  count. The growth of the last day alone isn't told where a process of the machine restored its state in it.
+  Sen), of 7 days and of 24 hours, these without what comes and goes by the day; above high_ratio also by the growth of the
+  last day alone, if that is more than ever in 4 weeks, or by what most of the last 7 days added. What is left is the most
+  of peak_hours, so that a compaction doesn't count. The growth of the last day alone isn't told where a process of the
+  machine restored its state in it.
 runbook: |
   1. What grew? The stores stand in the ticket; else du, and lsof +L1 for files that are deleted but still open.
   2. State directories of applications that don't run here any more: Kafka Streams removes only those of its own tasks.
