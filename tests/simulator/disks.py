@@ -6,27 +6,23 @@ The judged hour goes through the app jvm_apps, from node exporter's readings on;
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sqlalchemy as sa
-from pyspark.sql import functions as f
-from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.config import JmxEndpoint
 from streamwarden.base.hours import HOUR
 
-from spark_apps.apps import jvm_apps
+from tests.simulator import jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, READ_AFTER, drift
-from tests.simulator.frames import null_filled
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
-from tests.simulator.score import Score, at_once, score
+from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.score import Score
 
 RULE = "machine_disk_filling"
 DAYS = 28
@@ -72,17 +68,11 @@ class Machine:
         return f"http://{self.name}:9100/metrics"
 
 
-@dataclass
-class Fleet:
-    scenario: Scenario
-    machines: list[Machine] = field(default_factory=list)
-    truth: Truth = field(default_factory=Truth)
-
-    def fault(self, machine: Machine) -> None:
-        self.truth.faults.append(Fault(machine.name, machine.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR))
+Fleet = jvm_fleet.Fleet[Machine]
+Make = jvm_fleet.Make[Machine]
 
 
-def a_machine(name: str, kind: str, chance: np.random.Generator) -> Machine:
+def a_machine(number: int, kind: str, chance: np.random.Generator) -> Machine:
     """One that has room, since weeks."""
 
     def steady(share: tuple[float, float]) -> np.ndarray:
@@ -90,7 +80,12 @@ def a_machine(name: str, kind: str, chance: np.random.Generator) -> Machine:
         return chance.uniform(*share) + day + drift(chance, NOW + 1, 0.01)
 
     data = FileSystem("/data", float(chance.choice([100, 500, 2000])) * GIB, steady((0.2, 0.6)))
-    return Machine(name, kind, chance, [data, FileSystem("/", float(chance.choice([8, 30])) * GIB, steady((0.3, 0.7)))])
+    return Machine(
+        f"disk{number:04d}",
+        kind,
+        chance,
+        [data, FileSystem("/", float(chance.choice([8, 30])) * GIB, steady((0.3, 0.7)))],
+    )
 
 
 def ramp(machine: Machine, of: FileSystem, left: float) -> None:
@@ -198,7 +193,6 @@ def healthy(fleet: Fleet, machine: Machine) -> None:
     """It has room."""
 
 
-Make = Callable[[Fleet, Machine], None]
 FAULTS: tuple[Make, ...] = (
     stores_grow,
     logs_fill_the_system,
@@ -221,48 +215,18 @@ DECOYS: tuple[Make, ...] = (
 )
 
 
-def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
-    fleet = Fleet(scenario)
-    kinds = (*scenario.some(FAULTS), *DECOYS)
-    for n in range(scenario.applications * 2):
-        make = kinds[n % len(kinds)]
-        kind = make.__name__.replace("_", " ")
-        machine = a_machine(f"disk{n:04d}", kind, np.random.default_rng([scenario.seed, 58, n]))
-        make(fleet, machine)
-        fleet.machines.append(machine)
-        fleet.truth.decoys[machine.name] = kind
-    return fleet
-
-
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, judges and scores."""
-    fleet = build(scenario)
-    with TemporaryDirectory() as folder:
-        read = null_filled(bench.spark, Path(folder) / "jmx", (row for m in fleet.machines for row in _readings(m)))
-        earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
-        sources = {
-            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
-            "earlier_counters": bench.spark.createDataFrame([], earlier),
-        }
-        bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, _config(fleet)))
+    fleet = jvm_fleet.build(scenario, 58, a_machine, FAULTS, DECOYS)
     remember(bench, fleet)
-    verdicts = [
-        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
-        for row in bench.judge(RULE)
-        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
-    ]
-    return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
+    return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
 
 
-def _config(fleet: Fleet) -> Config:
-    endpoints = []
-    for machine in fleet.machines:
+def _endpoints(fleet: Fleet) -> Iterator[JmxEndpoint]:
+    for machine in fleet.things:
         of = {"cluster": machine.name, "instance_id": f"i-{machine.name}"}
-        endpoints.append(JmxEndpoint(role="node", url=machine.node, protocol="prometheus", **of))
-        endpoints.append(JmxEndpoint(role="app", app="app", url=_app(machine), **of))
-    clusters = [KafkaCluster(name=m.name, bootstrap_servers="127.0.0.1:1") for m in fleet.machines]
-    return Config(kafka=clusters, jmx=endpoints)
+        yield JmxEndpoint(role="node", url=machine.node, protocol="prometheus", **of)
+        yield JmxEndpoint(role="app", app="app", url=_app(machine), **of)
 
 
 def _app(machine: Machine) -> str:
@@ -297,9 +261,9 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
-        copy(connection, "metrics.file_system_hourly", pd.concat([_past(m) for m in fleet.machines]))
-        copy(connection, "metrics.jvm_app_hourly", pd.concat([_restored(m) for m in fleet.machines]))
-        brokers = [m for m in fleet.machines if m.is_broker]
+        copy(connection, "metrics.file_system_hourly", pd.concat([_past(m) for m in fleet.things]))
+        copy(connection, "metrics.jvm_app_hourly", pd.concat([_restored(m) for m in fleet.things]))
+        brokers = [m for m in fleet.things if m.is_broker]
         told = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
         machines = [f"i-{m.name}" for m in brokers]
         copy(connection, "metrics.broker_hourly", told.assign(endpoint="http://b:8778", instance_id=machines))

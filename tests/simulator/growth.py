@@ -8,28 +8,24 @@ are the same parts, written by `_past` as that app adds them up.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sqlalchemy as sa
-from pyspark.sql import functions as f
-from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
+from streamwarden.base.config import JmxEndpoint
 from streamwarden.base.hours import HOUR
 
-from spark_apps.apps import jvm_apps
 from spark_apps.apps.jvm_apps import THREAD_STACK_BYTES
+from tests.simulator import jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, MIB, READ_AFTER, drift
-from tests.simulator.frames import null_filled
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
-from tests.simulator.score import Score, at_once, score
+from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.score import Score
 
 RULE = "app_memory_growing"
 DAYS = 8
@@ -84,17 +80,11 @@ class Process:
         return np.asarray(np.where(kept < old / 2, old, kept))
 
 
-@dataclass
-class Fleet:
-    scenario: Scenario
-    processes: list[Process] = field(default_factory=list)
-    truth: Truth = field(default_factory=Truth)
-
-    def fault(self, process: Process) -> None:
-        self.truth.faults.append(Fault(process.name, process.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR))
+Fleet = jvm_fleet.Fleet[Process]
+Make = jvm_fleet.Make[Process]
 
 
-def a_process(name: str, kind: str, chance: np.random.Generator) -> Process:
+def a_process(number: int, kind: str, chance: np.random.Generator) -> Process:
     """One that has what it needs, since weeks."""
     hours = NOW + 1
     limit = float(chance.choice([4, 8, 16, 32])) * GIB
@@ -103,7 +93,7 @@ def a_process(name: str, kind: str, chance: np.random.Generator) -> Process:
     live = heap_max * chance.uniform(0.2, 0.5) * day * (1 + drift(chance, hours, 0.03))
     cache = limit * chance.uniform(0.05, 0.12)
     return Process(
-        name, kind, chance, limit, heap_max, live,
+        f"grows{number:04d}", kind, chance, limit, heap_max, live,
         garbage=live * chance.uniform(0.1, 0.6) * chance.uniform(0, 1, hours),
         touched=np.full(hours, heap_max * chance.uniform(0.7, 1)),
         rocksdb=cache * (0.97 + 0.02 * chance.random(hours)),
@@ -269,7 +259,6 @@ def healthy(fleet: Fleet, process: Process) -> None:
     """Its hours."""
 
 
-Make = Callable[[Fleet, Process], None]
 FAULTS: tuple[Make, ...] = (native_leak, native_leak_on_a_machine, heap_leak, threads_leak, direct_leak)
 DECOYS: tuple[Make, ...] = (
     warms_up,
@@ -290,60 +279,26 @@ DECOYS: tuple[Make, ...] = (
 )
 
 
-def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
-    fleet = Fleet(scenario)
-    kinds = (*scenario.some(FAULTS), *DECOYS)
-    for n in range(scenario.applications * 2):
-        make = kinds[n % len(kinds)]
-        kind = make.__name__.replace("_", " ")
-        process = a_process(f"grows{n:04d}", kind, np.random.default_rng([scenario.seed, 16, n]))
-        make(fleet, process)
-        fleet.processes.append(process)
-        fleet.truth.decoys[process.name] = kind
-    return fleet
-
-
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, judges and scores."""
-    fleet = build(scenario)
-    with TemporaryDirectory() as folder:
-        read = null_filled(bench.spark, Path(folder) / "jmx", (row for p in fleet.processes for row in _readings(p)))
-        earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
-        sources = {
-            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
-            "earlier_counters": bench.spark.createDataFrame([], earlier),
-        }
-        bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, _config(fleet)))
+    fleet = jvm_fleet.build(scenario, 16, a_process, FAULTS, DECOYS)
     remember(bench, fleet)
-    verdicts = [
-        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
-        for row in bench.judge(RULE)
-        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
-    ]
-    return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
+    return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
 
 
 def _url(process: Process, number: int = 0) -> str:
     return f"http://{process.name}-{number}:8778/jolokia"
 
 
-def _config(fleet: Fleet) -> Config:
-    endpoints = []
-    for process in fleet.processes:
+def _endpoints(fleet: Fleet) -> Iterator[JmxEndpoint]:
+    for process in fleet.things:
+        of = {"cluster": process.name, "instance_id": f"i-{process.name}"}
         for number in range(process.jvms):
-            endpoints.append(
-                JmxEndpoint(role="app", cluster=process.name, app="app", url=_url(process, number),
-                            instance_id=f"i-{process.name}", memory_limit_bytes=int(process.limit))
-            )  # fmt: skip
+            yield JmxEndpoint(
+                role="app", app="app", url=_url(process, number), memory_limit_bytes=int(process.limit), **of
+            )
         if process.has_node:
-            url = f"http://{process.name}:9100/metrics"
-            endpoints.append(
-                JmxEndpoint(role="node", cluster=process.name, url=url, protocol="prometheus",
-                            instance_id=f"i-{process.name}")
-            )  # fmt: skip
-    return Config(kafka=[KafkaCluster(name=p.name, bootstrap_servers="127.0.0.1:1") for p in fleet.processes],
-                  jmx=endpoints)  # fmt: skip
+            yield JmxEndpoint(role="node", url=f"http://{process.name}:9100/metrics", protocol="prometheus", **of)
 
 
 def _readings(process: Process) -> Iterator[dict[str, Any]]:
@@ -400,8 +355,8 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
-        copy(connection, "metrics.jvm_app_hourly", pd.concat([_past(p) for p in fleet.processes]))
-        nodes = [_node_past(p) for p in fleet.processes if p.has_node]
+        copy(connection, "metrics.jvm_app_hourly", pd.concat([_past(p) for p in fleet.things]))
+        nodes = [_node_past(p) for p in fleet.things if p.has_node]
         copy(connection, "metrics.node_hourly", pd.concat(nodes))
 
 
