@@ -170,6 +170,16 @@ def newcomer_never_commits(life: Life) -> None:
     life.fault(UNTRACKED, "loud", "silent", group_id="billing")
 
 
+def newcomer_that_leaves_a_topic_out(life: Life) -> None:
+    """It keeps up, and never commits on the second of its topics."""
+    group = _newcomer(life, "billing", 6 * DAY, 13 * DAY)
+    life.topic("orders")
+    group.topics.append("orders")
+    group.silent_on.append("orders")
+    life.fault(TRIAL, "untracked", group_id="billing")
+    life.fault(UNTRACKED, "loud", "silent", group_id="billing")
+
+
 def newcomer_on_trial(life: Life) -> None:
     _newcomer(life, "billing", 4, 20)
     life.fault(TRIAL, "on_trial", group_id="billing")
@@ -182,6 +192,15 @@ def newcomer_that_passed(life: Life) -> None:
 def newcomer_that_commits_seldom(life: Life) -> None:
     """It keeps up, and is behind by what came since its last commit."""
     _newcomer(life, "billing", 6 * DAY, 13 * DAY).commit_every = life.uniform(6 * MINUTE, 20 * MINUTE)
+
+
+def newcomer_on_a_topic_to_which_nothing_comes(life: Life) -> None:
+    """There is nothing to commit on the second of its topics; another group has done so before."""
+    newcomer_that_passed(life)
+    life.topic("orders").messages[NOW - 4 * DAY :] = 0
+    life.group("audit", "orders")
+    life.groups["billing"].topics.append("orders")
+    life.groups["billing"].silent_on.append("orders")
 
 
 def newcomer_with_one_bad_hour(life: Life) -> None:
@@ -373,6 +392,7 @@ FAULTS = (
     newcomer_is_always_late,
     newcomer_is_late_at_the_peak,
     newcomer_never_commits,
+    newcomer_that_leaves_a_topic_out,
     newcomer_on_trial,
     never_commits,
     commits_on_one_topic_of_two,
@@ -392,6 +412,7 @@ DECOYS = (
     left_the_topic,
     newcomer_that_passed,
     newcomer_that_commits_seldom,
+    newcomer_on_a_topic_to_which_nothing_comes,
     newcomer_with_one_bad_hour,
     looks_for_an_hour,
     console_consumer,
