@@ -333,6 +333,20 @@ class Work:
 
 
 @dataclass
+class Producer:
+    """A Kafka producer in a process, and what it loses."""
+
+    client: str
+    topic: str
+    records: float
+    """In each hour."""
+    gives_up: Steps = field(default_factory=lambda: [(0.0, 0.0)])
+    """Records of each hour that it couldn't send."""
+    has_no_room_for: Steps = field(default_factory=lambda: [(0.0, 0.0)])
+    """Among these those that it didn't take, as its buffer was full."""
+
+
+@dataclass
 class Process:
     """A JVM of an application."""
 
@@ -357,6 +371,7 @@ class Process:
     share: float = 1.0
     way: Way | None = None
     work: Work | None = None
+    producers: list[Producer] = field(default_factory=list)
     follows: Group | None = None
     """It processes what this has read; none: what has come."""
 

@@ -32,6 +32,7 @@ from tests.simulator.workloads.life import (
     Life,
     Member,
     Process,
+    Producer,
     Topic,
     Way,
     Work,
@@ -369,7 +370,7 @@ def _counted_before(lives: Sequence[Life]) -> list[tuple[Any, ...]]:
         (life.cluster, endpoint, one["metric"], one["labels"], life.at(then), one["value"])
         for life in lives
         for process in life.processes
-        if process.reads
+        if process.reads or process.producers
         for endpoint, beans in (
             (process_url(life, process), _beans(process, then)),
             (node_url(life, process), _machine(process, process.work, then) if process.work else ()),
@@ -394,6 +395,8 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
         "heap_used_bytes": 1.0 * GIB, "non_heap_used_bytes": 120.0 * MIB, "threads": 60.0,
     }  # fmt: skip
     yield from ((name, {}, value) for name, value in whole.items())
+    for producer in process.producers:
+        yield from _produced(producer, t)
     if process.application_id is None:
         return
     yield "streams_info", {"application_id": process.application_id}, 1.0
@@ -422,6 +425,17 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
             yield "block_cache_capacity_bytes", labels, 50.0 * MIB
             yield "block_cache_usage_bytes", labels, 20.0 * MIB + task * MIB
             yield "table_readers_bytes", labels, 200_000.0
+
+
+def _produced(producer: Producer, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Since ever, all in all and of its topic."""
+    client = {"client": producer.client}
+    sent, lost = producer.records * t, until(producer.gives_up, t, float)
+    yield "producer_records_total", client, sent
+    yield "producer_record_errors_total", client, lost
+    yield "producer_buffer_exhausted_total", client, until(producer.has_no_room_for, t, float)
+    yield "producer_topic_records_total", client | {"topic": producer.topic}, sent
+    yield "producer_topic_record_errors_total", client | {"topic": producer.topic}, lost
 
 
 def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
