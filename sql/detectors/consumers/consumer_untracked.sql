@@ -40,7 +40,7 @@ runbook: |
   2. If so, name the group in known_untracked.
   3. Else commit: without offsets a restart follows auto.offset.reset, reads everything again or skips what came meanwhile.
 blind_spots: |
-  A client that assigns partitions itself is in no group and isn't seen here; consumer_rogue sees its bytes. What a group
+  A client that assigns partitions itself is in no group and isn't seen here; client_untracked and consumer_rogue see it. What a group
   reads without commits is known only as what all others don't account for. A group that committed once and stopped is
   judged as one that lags. Members of groups of the streams protocol (KIP-1071) aren't told.
 */
