@@ -106,6 +106,7 @@ TURNS = 34
 NAMED = {
     "topic_replication_weak": {"may_be_single": "^scratch-", "parked_brokers": "/9$"},
     "topic_on_parked_broker": {"parked_brokers": "/9$"},
+    "changelog_abandoned": {"parked_brokers": "/9$"},
     "topic_retention_wasteful": {"keep": "^ledger-"},
     "topic_abandoned": {"keep": "^ledger-"},
     "internal_topic_read_by_stranger": {"may_read": "^backup-"},

@@ -354,8 +354,14 @@ class Process:
     number: int
     application_id: str | None
     starts: list[float] = field(default_factory=lambda: [-DAY])
-    threads: list[tuple[float, int, int | None]] = field(default_factory=lambda: [(-NEVER, 4, 0)])
+    threads: list[tuple[float, int | None, int | None]] = field(default_factory=lambda: [(-NEVER, 4, 0)])
     """From when on so many stream threads live, and so many have failed since it began (none: it doesn't tell)."""
+    states: list[tuple[float, str]] = field(default_factory=lambda: [(-NEVER, "RUNNING")])
+    """From when on its Kafka Streams client is in which state."""
+    is_archived: bool = False
+    """A Prometheus server tells its figures of each five minutes."""
+    disk: tuple[float, float] | None = None
+    """Bytes of its machine's file system, and those that are free; none: nobody tells."""
     silent_from: float = NEVER
     to_restore: float = 0.0
     """Records that its tasks have yet to restore when it is asked first."""
@@ -389,8 +395,11 @@ class Process:
     def started(self, t: float) -> float:
         return max(start for start in self.starts if start <= t)
 
-    def alive(self, t: float) -> tuple[int, int | None]:
+    def alive(self, t: float) -> tuple[Any, int | None]:
         return [each[1:] for each in self.threads if each[0] <= t][-1]
+
+    def state(self, t: float) -> str:
+        return [state for since, state in self.states if since <= t][-1]
 
 
 @dataclass(frozen=True)

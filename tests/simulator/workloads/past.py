@@ -406,7 +406,8 @@ def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
                  "record_latency_ms": _latency(life, process, t) if is_there else None,
                  "records_processed": process.processed(t) - process.processed(t - 1) if is_there else None,
                  "poll_ratio": process.poll_ratio if is_there and process.latency_ms else None,
-                 "stream_threads_alive": str(alive) if is_there else None,
+                 "streams_state": process.state(t) if is_there and process.application_id else None,
+                 "stream_threads_alive": str(alive) if is_there and alive is not None else None,
                  "stream_threads_failed": str(failed) if is_there and failed is not None else None,
                  "restored_records_per_second": next(
                      (rate for at, rate in process.restored if end - 1 < at <= end), None

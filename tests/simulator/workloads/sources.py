@@ -88,7 +88,7 @@ def process_url(life: Life, process: Process) -> str:
 
 def machine_of(life: Life, process: Process) -> str | None:
     """Each has one of its own; none: nobody tells of it."""
-    told = process.work and process.work.machine
+    told = process.disk or (process.work and process.work.machine)
     return f"i-{life.cluster.replace('@', '-')}-{process.app}-{process.number}" if told else None
 
 
@@ -347,17 +347,19 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
     rows: Rows = []
     for life in lives:
         for process in life.processes:
-            for n in range(SAMPLES):
-                t = NOW + JMX_AT + n * 30 * SECOND
+            now_and_again = [NOW + JMX_AT + n * 30 * SECOND for n in range(SAMPLES)]
+            for t in [NOW - 1 + n / 12 for n in range(13)] if process.is_archived else now_and_again:
                 if t >= process.silent_from:
                     continue
                 head = {"cluster": life.cluster, "role": "app", "app": process.app,
                         "endpoint": process_url(life, process), "at": life.at(t),
                         "process_started_at": life.at(process.started(t))}  # fmt: skip
                 rows += [head | one for one in _readings(_beans(process, t))]
+                head |= {"role": "node", "app": None, "endpoint": node_url(life, process)}
                 if process.work and process.work.machine:
-                    head |= {"role": "node", "app": None, "endpoint": node_url(life, process)}
                     rows += [head | one for one in _readings(_machine(process, process.work, t))]
+                if process.disk:
+                    rows += [head | one for one in _readings(_file_system(*process.disk))]
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
     sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
     return jvm_apps.transform(sources, JUDGED, config)
@@ -400,7 +402,9 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
     if process.application_id is None:
         return
     yield "streams_info", {"application_id": process.application_id}, 1.0
-    yield "stream_threads_alive", {}, float(alive)
+    yield "streams_state", {"state": process.state(t)}, 1.0
+    if alive is not None:
+        yield "stream_threads_alive", {}, float(alive)
     if process.to_restore:
         since = (t - NOW - JMX_AT) / SECOND
         yield "records_to_restore", {}, process.to_restore - process.restores_per_second * since
@@ -495,3 +499,11 @@ def _machine(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict
     reading = min(records * now(work.disk, NOW) / 3_600_000, 1.0) if work.disk else 0.0
     busy = 1 - (1 - reading) ** process.alive(t)[0] * 0.99
     yield "disk_busy_seconds_total", {"device": "nvme1n1"}, busy * t * 3600
+
+
+def _file_system(size: float, available: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """The one of its stores, on node exporter's page of its machine."""
+    of = {"mountpoint": "/data", "device": "/dev/nvme1n1", "fstype": "xfs"}
+    yield "file_system_bytes", of, size
+    yield "file_system_available_bytes", of, available
+    yield "file_system_read_only", of, 0.0

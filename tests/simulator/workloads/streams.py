@@ -13,6 +13,7 @@ from tests.simulator.workloads.life import (
     MINUTE,
     NEVER,
     NOW,
+    PARKED,
     SECOND,
     Life,
     Process,
@@ -57,6 +58,11 @@ def large_application_is_gone(life: Life) -> None:
     changelog = _stopped(life, life.uniform(9, 20) * DAY)
     changelog.size *= 30 * GIB / float(np.sum(changelog.messages * changelog.size))
     life.fault(UNUSED, "large", application_id=APP)
+
+
+def gone_and_parked(life: Life) -> None:
+    life.brokers = (1, 2, 3, PARKED)
+    _stopped(life, life.uniform(9, 40) * DAY).brokers = (PARKED,)
 
 
 def monthly_application(life: Life) -> None:
@@ -113,6 +119,12 @@ def _stored(life: Life, size: np.ndarray, kind: str = "key_value", keys: np.ndar
         process.stores = [Store("totals", kind, np.full(HOURS, 3), share, keys if keys is not None else share / 100)]
 
 
+def _disks(life: Life, free: float) -> None:
+    """Each process has a machine with so many bytes free; its other data has filled the rest."""
+    for process in life.processes:
+        process.disk = (200.0 * GIB, free)
+
+
 def _line(now: float, a_day: float) -> np.ndarray:
     return np.maximum(now - (NOW - np.arange(HOURS)) / DAY * a_day, 64 * MIB)
 
@@ -124,14 +136,24 @@ def store_grows(life: Life) -> None:
 
 
 def values_of_a_store_grow(life: Life) -> None:
-    now = life.uniform(8, 20) * GIB
-    _stored(life, _line(now, now * life.uniform(0.025, 0.06)), keys=np.full(HOURS, 1e6))
+    """There is room for a month and more."""
+    now, a_day = life.uniform(8, 20) * GIB, life.uniform(0.025, 0.06)
+    _stored(life, _line(now, now * a_day), keys=np.full(HOURS, 1e6))
+    _disks(life, life.uniform(30, 90) * now * a_day / len(life.processes))
     life.fault(GROWS, "grows", topic=CHANGELOG)
+
+
+def store_fills_its_disk(life: Life) -> None:
+    now, a_day = life.uniform(8, 20) * GIB, life.uniform(0.025, 0.06)
+    _stored(life, _line(now, now * a_day))
+    _disks(life, life.uniform(1, 11) * now * a_day / len(life.processes))
+    life.fault(GROWS, "ends", topic=CHANGELOG)
 
 
 def windowed_store_fills(life: Life) -> None:
     now = life.uniform(8, 20) * GIB
     _stored(life, _line(now, now / 12), kind="window")
+    _disks(life, 2 * GIB)
 
 
 def store_was_reset(life: Life) -> None:
@@ -139,11 +161,13 @@ def store_was_reset(life: Life) -> None:
     since = NOW - int(ago)
     size[since:] = np.linspace(0.02, 0.9, HOURS - since) * size[0]
     _stored(life, size)
+    _disks(life, 2 * GIB)
 
 
 def standbys_were_added(life: Life) -> None:
     """Each task lies on two processes from then on."""
     _stored(life, np.full(HOURS, life.uniform(8, 20) * GIB))
+    _disks(life, 2 * GIB)
     since = NOW - int(life.uniform(2, 6) * DAY)
     for process in life.processes:
         for store in process.stores:
@@ -164,11 +188,13 @@ def tasks_move_to_a_new_process(life: Life) -> None:
 
 def store_grows_slowly(life: Life) -> None:
     _stored(life, _line(life.uniform(8, 20) * GIB, 30 * MIB))
+    _disks(life, 2 * GIB)
 
 
 def store_that_breathes(life: Life) -> None:
     wave = 1 + 0.3 * np.sin(np.arange(HOURS) / DAY * 2 * np.pi)
     _stored(life, life.uniform(8, 20) * GIB * wave)
+    _disks(life, 2 * GIB)
 
 
 # Threads
@@ -195,6 +221,23 @@ def threads_die_untold(life: Life) -> None:
     life.fault(DEAD, "some_dead", endpoint="joiner-0.")
 
 
+def client_ends_in_an_error(life: Life) -> None:
+    """An old one, that tells its state alone."""
+    _joiner(life)
+    for process in life.processes:
+        process.threads = [(-NEVER, None, None)]
+    life.processes[0].states.append((life.onset(0.5, 60), "ERROR"))
+    life.fault(DEAD, "error", endpoint="joiner-0.")
+
+
+def client_does_not_come_to_its_end(life: Life) -> None:
+    _joiner(life)
+    since = life.onset(1.5, 60)
+    life.processes[0].states.append((since, "PENDING_SHUTDOWN"))
+    life.processes[0].threads.append((since, 0, 0))
+    life.fault(DEAD, "hangs", endpoint="joiner-0.")
+
+
 def application_ends(life: Life) -> None:
     _joiner(life)
     since = life.onset(1.5, 40)
@@ -208,6 +251,20 @@ def threads_die_and_are_replaced(life: Life) -> None:
     _joiner(life)
     life.processes[0].threads.append((life.onset(0.5, 60), 4, life.chance.randint(1, 6)))
     life.fault(DEAD, "replaced", endpoint="joiner-0.")
+
+
+def only_the_state_is_told(life: Life) -> None:
+    _joiner(life)
+    for process, state in zip(life.processes, ("RUNNING", "REBALANCING"), strict=True):
+        process.threads = [(-NEVER, None, None)]
+        process.states.append((NOW - life.uniform(0, 2), state))
+
+
+def process_is_just_ending(life: Life) -> None:
+    _joiner(life)
+    at = NOW + life.uniform(0, 1.9) * MINUTE
+    life.processes[0].states.append((at, "PENDING_SHUTDOWN"))
+    life.processes[0].threads.append((at, 0, 0))
 
 
 def process_has_just_started(life: Life) -> None:
@@ -253,6 +310,32 @@ def crash_loop(life: Life) -> None:
     life.fault(RESTARTS, "restarting", endpoint="joiner-0.")
 
 
+def starts_all_the_time(life: Life) -> None:
+    _joiner(life)
+    process = life.processes[0]
+    process.is_archived = True
+    t = life.onset(2, 22)
+    while t < NOW:
+        process.starts.append(t)
+        t += life.uniform(5.5, 12) * MINUTE
+    life.fault(RESTARTS, "crash_loop", endpoint="joiner-0.")
+
+
+def job_by_the_quarter(life: Life) -> None:
+    _joiner(life)
+    process, past = life.processes[0], life.uniform(3, 12) * MINUTE
+    process.is_archived = True
+    process.starts += [NOW - n / 4 - past + life.uniform(0, 4) * SECOND for n in range(120, -1, -1)]
+
+
+def deployed_three_times(life: Life) -> None:
+    """Within the hour: it was taken back, and deployed again."""
+    _joiner(life)
+    for n, process in enumerate(life.processes):
+        process.is_archived = True
+        process.starts += [NOW - ago + n * 3 * MINUTE for ago in (0.9, 0.6, life.uniform(0.2, 0.3))]
+
+
 def deploy(life: Life) -> None:
     _joiner(life)
     at = NOW - life.uniform(1, 10)
@@ -290,14 +373,19 @@ FAULTS = (
     large_application_is_gone,
     store_grows,
     values_of_a_store_grow,
+    store_fills_its_disk,
     some_threads_die,
     all_threads_die,
     threads_die_untold,
+    client_ends_in_an_error,
+    client_does_not_come_to_its_end,
     application_ends,
     threads_die_and_are_replaced,
     crash_loop,
+    starts_all_the_time,
 )
 DECOYS = (
+    gone_and_parked,
     monthly_application,
     stopped_for_maintenance,
     global_table,
@@ -310,6 +398,8 @@ DECOYS = (
     tasks_move_to_a_new_process,
     store_grows_slowly,
     store_that_breathes,
+    only_the_state_is_told,
+    process_is_just_ending,
     process_has_just_started,
     threads_were_removed,
     process_is_silent_and_its_group_works,
@@ -317,7 +407,9 @@ DECOYS = (
     restarted_with_fewer_threads,
     deploy,
     deploy_that_is_taken_back,
+    deployed_three_times,
     job_by_the_hour,
+    job_by_the_quarter,
     scaled_out,
     ends_every_few_hours,
 )
