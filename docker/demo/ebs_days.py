@@ -53,6 +53,8 @@ class Instance:
     measured_memory: dict[int, float] = field(default_factory=dict)  # minute → bytes
     network: list[tuple[datetime, datetime, float, float]] = field(default_factory=list)
     """From when to when it receives and sends so many bytes a second; NETWORK_BYTES_PER_SECOND at other times."""
+    cpu_credits: list[tuple[datetime, datetime, float, float, float]] = field(default_factory=list)
+    """From when to when a burstable one has, borrowed and is charged for so many, by five minutes; else 500, 0, 0."""
     failed_checks: list[tuple[str, datetime, datetime]] = field(default_factory=list)  # which status check, when
 
     @property

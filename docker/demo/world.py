@@ -55,6 +55,8 @@ INSTANCE_METRICS: dict[str, tuple[str, Callable[[InstanceDay], Minutes]]] = {
 NETWORK = {"NetworkIn": 2, "NetworkOut": 3}
 """Metric → its place in `Instance.network`."""
 NETWORK_BYTES_PER_SECOND = 2e6
+CPU_CREDITS = {"CPUCreditBalance": 2, "CPUSurplusCreditBalance": 3, "CPUSurplusCreditsCharged": 4}
+"""Metric → its place in `Instance.cpu_credits`."""
 STATUS_CHECKS = {
     "StatusCheckFailed_Instance": "instance",
     "StatusCheckFailed_System": "system",
@@ -254,6 +256,9 @@ class World:
         yield Metric("AWS/EC2", "CPUUtilization", dimensions)
         for name in NETWORK:
             yield Metric("AWS/EC2", name, dimensions)
+        if instance.instance_type.startswith("t"):
+            for name in CPU_CREDITS:
+                yield Metric("AWS/EC2", name, dimensions)
         for name, check in STATUS_CHECKS.items():
             if check != "volumes" or kind.nitro:
                 yield Metric("AWS/EC2", name, dimensions)
@@ -334,6 +339,9 @@ class World:
         if metric.name in NETWORK:
             which = NETWORK[metric.name]
             return "Bytes", lambda day: _alive(instance, day, _every(60 * _bytes(instance, which, day), step, np.sum))
+        if metric.name in CPU_CREDITS:
+            which = CPU_CREDITS[metric.name]
+            return "Count", lambda day: _alive(instance, day, _every(_credits(instance, which, day), 5, np.min))
         if metric.name == "CPUUtilization":
             return "Percent", lambda day: _alive(instance, day, _every(self._cpu(instance, day), step, np.mean))
         if metric.name == "mem_used_percent":
@@ -389,6 +397,13 @@ def _bytes(instance: Instance, which: int, day: int) -> Minutes:
         rates[within(day, *span[:2])] = span[which]
     peak = instance.type.peak_gbps
     return np.minimum(rates, peak * 125e6) if peak else rates
+
+
+def _credits(instance: Instance, which: int, day: int) -> Minutes:
+    figures = np.full(DAY_MINUTES, 500.0 if which == 2 else 0.0)
+    for span in instance.cpu_credits:
+        figures[within(day, *span[:2])] = span[which]
+    return figures
 
 
 def _failed(instance: Instance, check: str, day: int) -> Minutes:

@@ -1,4 +1,4 @@
-"""EC2 instances as machines: EC2's status checks, which of them Auto Scaling took away and why, and their network."""
+"""EC2 instances as machines: status checks, whom Auto Scaling took away and why, their network and CPU credits."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ CHECKS = (
     Metric("volumes_failed", "StatusCheckFailed_AttachedEBS", "Maximum"),
 )
 NETWORK = (Metric("in_bytes", "NetworkIn", "Sum"), Metric("out_bytes", "NetworkOut", "Sum"))
+# Points of five minutes, whatever monitoring an instance has.
+CREDITS = (
+    Metric("cpu_credits", "CPUCreditBalance", "Minimum", "is_burstable"),
+    Metric("cpu_credits_borrowed", "CPUSurplusCreditBalance", "Maximum", "is_burstable"),
+    Metric("cpu_credits_charged", "CPUSurplusCreditsCharged", "Sum", "is_burstable"),
+)
 _LIMITS = ["instance_type", "baseline_bytes_per_second", "peak_bytes_per_second"]
 _ACTIVITY = ["activity_id", "scaling_group", "instance_id", "is_termination", "description", "cause", "status",
              "started_at", "ended_at"]  # fmt: skip
@@ -40,7 +46,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
         instances = as_seen_then(instances, "metrics.instance_health_hourly", INSTANCE, hour)
         limits = as_seen_then(limits, "metrics.instance_network_hourly", INSTANCE, hour).distinct()
-    series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", [*CHECKS, *NETWORK])
+    series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", [*CHECKS, *NETWORK, *CREDITS])
     return {
         "ec2_instances": ec2,
         "scaling_activities": read_places(
@@ -62,7 +68,9 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "metrics.scaling_activity_hourly": activities.filter("activity_id is not null").select(
             "account", "region", *_ACTIVITY
         ),
-        "metrics.instance_health_hourly": health_hours(sources, activities),
+        "metrics.instance_health_hourly": health_hours(sources, activities).join(
+            credit_hours(sources["cloudwatch"], hour), INSTANCE, "left"
+        ),
     }
 
 
@@ -78,6 +86,7 @@ def machines_of(ec2: DataFrame, end: datetime) -> DataFrame:
         "state",
         "is_spot",
         "launched_at",
+        f.col("instance_type").rlike("^t[0-9]").alias("is_burstable"),
         "observed_at",
     )
 
@@ -102,6 +111,20 @@ def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFr
         .withColumn("minutes_checked", or_none("minutes_checked"))
         .drop("answered", "known_until")
     )
+
+
+def credit_hours(cloudwatch: DataFrame, hour: datetime) -> DataFrame:
+    """An hour of each burstable instance's CPU credits."""
+    told = samples(cloudwatch, "instance_id", [metric.column for metric in CREDITS]).filter(f.col("at") >= f.lit(hour))
+    return told.groupBy(*INSTANCE).agg(
+        *(_latest(column) for column in ("cpu_credits", "cpu_credits_borrowed")),
+        f.max("cpu_credits").alias("cpu_credits_most"),
+        f.sum("cpu_credits_charged").alias("cpu_credits_charged"),
+    )
+
+
+def _latest(column: str) -> Column:
+    return f.max_by(column, f.when(f.col(column).isNotNull(), f.col("at"))).alias(column)
 
 
 def network_limits(ec2: DataFrame) -> DataFrame:

@@ -24,7 +24,7 @@ from streamwarden.base.hours import HOUR
 from spark_apps.apps import machines as app
 from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.ec2 import Ec2Instances
-from tests.simulator import network
+from tests.simulator import credits, network
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.frames import null_filled, rows_frame
@@ -347,12 +347,16 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
-    """Simulates, judges and scores: those that fail, and those whose network starves, in one hour of the app."""
-    fleet, links = build(scenario), network.build(scenario)
+    """Simulates, judges and scores: those that fail, and whose network or CPU starves, in one hour of the app."""
+    fleet, links, burstable = build(scenario), network.build(scenario), credits.build(scenario)
     with TemporaryDirectory() as folder:
-        bench.load("machines", app.transform(_sources(bench, fleet, links, Path(folder)), JUDGED, Config()))
-    _remember(bench, fleet, links)
-    return [_score(bench, RULE, "machines", fleet.truth), _score(bench, network.RULE, "instance_id", links.truth)]
+        bench.load("machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), JUDGED, Config()))
+    _remember(bench, fleet, links, burstable)
+    return [
+        _score(bench, RULE, "machines", fleet.truth),
+        _score(bench, network.RULE, "instance_id", links.truth),
+        _score(bench, credits.RULE, "instance_id", burstable.truth),
+    ]
 
 
 def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
@@ -365,7 +369,9 @@ def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
     return score(rule, at_once(bench.detector(rule)), verdicts, truth)
 
 
-def _sources(bench: Bench, fleet: Fleet, links: network.Fleet, folder: Path) -> dict[str, Any]:
+def _sources(
+    bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet, folder: Path
+) -> dict[str, Any]:
     """As `extract` gives them, for the judged hour."""
     every = [(group, machine) for group in fleet.groups for machine in group.machines]
     ec2 = rows_frame(
@@ -375,13 +381,14 @@ def _sources(bench: Bench, fleet: Fleet, links: network.Fleet, folder: Path) -> 
                      "tags": {"aws:autoscaling:groupName": g.name} if g.is_scaling else {"application": g.name},
                      "observed_at": END}
             for g, m in every if m.gone_at is None or m.gone_at > JUDGED
-        ] + network.instances(links, PLACE),
+        ] + network.instances(links, PLACE) + credits.instances(burstable, PLACE),
         Ec2Instances({}).schema(),
     )  # fmt: skip
     in_hour = [_activity(g, m) for g, m in every if m.gone_at is not None and m.gone_at >= JUDGED]
     points = null_filled(
         bench.spark, folder / "points",
-        chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE)),
+        chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE),
+              credits.points(burstable, PLACE)),
         calls="int", metrics_asked="int", resource="string",
     )  # fmt: skip
     return {
@@ -413,13 +420,14 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
                                "value": float(fails)}  # fmt: skip
 
 
-def _remember(bench: Bench, fleet: Fleet, links: network.Fleet) -> None:
+def _remember(bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet) -> None:
     """What other apps, and earlier hours, left."""
     every = [(group, machine) for group in fleet.groups for machine in group.machines]
     with bench.warehouse.begin() as connection:
-        for day in range(-1, 10):
+        for day in range(-1, 12):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
         copy(connection, "metrics.instance_network_hourly", network.past(links, PLACE))
+        copy(connection, "metrics.instance_health_hourly", credits.past(burstable, PLACE))
         copy(connection, "metrics.instance_sample", pd.concat([_minutes(m) for _, m in every]))
         past = [_activity(g, m) | {"hour": m.gone_at.replace(minute=0, second=0, microsecond=0)}
                 for g, m in every if m.gone_at is not None and m.gone_at < JUDGED]  # fmt: skip

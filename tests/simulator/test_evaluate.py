@@ -95,5 +95,6 @@ def test_machines_are_judged_right(bench: Bench) -> None:
     scores = scores_of("instances", bench, SMALL)
     assert [(s.analysis, s.missed, s.false_alarms, s.misjudged) for s in scores] == [
         ("instance_failing", [], [], []), ("instance_network_starving", [], [], []),
+        ("instance_cpu_starving", [], [], []),
     ]  # fmt: skip
     assert all(each.faults >= 6 for each in scores)

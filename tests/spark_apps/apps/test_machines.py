@@ -142,6 +142,24 @@ def test_a_network_that_bursts_at_its_peak_or_is_not_told(
     assert ">= `20.00`]" in said[detailed]["commands"][0]
 
 
+def test_cpu_credits_of_burstable_instances(
+    spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
+) -> None:
+    spent, borrows = "i-0c1", "i-0c2"
+    world.add_instance(*PLACE, spent, "t3.medium", detailed_monitoring=True)
+    world.add_instance(*PLACE, borrows, "t3.medium")
+    end = LAST_HOUR + HOUR
+    world.instances[spent].cpu_credits += [(LAST_HOUR - HOUR, end - timedelta(minutes=30), 90.0, 0.0, 9.0),
+                                           (end - timedelta(minutes=30), end, 40.0, 0.0, 0.0)]  # fmt: skip
+    world.instances[borrows].cpu_credits.append((LAST_HOUR, end, 0.0, 70.0, 2.0))
+    run_app(spark, "machines", LAST_HOUR, load_config())
+    health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
+    columns = ("is_burstable", "cpu_credits", "cpu_credits_most", "cpu_credits_borrowed", "cpu_credits_charged")
+    assert {name: tuple(health[name][column] for column in columns) for name in (spent, borrows, HUNG)} == {
+        spent: (True, 40, 90, 0, 6 * 9), borrows: (True, 0, 0, 70, 12 * 2), HUNG: (False, None, None, None, None),
+    }  # fmt: skip
+
+
 def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
     endpoint.faults.inject("deny", times=None, action="GetMetricData")

@@ -1,0 +1,204 @@
+"""Burstable instances whose CPU credits run out, are spent by habit, lent, or plenty: what they want, hour by hour.
+
+A balance is what was earned less what was wanted, between nothing and a day's earnings, as EC2 reckons it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+
+RULE = "instance_cpu_starving"
+EARNED = {"t3.medium": 24.0, "t3.large": 36.0, "t3.xlarge": 96.0, "t2.large": 36.0}
+"""Credits an hour: what the type sustains."""
+NOW = 10 * 24
+"""The judged hour's place in each array of hours."""
+AGE = np.arange(NOW + 1) - NOW
+
+
+@dataclass
+class Burstable:
+    """One instance."""
+
+    name: str
+    kind: str
+    chance: np.random.Generator
+    instance_type: str
+    wanted: np.ndarray
+    """Credits an hour."""
+    is_unlimited: bool = False
+    answers: bool = True
+    since: int = 0
+    """The first hour that is known."""
+
+    @property
+    def earned(self) -> float:
+        return EARNED[self.instance_type]
+
+    def balances(self) -> tuple[np.ndarray, np.ndarray]:
+        """What it has at the end of each hour, and what it has borrowed: it pays that back before it saves."""
+        left, found = self.earned * 24, np.empty(NOW + 1)
+        for hour, wanted in enumerate(self.wanted):
+            left = min(left + self.earned - wanted, self.earned * 24)
+            left = left if self.is_unlimited else max(left, 0)
+            found[hour] = left
+        return found.clip(0), (-found).clip(0, 24 * self.earned)
+
+    def charged(self) -> np.ndarray:
+        """What it borrows beyond what a day could pay back."""
+        _, borrowed = self.balances()
+        return np.where(borrowed >= 24 * self.earned, (self.wanted - self.earned).clip(0), 0.0)
+
+
+@dataclass
+class Fleet:
+    instances: list[Burstable] = field(default_factory=list)
+    truth: Truth = field(default_factory=Truth)
+
+    def fault(self, one: Burstable, because: str) -> None:
+        self.truth.faults.append(Fault(one.name, one.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=(because,)))
+
+
+Make = Callable[[Fleet, Burstable], None]
+
+
+def an_instance(name: str, kind: str, chance: np.random.Generator) -> Burstable:
+    """One that saves, day and night."""
+    instance_type = str(chance.choice(list(EARNED)))
+    level = EARNED[instance_type] * chance.uniform(0.2, 0.7)
+    day = 1 + 0.2 * np.sin(2 * np.pi * (AGE + chance.integers(0, 24)) / 24)
+    return Burstable(name, kind, chance, instance_type, level * day * (1 + chance.normal(0, 0.05, NOW + 1)))
+
+
+def wants(one: Burstable, hours: int, times: float) -> None:
+    """So many times what it earns, in the last hours."""
+    one.wanted[-hours:] = one.earned * times * (1 + one.chance.normal(0, 0.02, hours))
+
+
+# Faults
+
+
+def held(fleet: Fleet, one: Burstable) -> None:
+    """Since hours it gets what it earns."""
+    wants(one, int(one.chance.integers(60, 120)), one.chance.uniform(1.6, 3))
+    fleet.fault(one, "held")
+
+
+def spends(fleet: Fleet, one: Burstable) -> None:
+    """A load that came and stays: what is left lasts for some hours."""
+    times, left = one.chance.uniform(1.6, 4), one.chance.uniform(2, 10)
+    wants(one, max(4, round(24 / (times - 1) - left)), times)
+    fleet.fault(one, "spending")
+
+
+def lives_on_loans(fleet: Fleet, one: Burstable) -> None:
+    one.is_unlimited = True
+    wants(one, NOW, one.chance.uniform(1.5, 3))
+    fleet.fault(one, "charged")
+
+
+# Decoys
+
+
+def spends_each_day(fleet: Fleet, one: Burstable) -> None:
+    """It spends in the same hours of each day, and earns it back in the others."""
+    length = int(one.chance.integers(5, 9))
+    busy = (AGE + length - 1) % 24 < length
+    times = 1 + one.chance.uniform(0.6, 0.9) * 0.95 * (24 - length) / length
+    one.wanted = one.earned * np.where(busy, times, 0.05) * (1 + one.chance.normal(0, 0.01, NOW + 1))
+
+
+def a_batch(fleet: Fleet, one: Burstable) -> None:
+    wants(one, int(one.chance.integers(1, 3)), one.chance.uniform(2, 6))
+
+
+def spends_slowly(fleet: Fleet, one: Burstable) -> None:
+    """It has credits for a day and more."""
+    wants(one, int(one.chance.integers(4, 20)), one.chance.uniform(1.1, 1.4))
+
+
+def borrows_a_little(fleet: Fleet, one: Burstable) -> None:
+    one.is_unlimited = True
+    wants(one, int(one.chance.integers(14, 16)), 3.0)
+
+
+def is_new(fleet: Fleet, one: Burstable) -> None:
+    one.since = NOW - int(one.chance.integers(0, 3))
+
+
+def is_not_told(fleet: Fleet, one: Burstable) -> None:
+    one.answers = False
+
+
+def healthy(fleet: Fleet, one: Burstable) -> None:
+    """It saves."""
+
+
+FAULTS: tuple[Make, ...] = (held, spends, lives_on_loans)
+DECOYS: tuple[Make, ...] = (
+    spends_each_day, a_batch, spends_slowly, borrows_a_little, is_new, is_not_told, healthy,
+)  # fmt: skip
+
+
+def build(scenario: Scenario) -> Fleet:
+    """Each kind by turns."""
+    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
+    for n in range(scenario.applications * 2):
+        make = kinds[n % len(kinds)]
+        kind = make.__name__.replace("_", " ")
+        one = an_instance(f"credits{n:04d}", kind, np.random.default_rng([scenario.seed, 64, n]))
+        make(fleet, one)
+        fleet.instances.append(one)
+        fleet.truth.decoys[one.name] = kind
+    return fleet
+
+
+def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
+    """What EC2 tells."""
+    return [
+        place | {"instance_id": one.name, "instance_type": one.instance_type, "state": "running", "tags": {},
+                 "launched_at": JUDGED - 900 * HOUR, "observed_at": JUDGED + HOUR}
+        for one in fleet.instances
+    ]  # fmt: skip
+
+
+def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """CloudWatch's of the judged hour, every five minutes."""
+    for one in (each for each in fleet.instances if each.answers):
+        left, borrowed = one.balances()
+        for n in range(12):
+            share = (n + 1) / 12
+            told = {
+                "cpu_credits": left[NOW - 1] + share * (left[NOW] - left[NOW - 1]),
+                "cpu_credits_borrowed": borrowed[NOW - 1] + share * (borrowed[NOW] - borrowed[NOW - 1]),
+                "cpu_credits_charged": one.charged()[NOW] / 12,
+            }
+            for metric, value in told.items():
+                yield place | {"resource_id": one.name, "metric": metric, "at": JUDGED + n * timedelta(minutes=5),
+                               "period_seconds": 60, "value": float(value)}  # fmt: skip
+
+
+def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
+    """The hours before, as the app left them."""
+    frames = []
+    for one in fleet.instances:
+        left, borrowed = one.balances()
+        hours = np.arange(one.since, NOW)
+        frames.append(
+            pd.DataFrame({
+                "hour": [JUDGED - int(NOW - hour) * HOUR for hour in hours], "instance_id": one.name, **place,
+                "machines": one.name, "is_burstable": True, "activities_known": True, "observed_at": JUDGED,
+                "cpu_credits": left[hours], "cpu_credits_borrowed": borrowed[hours],
+                "cpu_credits_most": np.maximum(left[hours], left[hours - 1]),
+                "cpu_credits_charged": one.charged()[hours],
+            })
+        )  # fmt: skip
+    return pd.concat(frames)
