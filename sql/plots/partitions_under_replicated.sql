@@ -12,7 +12,7 @@ from metrics.broker_hourly as b
 cross join lateral (
   values
   ('led by it', b.under_replicated_partitions),
-  ('led by it, below min.insync.replicas', b.under_min_isr_partitions)
+  ('led by it, below min.insync', b.under_min_isr_partitions)
 ) as line (series, value)
 where
   b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id

@@ -22,7 +22,7 @@ cross join able
 cross join lateral (
   values
   ('records', t.messages_in / nullif(t.covered_seconds, 0)),
-  ('capacity', able.capacity),
+  ('limit capacity', able.capacity),
   ('one thread', able.thread)
 ) as line (series, value)
 where t.cluster = :cluster and t.topic = :topic

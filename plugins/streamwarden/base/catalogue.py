@@ -41,7 +41,7 @@ APPS: dict[str, SparkApp] = {
         ),
         SparkApp(
             "machines",
-            "EC2 instances: status checks, what Auto Scaling took out of service, network",
+            "EC2 instances: status checks, what Auto Scaling took out of service, network, CPU credits",
             reads=(
                 "ec2",
                 "autoscaling",

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 from matplotlib.transforms import Bbox
 from PIL import Image
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -41,7 +42,7 @@ Format = Literal["svg", "png"]
 # Okabe and Ito's colours: told apart by everyone, on white. Lines differ in stroke too, bars in hatching.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
-HATCHES = ("", "///", "...", "xx", "\\\\\\", "--")
+HATCHES = ("", "///", "xx", "\\\\\\", "--", "||")  # no dots: one takes 100 KiB of SVG
 LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
 _COLUMNS = {"lines": ("at", "series", "value"), "stacked": ("label", "series", "value"), "table": ()}
 _DARK = {
@@ -49,7 +50,9 @@ _DARK = {
     "#b00020": "#ff7b86", "#0072b2": "#58a6ff", "#009e73": "#56d38a",
 }  # fmt: skip
 INCHES_WIDE, DOTS_PER_INCH = 6.4, 150
-TABLE_ROWS, CELL_CHARACTERS, TABLE_CHARACTERS, LABEL_CHARACTERS = 20, 44, 110, 34
+TABLE_ROWS, CELL_CHARACTERS, TABLE_CHARACTERS, LABEL_CHARACTERS, TITLE_CHARACTERS = 20, 44, 110, 34, 60
+THIRD_CHARACTERS = 19
+"""Of a label in a third of the width."""
 _BYTES = {"bytes": "", "bytes/s": "/s"}
 _SIGN = {"percent": "%"}
 
@@ -58,6 +61,7 @@ mpl.rcParams |= {
     "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
     "svg.hashsalt": "streamwarden",  # the same data gives the same file
     "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],  # else each text names a dozen others
     "font.size": 10,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -200,6 +204,7 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
         )
         number += not limit
     axes.set_ylabel(unit if known else NOT_KNOWN)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))  # never 1e7 in a corner
     if min(known, default=0) >= 0:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
@@ -297,7 +302,7 @@ def _blank(inches_high: float, header: Header, inches: float = INCHES_WIDE) -> t
 
 
 def _dress(axes: Axes, title: str) -> None:
-    axes.set_title(_wrapped(title, 90), loc="left", color=INK, fontweight="bold", fontsize=10.5)
+    axes.set_title(_wrapped(title, TITLE_CHARACTERS), loc="left", color=INK, fontweight="bold", fontsize=10.5)
     axes.tick_params(colors=INK, length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(GRID)
@@ -305,7 +310,9 @@ def _dress(axes: Axes, title: str) -> None:
 
 def _legend(figure: Figure) -> None:
     """Below the plot: on a phone there is no room beside it."""
-    figure.legend(loc="outside lower left", ncols=3, frameon=False, labelcolor=INK, fontsize=9, handlelength=2.8)
+    longest = max(len(label) for axes in figure.axes for label in axes.get_legend_handles_labels()[1])
+    ncols = 3 if longest <= THIRD_CHARACTERS else 2
+    figure.legend(loc="outside lower left", ncols=ncols, frameon=False, labelcolor=INK, fontsize=9, handlelength=2.8)
 
 
 def _scaled(unit: str, largest: float) -> tuple[float, str]:
@@ -363,4 +370,5 @@ def _rendered(figure: Figure, format: Format, alt: str) -> bytes:
     figure.savefig(out, format="svg", metadata={"Date": None})
     svg = out.getvalue().decode()
     svg = svg[svg.index("<svg") :]  # without the document's head it can stand inside a page
+    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), svg)  # a tenth of a point isn't seen
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1).encode()
