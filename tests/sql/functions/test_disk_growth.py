@@ -112,6 +112,10 @@ def test_what_does_not_grow_is_never_full_and_one_slope_is_none(connection: sa.C
     assert (still["week_growth"], still["day_growth"], still["growth_by_days"]) == (0, 0, 0)
     assert still["hours_to_full"] is still["hours_to_full_by_day"] is still["hours_to_full_by_days"] is None
     connection.execute(sa.text(f"delete from {PLACES[kind][0]}"))
+    hardly = grown(connection, kind, {ago: 5e6 - ago / 2 for ago in range(0, KNOWN, 2)})
+    full = ("hours_to_full", "hours_to_full_by_day", "hours_to_full_by_days")
+    assert [hardly[name] for name in full] == [pytest.approx(2 * FREE)] * 3
+    connection.execute(sa.text(f"delete from {PLACES[kind][0]}"))
     only_before = grown(connection, kind, {0: 9e6} | {ago: 9e6 - 1000 * ago for ago in range(30, 100)}, now=9e6)
     assert only_before["week_growth"] > 0 and only_before["day_growth"] is only_before["growth_per_hour"] is None
     assert only_before["hours_to_full"] is None

@@ -12,6 +12,7 @@ from tests.sql.rows import HOUR, insert_rows
 LEFT: dict[str, list[float | None]] = {
     "restores": [None, 900, 500, 100],
     "began": [0, 0, 0, 100],
+    "ends": [9, 9, 9, 1],
     "stands": [500, 500, 500, 500],
     "over": [500, 300, 100, 0],
     "silent": [500, 300, 100, None],
@@ -23,10 +24,10 @@ LEFT: dict[str, list[float | None]] = {
 @pytest.mark.parametrize(
     ("first", "last", "expected"),
     [
-        (0, 0, {"restores": [0], "began": [0], "paused": [0]}),
+        (0, 0, {"restores": [0], "began": [0], "ends": [0], "paused": [0]}),
         (1, 1, {"restores": [1], "over": [1], "silent": [1]}),
-        (1, 0, {"restores": [1, 0], "began": [0], "over": [1], "silent": [1], "paused": [0]}),
-        (2, 0, {"restores": [2, 1, 0], "began": [0], "over": [2, 1], "silent": [2, 1], "paused": [2, 0]}),
+        (1, 0, {"restores": [1, 0], "began": [0], "ends": [0], "over": [1], "silent": [1], "paused": [0]}),
+        (2, 0, {"restores": [2, 1, 0], "began": [0], "ends": [0], "over": [2, 1], "silent": [2, 1], "paused": [2, 0]}),
     ],
 )
 def test_who_restored(module_warehouse: sa.Engine, first: int, last: int, expected: dict[str, list[int]]) -> None:
