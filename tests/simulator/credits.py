@@ -189,7 +189,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
 def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
     """The hours before, as the app left them."""
     frames = []
-    for one in fleet.instances:
+    for one in (each for each in fleet.instances if each.since < NOW):
         left, borrowed = one.balances()
         hours = np.arange(one.since, NOW)
         frames.append(
