@@ -102,7 +102,7 @@ judged as (
   select
     b.*,
     s.growth_per_hour,
-    case when g.known_hours >= :least_history and s.growth_per_hour > 0
+    case when g.known_hours >= :least_history and s.growth_per_hour > 0 and b.used_ratio is not null
       then greatest(b.max_file_descriptors - b.open_file_descriptors, 0) / s.growth_per_hour
     end as hours_to_full
   from broker as b
