@@ -160,10 +160,13 @@ _ROWS = {
       cross join generate_series(0, :instances - 1) as n""",
     "metrics.instance_health_hourly": f"""hour, account, region, instance_id, machines, scaling_group, application, state,
       is_spot, observed_at, activities_known, minutes_checked, minutes_instance_failed, minutes_system_failed,
-      minutes_volumes_failed, failing_since <-
+      minutes_volumes_failed, failing_since, is_burstable, cpu_credits, cpu_credits_most, cpu_credits_borrowed,
+      cpu_credits_charged <-
       select h, '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), 'group-' || n / 3, 'group-' || n / 3,
         'app-' || n / 3, 'running', false, h, true, 60, case when n % 500 = 7 then 60 else 0 end, 0, 0,
-        case when n % 500 = 7 then h end
+        case when n % 500 = 7 then h end, n % 5 = 1,
+        case when n % 5 = 1 then case when n % 100 = 1 then 60 + 60 * extract(epoch from :h - h) / 3600 else 2000 end end,
+        case when n % 5 = 1 then 2000 end, case when n % 5 = 1 then 0 end, case when n % 5 = 1 then 0 end
       from {_DAY} cross join generate_series(0, :instances - 1) as n""",
     "metrics.instance_network_hourly": f"""hour, account, region, instance_id, direction, instance_type,
       baseline_bytes_per_second, peak_bytes_per_second, minutes_expected, minutes_present, bytes_per_second_mean,
@@ -215,7 +218,12 @@ _ROWS = {
         'counter', n, h
       from generate_series(:h - interval '1 hour', :h, interval '1 hour') as h
       cross join generate_series(1, 60) as n cross join generate_series(0, :brokers - 1) as b
-      cross join generate_series(1, 4) as s""",
+      cross join generate_series(1, 4) as s
+      union all
+      select h, 'orders-prod', {_ENDPOINT}, 'client_fetch_bytes_per_second',
+        format('{{"client": "%s-%s-1"}}', case when g % 50 = 7 then 'stranger' else 'reader' end, g), h, 'gauge',
+        case when g % 2 = 0 then 2e6 else 1e3 end, h
+      from generate_series(:h - interval '3 hours', :h, interval '1 hour') as h cross join generate_series(0, :groups - 1) as g cross join generate_series(0, :brokers - 1) as b""",
     "metrics.log_dir_hourly": """hour, cluster, broker_id, log_dir, total_bytes, usable_bytes, replicas, log_bytes,
       observed_at <-
       select h, 'orders-prod', b, '/var/lib/kafka/data', 1099511627776,

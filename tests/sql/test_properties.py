@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,9 +40,11 @@ OWN = ("instance_id", "volume_id", "endpoint", "machines", "scaling_group")
 
 
 def verdicts_of(warehouse: sa.Engine, detector: Detector, case: dict[str, Any]) -> dict[str, str]:
-    """Status by resource and by key, of a case's rows."""
+    """Status by key, and by resource where no other has its name, of a case's rows."""
     found = judged(warehouse, detector, case)
-    return {name: finding.status for finding in found for name in (finding.resource, finding.about.key)}
+    times = Counter(finding.resource for finding in found)
+    named = {finding.resource: finding.status for finding in found if times[finding.resource] == 1}
+    return named | {finding.about.key: finding.status for finding in found}
 
 
 def _cases(detector: Detector) -> list[dict[str, Any]]:
