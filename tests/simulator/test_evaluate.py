@@ -31,6 +31,7 @@ def test_a_small_fleet_is_judged_right(bench: Bench) -> None:
     assert result.faults >= 3 and result.cases > result.faults
 
 
+@pytest.mark.rare
 def test_some_topics_groups_and_applications_are_judged_right(bench: Bench) -> None:
     """A quarter of their kinds: all take two minutes."""
     scores = scores_of("workloads", bench, replace(SMALL, seed=3, groups=8))
