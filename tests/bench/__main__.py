@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from streamwarden.base.paths import PROJECT_ROOT
 
-from tests.bench import aws, hour, jmx, kafka, load, memory, scale, schemas, size
+from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, scale, schemas, size
 from tests.bench.figure import Figure
 
 PARTS = {
@@ -23,15 +23,19 @@ PARTS = {
     "memory": memory.measure,
     "schemas": schemas.measure,
     "scale": scale.measure,
+    "gathering": gathering.measure,
     "hour": hour.measure,
 }
+
+ONLY_WHEN_ASKED = {"gathering"}
+"""An hour of 10,000 partitions didn't end within two minutes: why has to be found before all sizes can be measured."""
 
 
 def main() -> int:
     """Runs the parts and prints a table."""
     console = Console()
     asked = os.environ.get("PART") or os.environ.get("ONLY", "")
-    wanted = [name for name in asked.split(",") if name] or list(PARTS)
+    wanted = [name for name in asked.split(",") if name] or [name for name in PARTS if name not in ONLY_WHEN_ASKED]
     if unknown := set(wanted) - set(PARTS):
         console.print(f"PART: no part '{min(unknown)}'; there are {', '.join(PARTS)}")
         return 2
