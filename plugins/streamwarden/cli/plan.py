@@ -81,12 +81,8 @@ def removal_plan(
     lines += [
         "# 2. Wait until the files are gone: brokers look every 5 minutes (log.retention.check.interval.ms).",
         f"kafka-log-dirs.sh --bootstrap-server {servers} --describe --topic-list {shlex.quote(','.join(names))}",
-        *(_parked(topics, parked, servers) if parked else ["# 3. Delete the topics."]),
+        *(_parked(topics, parked, servers) if parked else _deleted(names, servers)),
     ]
-    if not parked:
-        lines += [
-            f"kafka-topics.sh --bootstrap-server {servers} --delete --topic {shlex.quote(name)}" for name in names
-        ]
     if any(row["kind"] in ("coordinator", "checkpoint") for row in topics):
         return lines  # a Samza job has no group
     group = shlex.quote(application)
@@ -95,6 +91,11 @@ def removal_plan(
         "# 4. Delete the group.",
         f"kafka-consumer-groups.sh --bootstrap-server {servers} --delete --group {group}",
     ]
+
+
+def _deleted(names: Sequence[str], servers: str) -> list[str]:
+    delete = f"kafka-topics.sh --bootstrap-server {servers} --delete --topic"
+    return ["# 3. Delete the topics.", *(f"{delete} {shlex.quote(name)}" for name in names)]
 
 
 def _parked(topics: list[Row], brokers: Sequence[int], servers: str) -> list[str]:
