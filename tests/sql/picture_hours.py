@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
+from tests.sql.rows import HOUR
+
 GIB, MIB = 2**30, 2**20
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]

@@ -12,8 +12,8 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.detectors import load_detectors
 from streamwarden.plots.draw import draw_finding
 
-from tests.sql.picture_hours import HOUR, PICTURES
-from tests.sql.rows import insert_rows
+from tests.sql.picture_hours import PICTURES
+from tests.sql.rows import HOUR, insert_rows
 
 FOLDER = PROJECT_ROOT / "docs" / "pictures"
 DAYS = 36
