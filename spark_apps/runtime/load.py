@@ -30,6 +30,7 @@ _SPARK_TYPE = {
     "boolean": "boolean",
     "timestamp with time zone": "timestamp",
 }
+ANALYZED_FROM_ROWS = 1_000
 
 
 def replace_hour(
@@ -103,6 +104,9 @@ def _publish(
         )
         coverage.publish(connection, keep_known=True)
         rows = {table: stages[table].publish(connection, keep_known=bool(gaps)) for table in app.writes}
+        for table in app.writes:
+            if rows[table] >= ANALYZED_FROM_ROWS:
+                stages[table].count(connection)
         _record(connection, app.name, hour, "loaded", rows, started_at)
     return rows
 
@@ -188,3 +192,14 @@ class _Stage:
             f" order by {', '.join(str(list(self.columns).index(c) + 1) for c in self.key)}"
             f" on conflict ({', '.join(self.key)}) do update set {changes}"
         ).rowcount
+
+    def count(self, connection: sa.Connection) -> None:
+        """Tells the planner of the rows: what it knows nothing of, it joins row by row, for minutes.
+
+        Autovacuum would do so a minute or more later; the hour is judged before.
+        """
+        at = next((column for column in ("hour", "at") if column in self.columns), None)
+        when = f"where {at} >= :hour and {at} < :hour + interval '1 hour'" if at else ""
+        partition = sa.text(f"select cast(cast(tableoid as regclass) as text) from {self.table} {when} limit 1")
+        if name := connection.execute(partition, {"hour": self.hour} if at else {}).scalar():
+            connection.exec_driver_sql(f"analyze {name}")

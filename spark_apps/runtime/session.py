@@ -15,7 +15,7 @@ from streamwarden.base.config import Config
 from spark_apps.runtime.class_archive import driver_java_options
 from spark_apps.runtime.executors import equip, is_local
 
-COMPILED_FROM_ROWS = 50_000
+COMPILED_FROM_ROWS = 5_000
 """An app that writes fewer is small: its plans aren't compiled, and it shares a driver with others."""
 
 

@@ -108,7 +108,9 @@ _ROWS: dict[type[DataSource], tuple[str, ...]] = {
     Jmx: tuple(
         f"""select {_ANSWERED}, 'broker' as role, concat('http://broker-', b, ':8778/jolokia') as endpoint, metric,
           '{kind}' as kind, {labels} as labels, {{ends}} + make_dt_interval(0, 0, 1, s * 5) as at,
-          if(metric = 'log_segments', 2, 1e6 + s * 100 + b) as value, {{begins}} - interval 9 days as process_started_at
+          case metric when 'log_segments' then 2 when 'request_handler_idle_ratio' then 0.9
+          when 'partitions' then {{replicas}} when 'leaders' then {{replicas}} / 3
+          else 1e6 + s * 100 + b end as value, {{begins}} - interval 9 days as process_started_at
           from {rows} lateral view explode(sequence(0, {BROKERS - 1})) as b
           lateral view explode({samples}) as s lateral view explode(array({metrics})) as metric"""
         for kind, labels, rows, samples, metrics in (
@@ -176,7 +178,8 @@ def make(folder: Path, topics: int, hour: datetime) -> None:
     spark = start_session("bench", master="local[2]")
     moments = {"begins": hour, "ends": hour + HOUR, "read": hour + HOUR + timedelta(minutes=1)}
     values = {name: f"timestamp '{at.isoformat()}'" for name, at in moments.items()}
-    values |= {"topics": str(topics), "base": f"{6000 * int(hour.timestamp() / 3600)}L"}  # 100 records a minute
+    values |= {"topics": str(topics), "replicas": f"{10 * 3 * topics // BROKERS}d"}
+    values |= {"base": f"{6000 * int(hour.timestamp() / 3600)}L"}  # 100 records a minute
     for source, selects in _ROWS.items():
         parts = [spark.sql(_filled(select, values)) for select in selects]
         frame = parts[0]

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalogue import SparkApp
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.runtime.load import last_rows, record_failure, replace_hour
+from spark_apps.runtime.load import ANALYZED_FROM_ROWS, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, session_for
 from spark_apps.runtime.warehouse_io import read_query
 
@@ -93,6 +93,18 @@ def test_how_much_an_app_loaded_last_decides_whether_its_plans_are_compiled(
     assert last_rows(warehouse, "test_app") == 2
     wanted = [session_for(spark, rows).conf.get("spark.sql.codegen.wholeStage") for rows in (2, COMPILED_FROM_ROWS)]
     assert wanted == ["false", "true"]
+
+
+def test_the_planner_knows_how_many_rows_a_large_hour_has(spark: SparkSession, warehouse: sa.Engine) -> None:
+    topic = spark.range(ANALYZED_FROM_ROWS).selectExpr(
+        "'c' as cluster", "concat('topic-', id) as topic", "1 as brokers", "1d as bytes_in", *NULLS
+    )
+    load(warehouse, topic)
+    with warehouse.connect() as connection:
+        plan = connection.execute(
+            sa.text("explain (format json) select * from metrics.topic_hourly where hour = :hour"), {"hour": HOUR}
+        ).scalar_one()
+    assert plan[0]["Plan"]["Plan Rows"] == ANALYZED_FROM_ROWS
 
 
 def test_a_whole_answer_replaces_what_is_gone(spark: SparkSession, warehouse: sa.Engine) -> None:
