@@ -49,21 +49,27 @@ def replace_hour(
     """
     if set(frames) != set(app.writes):
         raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as owner:
-        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's.
-        owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": f"{app.name} {hour}"})
+    with engine.connect() as owner:
+        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's. A crash
+        # of the server empties what was staged, and ends this session: so it is this one that publishes, or nothing is.
         mark = f"{app.name}_{hour:%Y%m%d%H}"
-        _drop_stages(owner, mark)
+        with owner.begin():
+            owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": f"{app.name} {hour}"})
+            _drop_stages(owner, mark)
         try:
-            stages = {table: _Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
+            stages = {table: Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
             coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
             stages["detect.coverage"].fill(coverage)
             for table, frame in frames.items():
                 stages[table].fill(frame)
-            return _publish(engine, app, hour, stages, started_at)
+            return _publish(owner, app, hour, stages, started_at)
         finally:
-            _drop_stages(owner, mark)
-            owner.execute(sa.text("select pg_advisory_unlock_all()"))
+            try:
+                with owner.begin():
+                    _drop_stages(owner, mark)
+                    owner.execute(sa.text("select pg_advisory_unlock_all()"))
+            except sa.exc.DBAPIError:
+                owner.invalidate()  # what is staged the next run drops; the lock ends with the session
 
 
 def _drop_stages(connection: sa.Connection, mark: str) -> None:
@@ -92,11 +98,11 @@ def last_rows(engine: sa.Engine, app: str) -> int:
 
 
 def _publish(
-    engine: sa.Engine, app: SparkApp, hour: datetime, stages: dict[str, _Stage], started_at: datetime
+    connection: sa.Connection, app: SparkApp, hour: datetime, stages: dict[str, Stage], started_at: datetime
 ) -> dict[str, int]:
     for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
-        ensure_day(engine, day)
-    with engine.begin() as connection:
+        ensure_day(connection.engine, day)
+    with connection.begin():
         coverage = stages["detect.coverage"]
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
         connection.execute(
@@ -136,7 +142,7 @@ def _record(
             connection.execute(statement, values)
 
 
-class _Stage:
+class Stage:
     """The staging table of one warehouse table."""
 
     def __init__(self, engine: sa.Engine, table: str, hour: datetime, mark: str) -> None:

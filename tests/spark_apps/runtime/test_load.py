@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalogue import SparkApp
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.runtime.load import ANALYZED_FROM_ROWS, last_rows, record_failure, replace_hour
+from spark_apps.runtime.load import ANALYZED_FROM_ROWS, Stage, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, session_for
 from spark_apps.runtime.warehouse_io import read_query
 
@@ -138,6 +138,33 @@ def test_a_failure_does_not_undo_a_loaded_hour(spark: SparkSession, warehouse: s
     record_failure(warehouse, "test_app", HOUR, "no route", datetime.now(UTC))
     with warehouse.connect() as connection:
         assert connection.execute(sa.text("select status, error from detect.load")).tuples().all() == [("loaded", None)]
+
+
+def test_a_crash_of_postgresql_between_staging_and_publishing_empties_nothing(
+    spark: SparkSession, warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a crash does: sessions end, and unlogged tables are empty; a second later all connect again."""
+    load(warehouse, topics(spark, ("before", 1, 1.0)))
+    fill = Stage.fill
+
+    def fill_and_crash(stage: Stage, frame: DataFrame) -> None:
+        fill(stage, frame)
+        if stage.table == "metrics.topic_hourly":
+            with warehouse.begin() as connection:
+                connection.exec_driver_sql(f"truncate {stage.name}")
+                connection.execute(
+                    sa.text("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and database ="
+                            " (select oid from pg_database where datname = current_database())")
+                )  # fmt: skip
+
+    monkeypatch.setattr(Stage, "fill", fill_and_crash)
+    with pytest.raises(sa.exc.OperationalError):
+        load(warehouse, topics(spark, ("after", 1, 1.0)))
+    assert stored(warehouse) == [("before", 1.0)]
+    monkeypatch.undo()
+    load(warehouse, topics(spark, ("after", 1, 1.0)))
+    assert stored(warehouse) == [("after", 1.0)]
+    assert staging_tables(warehouse) == 0
 
 
 def test_a_killed_load_leaves_nothing_and_can_be_repeated(
