@@ -50,8 +50,8 @@ def replace_hour(
     if set(frames) != set(app.writes):
         raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
     with engine.connect() as owner:
-        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's. A crash
-        # of the server empties what was staged, and ends this session: so it is this one that publishes, or nothing is.
+        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's.
+        # A crash of the server empties what was staged, and ends this session: so it publishes, or nobody does.
         mark = f"{app.name}_{hour:%Y%m%d%H}"
         with owner.begin():
             owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": f"{app.name} {hour}"})
