@@ -5,6 +5,7 @@
 
 A round of `hour` draws an app, now and then all, and one to three faults, by its seed and number alone: `--seed 7
 --round 17` is that one again; there are rounds until N faults were met. An hour that isn't whole then is run again.
+With `--keep FILE` a run of the same seed goes on where the last one ended; SIGTERM ends it after the rounds under way.
 The exit code is 1 when anything was lost, doubled or not told.
 """
 
@@ -16,6 +17,7 @@ import multiprocessing
 import os
 import queue
 import secrets
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,6 +25,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -47,6 +50,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="hour: what is drawn")
     parser.add_argument("--round", type=int, help="hour: this one only")
     parser.add_argument("--only", default="", help="hour: these faults, comma-separated, instead of drawn ones")
+    parser.add_argument(
+        "--keep", type=Path, help="hour: a file of what came of each round; those in it aren't done again"
+    )
     parser.add_argument("--worlds", type=int, default=3, help="hour: how many side by side (default: 3)")
     given = parser.parse_args()
     codes = []
@@ -56,7 +62,7 @@ def main() -> int:
         if given.part in ("all", "hour"):
             numbers = range(given.n) if given.round is None else [given.round]
             only = [name for name in given.only.split(",") if name]
-            codes.append(_hour(numbers, given.n, given.seed, only, min(given.worlds, len(numbers))))
+            codes.append(_hour(numbers, given.n, given.seed, only, min(given.worlds, len(numbers)), given.keep))
         if given.part in ("all", "trackers"):
             codes.append(trackers.result())
     return max(codes)
@@ -85,21 +91,28 @@ def _counts(subject: str, counted: dict[str, dict[str, int]]) -> Table:
     return table
 
 
-def _hour(numbers: Sequence[int], most: int, seed: int, only: Sequence[str], worlds: int) -> int:
+def _hour(
+    numbers: Sequence[int], most: int, seed: int, only: Sequence[str], worlds: int, keep: Path | None = None
+) -> int:
     """Shared out to worlds side by side, each a process with a broker, a PostgreSQL and a tracker of its own."""
     console.print(f"until {most:,} faults were met, seed {seed}, in {worlds} worlds")
     for fault in FAULTS:
         if not fault.can_be:
             console.print(f"not drawn, for this machine lacks what it takes: {fault.name} (docker/setup.sh)")
-    outcomes: list[Outcome] = []
+    done = _kept(keep, seed)
+    numbers, outcomes = [number for number in numbers if number not in done], list(done.values())
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
         told, enough = manager.Queue(), manager.Event()
+        signal.signal(signal.SIGTERM, lambda *_: enough.set())
         shares = [pool.submit(share, numbers[start::worlds], seed, only, told, enough) for start in range(worlds)]
         while not (all(one.done() for one in shares) and told.empty()):
             with suppress(queue.Empty):
                 number, outcome = told.get(timeout=1)
                 outcomes.append(outcome)
+                if keep:
+                    with keep.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({"seed": seed, "round": number, "outcome": asdict(outcome)}) + "\n")
                 _tell(number, outcome, len(outcomes))
                 if _faults(outcomes) >= most:
                     enough.set()
@@ -114,6 +127,17 @@ def _hour(numbers: Sequence[int], most: int, seed: int, only: Sequence[str], wor
         if error := one.exception():
             console.print(f"[red]a world broke off: {error!r}\n{error.__cause__}")
     return 1 if wrong or any(one.exception() for one in shares) else 0
+
+
+def _kept(keep: Path | None, seed: int) -> dict[int, Outcome]:
+    """What came of the rounds of this seed that were done before."""
+    lines = keep.read_text(encoding="utf-8").splitlines() if keep and keep.exists() else []
+    found = [json.loads(line) for line in lines]
+    return {
+        one["round"]: Outcome(**one["outcome"] | {"apps": tuple(one["outcome"]["apps"])})
+        for one in found
+        if one["seed"] == seed
+    }
 
 
 def _faults(outcomes: Sequence[Outcome]) -> int:
