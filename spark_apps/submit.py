@@ -31,8 +31,10 @@ from streamwarden.base.hours import parse_hour
 from streamwarden.base.warehouse import open_warehouse
 
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
-from spark_apps.runtime.session import COMPILED_FROM_ROWS, master_for, session_for, start_session
+from spark_apps.runtime.session import master_for, session_for, start_session
 
+ALONE_FROM_ROWS = 50_000
+"""An app that writes so many rows an hour has a driver of its own, with all of its memory."""
 _COVERAGE_SCHEMA = "source string, resource string, status string, reason string"
 
 
@@ -107,7 +109,7 @@ def main() -> int:
         warehouse = open_warehouse(config)  # before Spark starts: a bad address is told at once
         if arguments.app != TOGETHER:
             return _run(start_session(arguments.app, config=config), arguments.app, hour, config)
-        small = [name for name in APPS if last_rows(warehouse, name) < COMPILED_FROM_ROWS]
+        small = [name for name in APPS if last_rows(warehouse, name) < ALONE_FROM_ROWS]
         if not small:
             print("every app is large: each has a driver of its own")
             return 0

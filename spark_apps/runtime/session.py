@@ -16,7 +16,7 @@ from spark_apps.runtime.class_archive import driver_java_options
 from spark_apps.runtime.executors import equip, is_local
 
 COMPILED_FROM_ROWS = 5_000
-"""An app that writes fewer is small: its plans aren't compiled, and it shares a driver with others."""
+"""An app that writes fewer rows an hour has plans that cost more to compile than to interpret."""
 
 
 def master_for(apps: int) -> str | None:
