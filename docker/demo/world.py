@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,12 @@ INSTANCE_METRICS: dict[str, tuple[str, Callable[[InstanceDay], Minutes]]] = {
 NETWORK = {"NetworkIn": 2, "NetworkOut": 3}
 """Metric → its place in `Instance.network`."""
 NETWORK_BYTES_PER_SECOND = 2e6
-CPU_CREDITS = {"CPUCreditBalance": 2, "CPUSurplusCreditBalance": 3, "CPUSurplusCreditsCharged": 4}
-"""Metric → its place in `Instance.cpu_credits`."""
+CPU_CREDITS = {
+    "CPUCreditBalance": (2, 500.0),
+    "CPUSurplusCreditBalance": (3, 0.0),
+    "CPUSurplusCreditsCharged": (4, 0.0),
+}
+"""Metric → its place in `Instance.cpu_credits`, and what it is where nothing was set."""
 STATUS_CHECKS = {
     "StatusCheckFailed_Instance": "instance",
     "StatusCheckFailed_System": "system",
@@ -340,8 +344,10 @@ class World:
             which = NETWORK[metric.name]
             return "Bytes", lambda day: _alive(instance, day, _every(60 * _bytes(instance, which, day), step, np.sum))
         if metric.name in CPU_CREDITS:
-            which = CPU_CREDITS[metric.name]
-            return "Count", lambda day: _alive(instance, day, _every(_credits(instance, which, day), 5, np.min))
+            which, unset = CPU_CREDITS[metric.name]
+            return "Count", lambda day: _alive(
+                instance, day, _every(_as_set(instance.cpu_credits, which, unset, day), 5, np.min)
+            )
         if metric.name == "CPUUtilization":
             return "Percent", lambda day: _alive(instance, day, _every(self._cpu(instance, day), step, np.mean))
         if metric.name == "mem_used_percent":
@@ -391,17 +397,16 @@ def _every(figures: Minutes, step: int, merge: Callable[..., Minutes]) -> Minute
 
 
 def _bytes(instance: Instance, which: int, day: int) -> Minutes:
-    """A second, as it was set, no more than the type's peak."""
-    rates = np.full(DAY_MINUTES, NETWORK_BYTES_PER_SECOND)
-    for span in instance.network:
-        rates[within(day, *span[:2])] = span[which]
+    """A second, no more than the type's peak."""
+    rates = _as_set(instance.network, which, NETWORK_BYTES_PER_SECOND, day)
     peak = instance.type.peak_gbps
     return np.minimum(rates, peak * 125e6) if peak else rates
 
 
-def _credits(instance: Instance, which: int, day: int) -> Minutes:
-    figures = np.full(DAY_MINUTES, 500.0 if which == 2 else 0.0)
-    for span in instance.cpu_credits:
+def _as_set(spans: Sequence[tuple[Any, ...]], which: int, unset: float, day: int) -> Minutes:
+    """The figure at this place of each span, in the minutes from its first to its second; the last one holds."""
+    figures = np.full(DAY_MINUTES, unset)
+    for span in spans:
         figures[within(day, *span[:2])] = span[which]
     return figures
 
