@@ -47,9 +47,7 @@ class Fleet:
     def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *severities: str) -> None:
         """Must be told in the judged hour, as one of these."""
         resource = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].faults.append(
-            Fault(resource, cluster.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=severities)
-        )
+        self.truth[rule].faults.append(Fault.judged(resource, cluster.kind, *severities))
 
     def unclear(self, rule: str, cluster: Cluster, broker: int | None = None) -> None:
         """Nobody can say whether it should be told."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -14,10 +14,11 @@ import pandas as pd
 import sqlalchemy as sa
 from streamwarden.base.hours import HOUR
 
+from tests.simulator import fleets
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import JUDGED, Scenario, Verdict
 from tests.simulator.score import Score, at_once, score
 
 RULE = "topic_compaction_wasteful"
@@ -81,19 +82,16 @@ class Changelog:
         return True if ((now - young) / self.live)[days].min() > 3.6 and saved > 1.4 * LEAST_BYTES else None
 
 
-@dataclass
-class Fleet:
-    """Changelogs and what is true of them."""
-
-    changelogs: list[Changelog] = field(default_factory=list)
-    truth: Truth = field(default_factory=Truth)
+Fleet = fleets.Fleet[Changelog]
+Make = fleets.Make[Changelog]
 
 
-def a_changelog(name: str, kind: str, chance: np.random.Generator) -> Changelog:
+def a_changelog(number: int, kind: str, chance: np.random.Generator) -> Changelog:
     """A large one, compacted as by Kafka's defaults."""
     live = chance.uniform(1.5, 6) * GIB
     noise = chance.lognormal(0, 0.3, LIVED) * (1 + 0.4 * np.sin(2 * np.pi * np.arange(LIVED) / 24))
     came = live * chance.uniform(0.02, 0.4) / 168 * noise
+    name = f"compacted{number:04d}"
     changelog = Changelog(name, kind, chance, np.full(LIVED, live), came, int(chance.integers(4, 12)))
     changelog.record_bytes = chance.uniform(80, 900)
     changelog.segment_bytes = chance.choice([1.0, 5.0]) * GIB
@@ -103,19 +101,19 @@ def a_changelog(name: str, kind: str, chance: np.random.Generator) -> Changelog:
 # Faults
 
 
-def cleaned_too_late(one: Changelog) -> None:
+def cleaned_too_late(fleet: Fleet, one: Changelog) -> None:
     """min.cleanable.dirty.ratio of nearly 1."""
     one.dirty_ratio = one.chance.uniform(0.88, 0.95)
     one.came *= 1.2 * one.live[0] / one.came.mean() / one.chance.uniform(100, 200)
 
 
-def segments_of_months(one: Changelog) -> None:
+def segments_of_months(fleet: Fleet, one: Changelog) -> None:
     one.segment_hours, one.segment_bytes = one.chance.uniform(40, 90) * 24, 100 * GIB
     one.live *= 0.25
     one.came *= one.chance.uniform(8, 14) * one.live[0] / one.came.mean() / one.segment_hours
 
 
-def changed_faster_than_segments(one: Changelog) -> None:
+def changed_faster_than_segments(fleet: Fleet, one: Changelog) -> None:
     """A few keys that each are written many times within segment.ms."""
     one.live *= 0.02
     one.segment_bytes = 50 * GIB
@@ -125,83 +123,80 @@ def changed_faster_than_segments(one: Changelog) -> None:
 # Decoys
 
 
-def as_by_default(one: Changelog) -> None:
+def as_by_default(fleet: Fleet, one: Changelog) -> None:
     """Up to twice what is live, and a segment."""
 
 
-def as_advised(one: Changelog) -> None:
+def as_advised(fleet: Fleet, one: Changelog) -> None:
     one.segment_hours, one.dirty_ratio = 24, 0.1
     one.came *= one.chance.uniform(1, 20)
 
 
-def keys_grow(one: Changelog) -> None:
+def keys_grow(fleet: Fleet, one: Changelog) -> None:
     """All that comes in is new."""
     one.live = one.live[0] + np.cumsum(one.came)
 
 
-def small_one(one: Changelog) -> None:
-    cleaned_too_late(one)
+def small_one(fleet: Fleet, one: Changelog) -> None:
+    cleaned_too_late(fleet, one)
     one.live, one.came = one.live / 500, one.came / 500
 
 
-def windowed(one: Changelog) -> None:
-    cleaned_too_late(one)
+def windowed(fleet: Fleet, one: Changelog) -> None:
+    cleaned_too_late(fleet, one)
     one.store = "window"
 
 
-def deleted_by_time_too(one: Changelog) -> None:
-    cleaned_too_late(one)
+def deleted_by_time_too(fleet: Fleet, one: Changelog) -> None:
+    cleaned_too_late(fleet, one)
     one.policy = "compact,delete"
 
 
-def young_one(one: Changelog) -> None:
+def young_one(fleet: Fleet, one: Changelog) -> None:
     """Since days."""
-    cleaned_too_late(one)
+    cleaned_too_late(fleet, one)
     one.known = int(one.chance.integers(24, 7 * 24))
 
 
-def cleaner_stands(one: Changelog) -> None:
+def cleaner_stands(fleet: Fleet, one: Changelog) -> None:
     """Since weeks: no setting is to blame."""
     one.stands_from = LIVED - 60 * 24
     one.came *= 12 * one.live[0] / one.came.mean() / (60 * 24)
 
 
-def much_is_removed(one: Changelog) -> None:
+def much_is_removed(fleet: Fleet, one: Changelog) -> None:
     """Tombstones, which stay for weeks."""
     one.removed, one.tombstone_hours = 0.8, 21 * 24
     one.segment_hours = 24
     one.came *= 6 * one.live[0] / one.came.mean() / one.tombstone_hours
 
 
-def keys_untold(one: Changelog) -> None:
+def keys_untold(fleet: Fleet, one: Changelog) -> None:
     """In memory."""
-    cleaned_too_late(one)
+    cleaned_too_late(fleet, one)
     one.tells_keys = False
 
 
-def settings_untold(one: Changelog) -> None:
-    cleaned_too_late(one)
+def settings_untold(fleet: Fleet, one: Changelog) -> None:
+    cleaned_too_late(fleet, one)
     one.tells_settings = False
 
 
-FAULTS: tuple[Callable[[Changelog], None], ...] = (cleaned_too_late, segments_of_months, changed_faster_than_segments)
-DECOYS = (as_by_default, as_advised, keys_grow, small_one, windowed, deleted_by_time_too, young_one, cleaner_stands,
-          much_is_removed, keys_untold, settings_untold)  # fmt: skip
+FAULTS: tuple[Make, ...] = (cleaned_too_late, segments_of_months, changed_faster_than_segments)
+DECOYS: tuple[Make, ...] = (
+    as_by_default, as_advised, keys_grow, small_one, windowed, deleted_by_time_too, young_one, cleaner_stands,
+    much_is_removed, keys_untold, settings_untold,
+)  # fmt: skip
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
-    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
-    for n in range(scenario.applications * 2):
-        make = kinds[n % len(kinds)]
-        chance = np.random.default_rng([scenario.seed, 17, n])
-        one = a_changelog(f"compacted{n:04d}", make.__name__.replace("_", " "), chance)
-        make(one)
-        fleet.changelogs.append(one)
-        fleet.truth.decoys[one.name] = one.kind
-        wasteful = make in (*FAULTS, as_by_default, as_advised, keys_grow) and one.is_wasteful()
+    """Those are faults that waste by Kafka's rules."""
+    fleet = fleets.build(scenario, 17, a_changelog, FAULTS, DECOYS)
+    may_waste = {fleets.kind_of(make) for make in (*FAULTS, as_by_default, as_advised, keys_grow)}
+    for one in fleet.things:
+        wasteful = one.kind in may_waste and one.is_wasteful()
         if wasteful:
-            fleet.truth.faults.append(Fault(one.name, one.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR))
+            fleet.fault(one)
         elif wasteful is None:
             fleet.truth.unclear.append((one.name, JUDGED, JUDGED + HOUR))
     return fleet
@@ -214,7 +209,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         for day in range(-1, KNOWN // 24 + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
         for table, rows in TABLES.items():
-            copy(connection, table, pd.concat([rows(one) for one in fleet.changelogs]))
+            copy(connection, table, pd.concat([rows(one) for one in fleet.things]))
     verdicts = [
         Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
         for row in bench.judge(RULE)

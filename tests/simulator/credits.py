@@ -5,8 +5,8 @@ A balance is what was earned less what was wanted, between nothing and a day's e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+from tests.simulator import fleets
+from tests.simulator.scenario import JUDGED, Scenario
 
 RULE = "instance_cpu_starving"
 EARNED = {"t3.medium": 24.0, "t3.large": 36.0, "t3.xlarge": 96.0, "t2.large": 36.0}
@@ -58,24 +59,18 @@ class Burstable:
         return np.where(borrowed >= 24 * self.earned, (self.wanted - self.earned).clip(0), 0.0)
 
 
-@dataclass
-class Fleet:
-    instances: list[Burstable] = field(default_factory=list)
-    truth: Truth = field(default_factory=Truth)
-
-    def fault(self, one: Burstable, because: str) -> None:
-        self.truth.faults.append(Fault(one.name, one.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=(because,)))
+Fleet = fleets.Fleet[Burstable]
+Make = fleets.Make[Burstable]
 
 
-Make = Callable[[Fleet, Burstable], None]
-
-
-def an_instance(name: str, kind: str, chance: np.random.Generator) -> Burstable:
+def an_instance(number: int, kind: str, chance: np.random.Generator) -> Burstable:
     """One that saves, day and night."""
     instance_type = str(chance.choice(list(EARNED)))
     level = EARNED[instance_type] * chance.uniform(0.2, 0.7)
     day = 1 + 0.2 * np.sin(2 * np.pi * (AGE + chance.integers(0, 24)) / 24)
-    return Burstable(name, kind, chance, instance_type, level * day * (1 + chance.normal(0, 0.05, NOW + 1)))
+    return Burstable(
+        f"credits{number:04d}", kind, chance, instance_type, level * day * (1 + chance.normal(0, 0.05, NOW + 1))
+    )
 
 
 def wants(one: Burstable, hours: int, times: float) -> None:
@@ -149,16 +144,7 @@ DECOYS: tuple[Make, ...] = (
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
-    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
-    for n in range(scenario.applications * 2):
-        make = kinds[n % len(kinds)]
-        kind = make.__name__.replace("_", " ")
-        one = an_instance(f"credits{n:04d}", kind, np.random.default_rng([scenario.seed, 64, n]))
-        make(fleet, one)
-        fleet.instances.append(one)
-        fleet.truth.decoys[one.name] = kind
-    return fleet
+    return fleets.build(scenario, 64, an_instance, FAULTS, DECOYS)
 
 
 def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
@@ -166,13 +152,13 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
     return [
         place | {"instance_id": one.name, "instance_type": one.instance_type, "state": "running", "tags": {},
                  "launched_at": JUDGED - 900 * HOUR, "observed_at": JUDGED + HOUR}
-        for one in fleet.instances
+        for one in fleet.things
     ]  # fmt: skip
 
 
 def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
     """CloudWatch's of the judged hour, every five minutes."""
-    for one in (each for each in fleet.instances if each.answers):
+    for one in (each for each in fleet.things if each.answers):
         left, borrowed = one.balances()
         for n in range(12):
             share = (n + 1) / 12
@@ -189,7 +175,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
 def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
     """The hours before, as the app left them."""
     frames = []
-    for one in (each for each in fleet.instances if each.since < NOW):
+    for one in (each for each in fleet.things if each.since < NOW):
         left, borrowed = one.balances()
         hours = np.arange(one.since, NOW)
         frames.append(

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import JmxEndpoint
 from streamwarden.base.hours import HOUR
 
-from tests.simulator import jvm_fleet
+from tests.simulator import fleets, jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, READ_AFTER, drift
@@ -68,8 +68,8 @@ class Machine:
         return f"http://{self.name}:9100/metrics"
 
 
-Fleet = jvm_fleet.Fleet[Machine]
-Make = jvm_fleet.Make[Machine]
+Fleet = fleets.Fleet[Machine]
+Make = fleets.Make[Machine]
 
 
 def a_machine(number: int, kind: str, chance: np.random.Generator) -> Machine:
@@ -217,7 +217,7 @@ DECOYS: tuple[Make, ...] = (
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, judges and scores."""
-    fleet = jvm_fleet.build(scenario, 58, a_machine, FAULTS, DECOYS)
+    fleet = fleets.build(scenario, 58, a_machine, FAULTS, DECOYS)
     remember(bench, fleet)
     return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
 

@@ -20,7 +20,7 @@ from streamwarden.base.config import JmxEndpoint
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.jvm_apps import THREAD_STACK_BYTES
-from tests.simulator import jvm_fleet
+from tests.simulator import fleets, jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, MIB, READ_AFTER, drift
@@ -80,8 +80,8 @@ class Process:
         return np.asarray(np.where(kept < old / 2, old, kept))
 
 
-Fleet = jvm_fleet.Fleet[Process]
-Make = jvm_fleet.Make[Process]
+Fleet = fleets.Fleet[Process]
+Make = fleets.Make[Process]
 
 
 def a_process(number: int, kind: str, chance: np.random.Generator) -> Process:
@@ -281,7 +281,7 @@ DECOYS: tuple[Make, ...] = (
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, judges and scores."""
-    fleet = jvm_fleet.build(scenario, 16, a_process, FAULTS, DECOYS)
+    fleet = fleets.build(scenario, 16, a_process, FAULTS, DECOYS)
     remember(bench, fleet)
     return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
 

@@ -6,7 +6,7 @@ memory, which another app gathers, are written as that one leaves them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
@@ -24,11 +24,11 @@ from streamwarden.base.hours import HOUR
 from spark_apps.apps import machines as app
 from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.ec2 import Ec2Instances
-from tests.simulator import credits, network
+from tests.simulator import credits, fleets, network
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.frames import null_filled, rows_frame
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
 
 RULE = "instance_failing"
@@ -88,22 +88,13 @@ class Group:
         return self.machines[0]
 
 
-@dataclass
-class Fleet:
-    groups: list[Group] = field(default_factory=list)
-    truth: Truth = field(default_factory=Truth)
-
-    def fault(self, group: Group, severity: str) -> None:
-        self.truth.faults.append(
-            Fault(group.name, group.kind, JUDGED - HOUR, JUDGED, END, verdicts=(severity,))
-        )  # fmt: skip
+Fleet = fleets.Fleet[Group]
+Make = fleets.Make[Group]
 
 
-Make = Callable[[Fleet, Group], None]
-
-
-def a_group(name: str, kind: str, chance: np.random.Generator) -> Group:
+def a_group(number: int, kind: str, chance: np.random.Generator) -> Group:
     """Some that are well: CPU and memory breathe."""
+    name = f"group{number:04d}"
     is_scaling = chance.random() < 0.7
     machines = []
     for n in range(int(chance.integers(1, 5))):
@@ -334,16 +325,7 @@ DECOYS: tuple[Make, ...] = (
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
-    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
-    for n in range(scenario.applications * 2):
-        make = kinds[n % len(kinds)]
-        kind = make.__name__.replace("_", " ")
-        group = a_group(f"group{n:04d}", kind, np.random.default_rng([scenario.seed, 17, n]))
-        make(fleet, group)
-        fleet.groups.append(group)
-        fleet.truth.decoys[group.name] = kind
-    return fleet
+    return fleets.build(scenario, 17, a_group, FAULTS, DECOYS)
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
@@ -373,7 +355,7 @@ def _sources(
     bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet, folder: Path
 ) -> dict[str, Any]:
     """As `extract` gives them, for the judged hour."""
-    every = [(group, machine) for group in fleet.groups for machine in group.machines]
+    every = [(group, machine) for group in fleet.things for machine in group.machines]
     ec2 = rows_frame(
         bench.spark,
         [
@@ -422,7 +404,7 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
 
 def _remember(bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet) -> None:
     """What other apps, and earlier hours, left."""
-    every = [(group, machine) for group in fleet.groups for machine in group.machines]
+    every = [(group, machine) for group in fleet.things for machine in group.machines]
     with bench.warehouse.begin() as connection:
         for day in range(-1, 12):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})

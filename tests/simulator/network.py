@@ -6,7 +6,7 @@ Nothing tells how many there are; a burst lasts 5 to 60 minutes at the peak.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+from tests.simulator import fleets
+from tests.simulator.scenario import JUDGED, Scenario
 
 RULE = "instance_network_starving"
 GIGABIT = 125e6
@@ -54,20 +55,13 @@ class Link:
         return found
 
 
-@dataclass
-class Fleet:
-    links: list[Link] = field(default_factory=list)
-    truth: Truth = field(default_factory=Truth)
-
-    def fault(self, link: Link, because: str) -> None:
-        self.truth.faults.append(Fault(link.name, link.kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=(because,)))
+Fleet = fleets.Fleet[Link]
+Make = fleets.Make[Link]
 
 
-Make = Callable[[Fleet, Link], None]
-
-
-def a_link(name: str, kind: str, chance: np.random.Generator, types: dict[str, tuple[float, float]]) -> Link:
+def a_link(number: int, kind: str, chance: np.random.Generator) -> Link:
     """One that does a part of what it may."""
+    types = FLAT if kind in WITHOUT_BURST else TYPES
     instance_type = str(chance.choice(list(types)))
     baseline, peak = (GIGABIT * figure for figure in types[instance_type])
     wanted = {}
@@ -76,7 +70,8 @@ def a_link(name: str, kind: str, chance: np.random.Generator, types: dict[str, t
         wanted[direction] = level * (1 + 0.1 * np.sin(np.arange(MINUTES) / 30) + chance.normal(0, 0.05, MINUTES))
     # A day's credits are full before: so many minutes at the peak.
     credits = (peak - baseline) * 60 * chance.uniform(8, 55)
-    return Link(name, kind, chance, instance_type, baseline, peak, wanted, credits, bool(chance.random() < 0.5))
+    is_detailed = bool(chance.random() < 0.5)
+    return Link(f"i-link{number:04d}", kind, chance, instance_type, baseline, peak, wanted, credits, is_detailed)
 
 
 def _surge(link: Link, begins: int, ends: int, of_baseline: tuple[float, float]) -> None:
@@ -197,22 +192,11 @@ DECOYS: tuple[Make, ...] = (
     peaks_shortly, burst_is_over, bursts_each_day, steady_at_the_baseline, sways_about_the_baseline, high_without_burst,
     limits_untold, minutes_lost, healthy,
 )  # fmt: skip
-WITHOUT_BURST = {at_its_limit_without_burst, high_without_burst}
+WITHOUT_BURST = {fleets.kind_of(make) for make in (at_its_limit_without_burst, high_without_burst)}
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
-    fleet, kinds = Fleet(), (*scenario.some(FAULTS), *DECOYS)
-    for n in range(scenario.applications * 2):
-        make = kinds[n % len(kinds)]
-        chance = np.random.default_rng([scenario.seed, 18, n])
-        link = a_link(
-            f"i-link{n:04d}", make.__name__.replace("_", " "), chance, FLAT if make in WITHOUT_BURST else TYPES
-        )
-        make(fleet, link)
-        fleet.links.append(link)
-        fleet.truth.decoys[link.name] = link.kind
-    return fleet
+    return fleets.build(scenario, 18, a_link, FAULTS, DECOYS)
 
 
 def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
@@ -224,13 +208,13 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
             "network_baseline_bytes_per_second": link.baseline if link.tells_limits else None,
             "network_peak_bytes_per_second": link.peak if link.tells_limits else None,
         }
-        for link in fleet.links
+        for link in fleet.things
     ]  # fmt: skip
 
 
 def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
     """As CloudWatch tells the judged hour."""
-    for link in fleet.links:
+    for link in fleet.things:
         for direction in ("in", "out"):
             carried = 60 * link.carried(direction)
             step = 1 if link.is_detailed else 5
@@ -245,7 +229,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
 def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
     """The hours before, as far as the rule reads them."""
     rows = []
-    for link in fleet.links:
+    for link in fleet.things:
         for direction in ("in", "out"):
             carried = link.carried(direction)
             head = place | {

@@ -90,6 +90,11 @@ class Fault:
     verdicts: tuple[str, ...] = ()
     """How it may rightly be judged in the hour it is due; none: that it is told is enough."""
 
+    @classmethod
+    def judged(cls, resource: str, kind: str, *verdicts: str) -> Fault:
+        """One of the hour that the warehouse holds."""
+        return cls(resource, kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=verdicts)
+
 
 @dataclass
 class Truth:
