@@ -104,7 +104,11 @@ DECOYS: tuple[Kind, ...] = (
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""
 NAMED = {
-    "topic_replication_weak": {"may_be_single": "^scratch-", "parked_brokers": "/9$"},
+    "topic_replication_weak": {
+        "may_be_single": "^scratch-",
+        "acks_all_topics": "payments",
+        "parked_brokers": "/9$",
+    },
     "topic_on_parked_broker": {"parked_brokers": "/9$"},
     "changelog_abandoned": {"parked_brokers": "/9$"},
     "topic_retention_wasteful": {"keep": "^ledger-"},
@@ -200,9 +204,10 @@ def _is_meant(thing: Mapping[str, str], finding: Finding) -> bool:
 
 def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
     """Topics that it names wrongly or leaves out; null where it isn't told which it should."""
-    if not life.rights[rule].topic:
+    if not life.rights[rule].topics:
         return None
-    return ", ".join({*finding.affected} ^ {thing_key("topic", life.cluster, life.rights[rule].topic)})
+    meant = {thing_key("topic", life.cluster, topic) for topic in life.rights[rule].topics}
+    return ", ".join({*finding.affected} ^ meant)
 
 
 def _worst(verdicts: Sequence[Verdict]) -> list[Verdict]:

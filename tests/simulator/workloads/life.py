@@ -410,8 +410,8 @@ class Right:
     """One of these."""
     thing: dict[str, str]
     """Key columns of what it must be said of, besides the cluster."""
-    topic: str
-    """The one that a finding on a cluster must name."""
+    topics: tuple[str, ...]
+    """Those that a finding on a cluster must name."""
 
 
 @dataclass
@@ -473,9 +473,9 @@ class Life:
         return NEVER if self.before else begins
 
     def fault(self, rule: str, *because: str, names: str = "", **thing: str) -> None:
-        """The rule must say this of the thing, or name this topic."""
+        """The rule must say this of the thing, or name these topics."""
         if not self.before:
-            self.rights[rule] = Right(because, thing, names)
+            self.rights[rule] = Right(because, thing, tuple(names.split()))
 
     def rhythm(self, a_day: float = 0.5, weekend: float = 0.7, noise: float = 0.05) -> np.ndarray:
         """How much of the mean traffic comes in each hour: more by day, less on weekends."""

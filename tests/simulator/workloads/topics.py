@@ -170,6 +170,55 @@ def all_replicas_needed(life: Life) -> None:
     life.fault(WEAK, "stops_writes", names="events")
 
 
+def one_copy_is_enough(life: Life) -> None:
+    """To acknowledge what was to wait for all: as replicas fall out of sync acks=all means fewer, down to one."""
+    brokers = life.chance.choice(((1, 2), (1, 2, 3)))
+    _events(life)
+    life.topic("payments", brokers=brokers, configs=PLAIN | {"min.insync.replicas": "1"})
+    life.group("ledger", "payments")
+    life.fault(WEAK, "deceives", names="payments")
+
+
+def one_copy_of_a_changelog_is_enough(life: Life) -> None:
+    """Kafka Streams waits for all of its replicas, since 3.0."""
+    _events(life)
+    life.application("payments", "events")
+    changelog = life.topics["payments-totals-changelog"]
+    changelog.configs = changelog.configs | {"min.insync.replicas": "1"}
+    life.fault(WEAK, "deceives", names=changelog.name)
+
+
+def one_copy_is_enough_beside_one_that_stops(life: Life) -> None:
+    """The worse is told; it names both."""
+    life.topic("payments", configs=PLAIN | {"min.insync.replicas": "1"})
+    life.group("ledger", "payments")
+    _events(life, configs=PLAIN | {"min.insync.replicas": "3"})
+    life.fault(WEAK, "stops_writes", names="payments events")
+
+
+def two_copies_are_enough(life: Life) -> None:
+    _events(life)
+    life.topic("payments")
+    life.group("ledger", "payments")
+
+
+def one_copy_is_enough_for_who_does_not_wait(life: Life) -> None:
+    _events(life, configs=PLAIN | {"min.insync.replicas": "1"})
+
+
+def one_copy_is_enough_without_traffic(life: Life) -> None:
+    _events(life)
+    topic = life.topic("payments", configs=PLAIN | {"min.insync.replicas": "1"})
+    life.group("ledger", "payments")
+    topic.messages[NOW - int(life.uniform(2, 6) * DAY) :] = 0
+
+
+def one_copy_is_enough_of_what_may_be_lost(life: Life) -> None:
+    _events(life)
+    life.topic("scratch-payments", configs=PLAIN | {"min.insync.replicas": "1"})
+    life.group("search", "scratch-payments")
+
+
 def replicas_in_one_rack(life: Life) -> None:
     life.racks = {1: "a", 2: "a", 3: "b"}
     _events(life, brokers=(1, 2), configs=PLAIN | {"min.insync.replicas": "1"})
@@ -210,6 +259,8 @@ def one_replica_of_what_may_be_lost(life: Life) -> None:
 def one_broker(life: Life) -> None:
     life.brokers = (1,)
     _events(life, configs=PLAIN | {"min.insync.replicas": "1"})
+    life.topic("payments", configs=PLAIN | {"min.insync.replicas": "1"})
+    life.group("ledger", "payments")
 
 
 def parked_with_one_replica(life: Life) -> None:
@@ -406,6 +457,9 @@ FAULTS = (
     one_replica,
     changelog_with_one_replica,
     all_replicas_needed,
+    one_copy_is_enough,
+    one_copy_of_a_changelog_is_enough,
+    one_copy_is_enough_beside_one_that_stops,
     replicas_in_one_rack,
     kept_for_a_month_and_read_at_once,
     kept_for_a_month_and_read_within_hours,
@@ -433,6 +487,10 @@ DECOYS = (
     low_rate_on_few_partitions,
     one_replica_without_traffic,
     one_replica_of_what_may_be_lost,
+    two_copies_are_enough,
+    one_copy_is_enough_for_who_does_not_wait,
+    one_copy_is_enough_without_traffic,
+    one_copy_is_enough_of_what_may_be_lost,
     replicas_in_two_racks,
     all_brokers_in_one_rack,
     replicas_in_one_rack_without_traffic,
