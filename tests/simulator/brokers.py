@@ -20,7 +20,7 @@ from tests.simulator import move_kinds as m
 from tests.simulator import request_kinds as r
 from tests.simulator import retention_kinds as k
 from tests.simulator.bench import Bench
-from tests.simulator.cluster_fleet import FLUSHES, Fleet
+from tests.simulator.cluster_fleet import DOWN, FLUSHES, Fleet
 from tests.simulator.clusters import NOW, Cluster, cluster_of
 from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
@@ -63,6 +63,15 @@ FAULTS: tuple[Make, ...] = (
     r.too_many_since_a_release,
     r.beyond_a_knee_of_its_own,
     c.broker_down,
+    c.its_machine_is_gone,
+    c.its_machine_is_gone_while_peers_restart,
+    c.its_region_is_not_read,
+    c.its_disk_filled,
+    c.its_files_were_used_up,
+    c.its_heap_was_full,
+    c.its_credits_were_spent,
+    c.down_after_it_had_been_short,
+    c.down_beside_a_short_peer,
     c.two_down,
     c.cannot_keep_up,
     c.metadata_refused,
@@ -167,6 +176,7 @@ DECOYS: tuple[Make, ...] = (
 )
 SIZES = {b.two_brokers: 2, c.two_down: 4, c.replicas_added: 5, c.all_replicas_added: 5, c.down_during_a_reassignment: 5}
 SIZES |= m.SIZES
+SHORTAGES = ("is_heap_full", "is_volume_empty")
 
 
 def build(scenario: Scenario) -> Fleet:
@@ -208,10 +218,22 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
         for name, limit in fleet.flush_limits.items()
     ]
     config = Config.model_validate({"detectors": {FLUSHES: {"except": limits}}})
-    return [_score(bench, rule, truth, config) for rule, truth in fleet.truth.items()]
+    scores = {rule: _score(bench, rule, truth, config) for rule, truth in fleet.truth.items()}
+    _claim_shortages(fleet, *scores[DOWN])
+    return [one for one, _ in scores.values()]
 
 
-def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> Score:
+def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> None:
+    """Whether what a broker was short of before it went is told, and nothing else."""
+    said = {verdict.resource: verdict for verdict in verdicts if verdict.status == "alarm"}
+    for fault in fleet.truth[DOWN].faults:
+        if verdict := said.get(fault.resource):
+            told = {name for name in SHORTAGES if verdict.figures.get(name)}
+            wrong = ", ".join(told ^ fleet.shortages.get(fault.resource, set()))
+            result.claim("says what it was short of", fault, verdict, wrong or None)
+
+
+def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> tuple[Score, list[Verdict]]:
     """Of the fleet's own: other parts may have left something in the warehouse."""
     verdicts = []
     for finding in bench.judge(rule, config):
@@ -219,6 +241,8 @@ def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> Score:
         if columns["cluster"] not in truth.decoys:
             continue
         resource = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
-        said = finding.severity or ""
-        verdicts.append(Verdict(resource, JUDGED, finding.status, finding.reason, said, finding.figures, said))
-    return score(rule, at_once(bench.detector(rule)), verdicts, truth)
+        said = finding.because if rule == DOWN else finding.severity or ""
+        verdicts.append(
+            Verdict(resource, JUDGED, finding.status, finding.reason, said, finding.figures, finding.severity)
+        )
+    return score(rule, at_once(bench.detector(rule)), verdicts, truth), verdicts

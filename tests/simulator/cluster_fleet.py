@@ -44,10 +44,13 @@ class Fleet:
     flush_limits: dict[str, float] = field(default_factory=dict)
     """By cluster, in ms, where the config has another one for it."""
 
-    def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *severities: str) -> None:
-        """Must be told in the judged hour, as one of these."""
+    shortages: dict[str, set[str]] = field(default_factory=dict)
+    """By broker that is down, figures that tell what it was short of, beside its because."""
+
+    def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *verdicts: str) -> None:
+        """Must be told in the judged hour, as one of these: severities, of brokers that are down becauses."""
         resource = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].faults.append(Fault.judged(resource, cluster.kind, *severities))
+        self.truth[rule].faults.append(Fault.judged(resource, cluster.kind, *verdicts))
 
     def unclear(self, rule: str, cluster: Cluster, broker: int | None = None) -> None:
         """Nobody can say whether it should be told."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.cluster_fleet import COLD, DISK, DOWN, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
-from tests.simulator.clusters import NOW, PAST, Cluster, Topic, drift
+from tests.simulator.cluster_fleet import COLD, DISK, DOWN, FILES, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
+from tests.simulator.clusters import GIB, NOW, PAST, Cluster, Topic, drift
 from tests.simulator.scenario import JUDGED
 
 # Replicas
@@ -21,10 +21,113 @@ def goes_down(cluster: Cluster, broker: int) -> None:
 
 
 def broker_down(fleet: Fleet, cluster: Cluster) -> None:
+    """Somebody killed it; its heap was as full as it may be before a collection."""
     broker = a_broker(cluster)
+    cluster.gauges["heap_used_bytes"][broker] *= cluster.chance.uniform(0.5, 1.8)
+    is_lost(fleet, cluster, broker, "down")
+
+
+def is_lost(fleet: Fleet, cluster: Cluster, broker: int, because: str, *shortages: str) -> None:
     goes_down(cluster, broker)
-    fleet.fault(DOWN, cluster, broker, "critical")
+    fleet.fault(DOWN, cluster, broker, because)
+    fleet.shortages[cluster.broker(broker)] = {*shortages}
     fleet.fault(LACKING, cluster, broker, "warning")
+
+
+STATES = ("stopping", "stopped", "shutting-down", "terminated", None)
+"""EC2 tells one that was terminated for about an hour."""
+
+
+def its_machine_is_gone(fleet: Fleet, cluster: Cluster) -> None:
+    """Stopped by somebody, terminated, or its host failed."""
+    broker = a_broker(cluster)
+    cluster.machines[broker] = STATES[int(cluster.chance.integers(0, len(STATES)))]
+    is_lost(fleet, cluster, broker, "machine_gone")
+
+
+def its_machine_is_gone_while_peers_restart(fleet: Fleet, cluster: Cluster) -> None:
+    """Whoever restarts brokers doesn't stop machines; that replicas lack may be taken for the restart's."""
+    broker = a_broker(cluster)
+    cluster.machines[broker] = "stopped"
+    goes_down(cluster, broker)
+    cluster.restart((broker + 1) % cluster.brokers, cluster.chance.uniform(0.1, 0.8))
+    fleet.fault(DOWN, cluster, broker, "machine_gone")
+    fleet.unclear(LACKING, cluster, broker)
+
+
+def its_region_is_not_read(fleet: Fleet, cluster: Cluster) -> None:
+    """EC2 tells nothing of it in this hour, and all of other regions: the machine may run."""
+    cluster.region, cluster.is_region_read = "eu-south-1", False
+    is_lost(fleet, cluster, a_broker(cluster), "down")
+
+
+def nears(limit: np.ndarray | float, cluster: Cluster, least: float, most: float) -> np.ndarray:
+    """By so much of its limit an hour, up to the judged hour, within which it is reached."""
+    hours = NOW - np.arange(PAST + 1) - cluster.chance.uniform(0, 1)
+    return np.asarray(limit * (1 - cluster.chance.uniform(least, most) * hours).clip(0, 1))
+
+
+def its_disk_filled(fleet: Fleet, cluster: Cluster) -> None:
+    """Without room for a segment its only log directory fails, and with the last of these a broker ends itself."""
+    broker = a_broker(cluster)
+    used = cluster.used_bytes[broker]
+    used[:] = np.maximum(used, nears(cluster.disk_bytes, cluster, 0.005, 0.04))
+    is_lost(fleet, cluster, broker, "disk_full")
+    fleet.unclear(UNEVEN, cluster)
+
+
+def its_files_were_used_up(fleet: Fleet, cluster: Cluster) -> None:
+    """No segment can be opened any more, so that its log directory fails."""
+    broker = a_broker(cluster)
+    files, limit = cluster.gauges["open_file_descriptors"][broker], cluster.gauges["max_file_descriptors"][broker]
+    files[:] = np.maximum(files, nears(limit, cluster, 0.01, 0.08))
+    is_lost(fleet, cluster, broker, "files_used_up")
+
+
+def fill_heap(cluster: Cluster, broker: int, hours: slice) -> None:
+    cluster.gauges["heap_used_bytes"][broker, hours] = cluster.chance.uniform(0.965, 1) * 6 * GIB
+
+
+def spend_credits(cluster: Cluster, broker: int, hours: slice) -> None:
+    """Its volume does what its size sustains: flushes wait."""
+    cluster.balances[broker, hours] = cluster.chance.uniform(0, 0.9)
+    for name in ("log_flush_p95_ms", "log_flush_p999_ms", "produce_p99_ms"):
+        cluster.gauges[name][broker, hours] *= cluster.chance.uniform(4, 10)
+
+
+def its_heap_was_full(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    fill_heap(cluster, broker, slice(NOW - int(cluster.chance.integers(1, 20)), NOW))
+    is_lost(fleet, cluster, broker, "down", "is_heap_full")
+
+
+def its_credits_were_spent(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    spend_credits(cluster, broker, slice(NOW - int(cluster.chance.integers(1, 5)), NOW))
+    is_lost(fleet, cluster, broker, "down", "is_volume_empty")
+
+
+def down_after_it_had_been_short(fleet: Fleet, cluster: Cluster) -> None:
+    """Of everything, until it was mended some hours ago."""
+    broker = a_broker(cluster)
+    hours = slice(NOW - int(cluster.chance.integers(12, 24)), NOW - int(cluster.chance.integers(2, 10)))
+    fill_heap(cluster, broker, hours)
+    spend_credits(cluster, broker, hours)
+    cluster.used_bytes[broker, hours] = 0.98 * cluster.disk_bytes
+    cluster.gauges["open_file_descriptors"][broker, hours] = 0.98 * cluster.gauges["max_file_descriptors"][broker, NOW]
+    is_lost(fleet, cluster, broker, "down")
+
+
+def down_beside_a_short_peer(fleet: Fleet, cluster: Cluster) -> None:
+    broker = a_broker(cluster)
+    peer, hours = (broker + 1) % cluster.brokers, slice(NOW - 3, NOW + 1)
+    fill_heap(cluster, peer, hours)
+    cluster.balances[peer, hours] = 0
+    cluster.used_bytes[peer, hours] = 0.98 * cluster.disk_bytes
+    cluster.gauges["open_file_descriptors"][peer, hours] = 0.98 * cluster.gauges["max_file_descriptors"][peer, NOW]
+    is_lost(fleet, cluster, broker, "down")
+    fleet.fault(FILES, cluster, peer, "critical")
+    fault_of_disk(fleet, cluster, peer, "critical")
 
 
 def two_down(fleet: Fleet, cluster: Cluster) -> None:
@@ -33,7 +136,7 @@ def two_down(fleet: Fleet, cluster: Cluster) -> None:
     other = (broker + 1) % cluster.brokers
     for each in (broker, other):
         goes_down(cluster, each)
-        fleet.fault(DOWN, cluster, each, "critical")
+        fleet.fault(DOWN, cluster, each, "down")
         fleet.fault(LACKING, cluster, each, "critical")
 
 
@@ -60,7 +163,7 @@ def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
     reassigned(cluster, 1.0)
     broker = a_broker(cluster)
     goes_down(cluster, broker)
-    fleet.fault(DOWN, cluster, broker, "critical")
+    fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LACKING, cluster, broker, "warning")
     for other in range(cluster.brokers):
         fleet.unclear(LACKING, cluster, other)
@@ -125,6 +228,7 @@ def taken_out(fleet: Fleet, cluster: Cluster) -> None:
     cluster.tell_partitions()
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
+    cluster.machines[broker] = "terminated"
     fleet.unclear(UNEVEN, cluster)
 
 
@@ -162,7 +266,7 @@ def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
     for n, leader in enumerate(topic.leaders):
         if leader is None:
             topic.isr[n] = list(topic.replicas[n])
-    fleet.fault(DOWN, cluster, broker, "critical")
+    fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LEADERLESS, cluster, None, "critical")
     fleet.fault(LACKING, cluster, broker, "warning")
 
@@ -178,7 +282,7 @@ def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
     cluster.tell_isr()
-    fleet.fault(DOWN, cluster, broker, "critical")
+    fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LEADERLESS, cluster, None, "critical")
     for other_broker in range(cluster.brokers):
         fleet.unclear(LACKING, cluster, other_broker)

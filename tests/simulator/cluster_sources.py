@@ -48,7 +48,7 @@ from tests.simulator.clusters import (
 from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
 from tests.simulator.logs import KNOWN_HOURS
 from tests.simulator.scenario import JUDGED
-from tests.simulator.volume_kinds import ACCOUNT, REGION
+from tests.simulator.volume_kinds import ACCOUNT
 
 LOOK_BACK = 3
 """Hours after which a counter's earlier reading says nothing any more."""
@@ -159,7 +159,7 @@ def samples_of(cluster: Cluster, broker: int, metric: str) -> tuple[float, ...]:
 
 COUNTS = ("dead_cleaner_threads", "uncleanable_partitions", "partitions", "leaders", "under_replicated_partitions",
           "under_min_isr_partitions", "reassigning_partitions", "active_controllers",
-          "max_file_descriptors")  # fmt: skip
+          "max_file_descriptors", "heap_used_bytes", "heap_max_bytes")  # fmt: skip
 
 
 def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
@@ -447,7 +447,7 @@ def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
 _RATES = ("bytes_in", "bytes_out", "messages_in", "replication_bytes_in", "replication_bytes_out", "log_flushes")
 _SAME = ("log_flush_p95_ms", "log_flush_p999_ms", "partitions", "leaders", "open_file_descriptors",
          "max_file_descriptors", "under_replicated_partitions", "under_min_isr_partitions", "reassigning_partitions",
-         "active_controllers")  # fmt: skip
+         "active_controllers", "heap_used_bytes", "heap_max_bytes")  # fmt: skip
 
 
 def _hours() -> pd.DatetimeIndex:
@@ -561,11 +561,18 @@ def _moves_before(cluster: Cluster) -> pd.DataFrame:
 
 def _instances(cluster: Cluster) -> pd.DataFrame:
     return pd.DataFrame([
-        {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "instance_id": instance_of(cluster, broker),
-         "instance_type": "r5.2xlarge", "state": "running", "vcpus": cluster.vcpus[broker],
-         "memory_bytes": int(cluster.memory_bytes), "tags": "{}", "observed_at": JUDGED + HOUR}
+        {"hour": hour, "account": ACCOUNT, "region": cluster.region, "instance_id": instance_of(cluster, broker),
+         "instance_type": "r5.2xlarge", "state": state, "vcpus": cluster.vcpus[broker],
+         "memory_bytes": int(cluster.memory_bytes), "tags": "{}", "observed_at": hour + HOUR}
+        for hour in _hours_of_ec2(cluster)
         for broker in range(cluster.brokers)
+        if (state := cluster.machines.get(broker, "running") if hour == JUDGED else "running")
     ])  # fmt: skip
+
+
+def _hours_of_ec2(cluster: Cluster) -> list[datetime]:
+    """The judged one and the one before, in which all machines ran."""
+    return [JUDGED - HOUR, JUDGED][: 1 + cluster.is_region_read]
 
 
 def _nodes(cluster: Cluster) -> pd.DataFrame:
@@ -582,9 +589,11 @@ def _nodes(cluster: Cluster) -> pd.DataFrame:
 
 def _volumes(cluster: Cluster) -> pd.DataFrame:
     rows = [
-        {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{cluster.name}-{broker}",
-         "instance_id": instance_of(cluster, broker), "tags": "{}", "observed_at": JUDGED + HOUR}
+        {"hour": hour, "account": ACCOUNT, "region": cluster.region, "volume_id": f"vol-{cluster.name}-{broker}",
+         "instance_id": instance_of(cluster, broker), "tags": "{}", "observed_at": hour + HOUR}
+        for hour in _hours_of_ec2(cluster)
         for broker in range(cluster.brokers if cluster.has_volumes else 0)
+        if hour < JUDGED or cluster.machines.get(broker, "running") not in ("terminated", None)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -594,9 +603,10 @@ def _disk_reads(cluster: Cluster) -> pd.DataFrame:
     hours = np.arange(PAST - 8 * 24, PAST + 1)
     times = _hours()[hours]
     return pd.concat([
-        pd.DataFrame({"hour": times, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{cluster.name}-{broker}",
-                      "known_until": times + HOUR, "minutes_expected": 60,
-                      "read_bytes": cluster.read_bytes[broker, hours]})
+        pd.DataFrame({"hour": times, "account": ACCOUNT, "region": cluster.region, "known_until": times + HOUR,
+                      "volume_id": f"vol-{cluster.name}-{broker}", "minutes_expected": 60,
+                      "read_bytes": cluster.read_bytes[broker, hours],
+                      "burst_balance_last_percent": cluster.balances[broker, hours]})
         for broker in range(cluster.brokers)
     ])  # fmt: skip
 

@@ -16,6 +16,7 @@ import numpy as np
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.scenario import JUDGED
+from tests.simulator.volume_kinds import REGION
 
 if TYPE_CHECKING:
     from tests.simulator.logs import Log
@@ -136,6 +137,13 @@ class Cluster:
     """Of the busiest disk, in the judged hour."""
     has_volumes: bool = True
     """Its disks are EBS volumes."""
+    balances: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """Percent of its credits that each broker's volume has left."""
+    machines: dict[int, str | None] = field(default_factory=dict)
+    """By broker the state of its machine in the judged hour, where it doesn't run; none: EC2 tells it no more."""
+    region: str = REGION
+    is_region_read: bool = True
+    """EC2 answered in the judged hour."""
     nodes_tell_reads: bool = False
     """Node exporter tells what its disks read."""
     rogues: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
@@ -323,6 +331,8 @@ def _processes(cluster: Cluster, relative: np.ndarray, shape: tuple[int, int]) -
         "dead_cleaner_threads": np.zeros(shape),
         "uncleanable_partitions": np.zeros(shape),
         "cleaner_last_run_seconds": np.full(shape, 7.0),
+        "heap_used_bytes": np.full(shape, 3.0 * GIB),
+        "heap_max_bytes": np.full(shape, 6.0 * GIB),
     }
     cluster.topics[0].configs["cleanup.policy"] = "compact"
     cluster.tell_partitions()
@@ -344,6 +354,7 @@ def _disks(cluster: Cluster, load: np.ndarray, share: np.ndarray) -> None:
     cluster.used_bytes = cluster.disk_bytes * chance.uniform(0.25, 0.6) * share * held * tooth
     sent = (cluster.rates["bytes_out_total"] + cluster.rates["replication_bytes_out_total"]) * 3600
     cluster.read_bytes = sent * chance.uniform(0.002, 0.04) * chance.lognormal(0, 0.3, sent.shape)
+    cluster.balances = np.full(sent.shape, 100.0)
 
 
 def _incidents(cluster: Cluster) -> None:

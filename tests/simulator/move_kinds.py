@@ -71,7 +71,7 @@ def moves_to_one_that_is_down(fleet: Fleet, cluster: Cluster) -> None:
     moves(cluster, 3, copies=0.0, advances=False)
     goes_down(cluster, TARGET)
     fleet.fault(MOVES, cluster, None, "warning")
-    fleet.fault(DOWN, cluster, TARGET, "critical")
+    fleet.fault(DOWN, cluster, TARGET, "down")
     fleet.fault(LACKING, cluster, TARGET, "warning")
 
 

@@ -87,5 +87,5 @@ def takes_the_share_of_one_that_is_down(fleet: Fleet, cluster: Cluster) -> None:
         requests_to(cluster, other, share * cluster.brokers / (cluster.brokers - 1), slice(NOW - 1, None))
         strain(cluster, other, slice(NOW - 1, None))
     goes_down(cluster, broker)
-    fleet.fault(DOWN, cluster, broker, "critical")
+    fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LACKING, cluster, broker, "warning")

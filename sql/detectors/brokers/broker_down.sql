@@ -69,7 +69,8 @@ runbook: |
 blind_spots: |
   A broker cut off from us, but not from its peers, is listed: it isn't down. Where most controllers are gone nobody takes
   a dead broker off the list: controllers_missing tells that. What came and went between two runs isn't seen. Without JMX
-  a rolling restart at the moment of both looks is taken for a dead broker.
+  a rolling restart at the moment of both looks is taken for a dead broker. A machine counts as gone only where EC2 told
+  others of its account and region.
 */
 with before as (
   select
@@ -182,13 +183,21 @@ machine as (
     coalesce(n.state, '') <> 'running' as is_machine_gone
   from gone as g
   inner join (
-    select distinct instance_id
+    select distinct
+      instance_id,
+      account,
+      region
     from inventory.instance_hourly
     where hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
     and hour <= cast(:hour as timestamptz)
   ) as known on g.instance_id = known.instance_id
   left join inventory.instance_hourly as n on n.hour = cast(:hour as timestamptz) and g.instance_id = n.instance_id
-  where exists (select from inventory.instance_hourly as i where i.hour = cast(:hour as timestamptz))
+  -- Where it was told: EC2 answers for each account and region by itself.
+  where exists (
+    select
+    from inventory.instance_hourly as i
+    where i.hour = cast(:hour as timestamptz) and known.account = i.account and known.region = i.region
+  )
 ),
 
 -- The emptiest of its volumes.
