@@ -15,7 +15,7 @@ says:
   client_polls:
     status: alarm
     severity: info
-    reason: "Client {{ client_id }} on {{ host }}, of group {{ first_group_id }}, says that it fetches at {{ client_fetches_per_second }} and gets {{ client_records_per_fetch }} records a fetch: of the {{ client_network_in_bytes_per_second }} that it is sent {{ client_bytes_per_second }} are records. {{ topic }} is among what it reads{% if fetches_ratio %}, with {{ fetches_ratio }} of all fetches of partitions in the cluster{% endif %}.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
+    reason: "Client {{ client_id }} on {{ host }}, of group {{ first_group_id }}, says that it fetches at {{ client_fetches_per_second }} and gets {{ client_records_per_fetch }} records a fetch{% if client_network_in_bytes_per_second %}: of the {{ client_network_in_bytes_per_second }} that it is sent {{ client_bytes_per_second }} are records{% endif %}. {{ topic }} is among what it reads{% if fetches_ratio %}, with {{ fetches_ratio }} of all fetches of partitions in the cluster{% endif %}.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
     cure: &cure "Look at how {{ client_id or 'its client' }} polls: fetch.max.wait.ms should be 500 (fetch.wait.max.ms in librdkafka), fetch.min.bytes 1 or more. If both are, update the client."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ first_group_id }}"]
   polled:
@@ -39,8 +39,8 @@ rule: |
   Followers' fetches are taken off first: as many as the brokers' busiest gets for each of them, times follower_spread.
   What is left exceeds fetches, and all topics that these groups read got fewer than records_per_fetch records a fetch.
   Where clients' own metrics are read they decide: one polls that fetches more often than fetches from each broker of whose
-  partitions it has any, and is sent waste_ratio times the bytes of its records; if all clients of all its groups tell, and none
-  fetches that often, it is none of them.
+  partitions it has any, and gets fewer than records_per_fetch records a fetch, or is sent waste_ratio times the bytes of
+  its records; if all clients of all its groups tell, and none fetches that often, it is none of them.
   Judged are topics that were fetched so often in this hour or in one of the three before. A warning where a broker's
   request handlers were idle for less than handlers_idle_ratio.
 runbook: |
@@ -175,7 +175,7 @@ client as (
     c.records / nullif(c.fetches, 0) as records_per_fetch,
     c.bytes / c.covered_seconds as bytes_per_second,
     c.network_in_bytes / c.covered_seconds as network_in_bytes_per_second,
-    c.network_in_bytes > :waste_ratio * c.bytes as is_wasteful
+    c.network_in_bytes > :waste_ratio * c.bytes or c.records < :records_per_fetch * c.fetches as is_wasteful
   from suspect as s
   inner join inventory.consumer_member_hourly as m
     on m.hour = cast(:hour as timestamptz) and s.cluster = m.cluster and m.assignment ? s.topic

@@ -173,9 +173,12 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
     truth, verdicts, named = Truth(), list[Verdict](), list[tuple[Fault, Verdict, str | None]]()
     faults = {life.cluster: _fault(life, rule) for life in lives if rule in life.rights}
     truth.faults += faults.values()
+    unknown = dict[str, Verdict]()
     for finding in bench.judge(rule, config, is_analyzed=True):
         life = by_cluster[finding.about.columns["cluster"]]
         said = Verdict.of(life.cluster, finding, finding.because)
+        if rule in life.unknown and _is_meant(life.unknown[rule].thing, finding):
+            unknown[life.cluster] = said
         if life.cluster in faults and _is_meant(life.rights[rule].thing, finding):
             named.append((faults[life.cluster], said, _misnamed(life, rule, finding)))
         else:
@@ -189,12 +192,21 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
     for fault, verdict, wrong in named:
         if verdict.status == "alarm" and wrong is not None:
             result.claim("names what it is about", fault, verdict, wrong or None)
+    for life in (life for life in lives if rule in life.unknown):
+        because = life.unknown[rule].because
+        said = unknown.get(life.cluster, Verdict(life.case.resource, life.case.hour, "skip", "nothing"))
+        wrong = None if said.verdict in because else f"{said.verdict}, not {because[0]}"
+        result.claim("says why it can't judge", _event(life, because), said, wrong)
     return result
 
 
 def _fault(life: Life, rule: str) -> Fault:
+    return _event(life, life.rights[rule].because)
+
+
+def _event(life: Life, because: tuple[str, ...]) -> Fault:
     hour = life.case.hour
-    return Fault(life.case.resource, life.kind, hour, hour, hour + HOUR, verdicts=life.rights[rule].because)
+    return Fault(life.case.resource, life.kind, hour, hour, hour + HOUR, verdicts=because)
 
 
 def _is_meant(thing: Mapping[str, str], finding: Finding) -> bool:
@@ -203,11 +215,15 @@ def _is_meant(thing: Mapping[str, str], finding: Finding) -> bool:
 
 
 def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
-    """Topics that it names wrongly or leaves out; null where it isn't told which it should."""
-    if not life.rights[rule].topics:
+    """Topics that it names wrongly or leaves out, and other figures; null where it isn't told which it should."""
+    right = life.rights[rule]
+    if not (right.topics or right.figures):
         return None
-    meant = {thing_key("topic", life.cluster, topic) for topic in life.rights[rule].topics}
-    return ", ".join({*finding.affected} ^ meant)
+    meant = {thing_key("topic", life.cluster, topic) for topic in right.topics}
+    topics = {*finding.affected} ^ meant if right.topics else set()
+    return ", ".join(
+        [*topics, *(f"{k} {finding.figures[k]}" for k, v in right.figures.items() if finding.figures[k] != v)]
+    )
 
 
 def _worst(verdicts: Sequence[Verdict]) -> list[Verdict]:

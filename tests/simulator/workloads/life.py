@@ -71,6 +71,8 @@ class Topic:
     """Its records are deleted as soon as this group has read them."""
     others_read: np.ndarray | float = 0.0
     """Bytes an hour that are sent to readers without a group."""
+    others_poll: np.ndarray | float = 0.0
+    """How often a second those fetch each partition."""
     leaderless: int | None = None
     """The partition that has no leader."""
     shares: np.ndarray | None = None
@@ -201,6 +203,19 @@ class Group:
     session_timeout: float = 45 * SECOND
     polls_empty: np.ndarray | float = 0.0
     """How often a second each member fetches without waiting, though nothing has come."""
+    hasty_on: str = ""
+    """Each of its topics is read by a client of its own, and only the one of this topic fetches so."""
+
+    def assignments(self, topics: dict[str, Topic]) -> list[tuple[str, dict[str, list[int]]]]:
+        """Of each member its client id and its partitions, which go round."""
+        if self.hasty_on:
+            return [(f"{self.client}-{name}", {name: [*range(topics[name].partitions)]}) for name in self.topics]
+        shares = (
+            {name: [*range(n, topics[name].partitions, self.members)] for name in self.topics}
+            for n in range(self.members)
+        )
+        of_members = ({name: share for name, share in each.items() if share} for each in shares)
+        return [(self.client, partitions) for partitions in of_members]
 
     def read_up_to(self, t: float | np.ndarray) -> Any:
         """The moment in the log up to which it has read."""
@@ -346,6 +361,47 @@ class Producer:
     """Among these those that it didn't take, as its buffer was full."""
 
 
+EMPTY_ANSWER = 22
+"""Bytes of an answer of a fetch session in which no partition has anything: size, head, throttle, error, session."""
+BATCH_HEAD, OF_PARTITION = 61, 60
+"""Bytes of a record batch, and of a partition in an answer, beside the records."""
+HEARTBEATS, HEARTBEAT = 1200, 16
+"""In each hour, and bytes of the answer."""
+
+
+@dataclass
+class Consumer:
+    """A member of a group that tells what it fetches."""
+
+    life: Life
+    group: Group
+    client: str
+    partitions: dict[str, list[int]]
+
+    def _of_each(self) -> Iterable[tuple[Topic, int]]:
+        return ((self.life.topics[name], p) for name, partitions in self.partitions.items() for p in partitions)
+
+    def fetches(self, t: float) -> float:
+        """One at a time of each broker that leads a partition of it."""
+        asked = [topic.brokers[p % len(topic.brokers)] for topic, p in self._of_each()]
+        if not asked:
+            return 0.0
+        pace = self.life.asks(self.group, next(iter(self.partitions)))
+        return len({*asked}) * float(_at(np.concatenate([[0.0], np.cumsum(pace)]), t))
+
+    def records(self, t: float) -> float:
+        return float(sum(topic.end(self.group.read_up_to(t), p) for topic, p in self._of_each()))
+
+    def bytes(self, t: float) -> float:
+        return float(sum(topic.bytes(self.group.read_up_to(t)) * topic.share(p) for topic, p in self._of_each()))
+
+    def received(self, t: float) -> float:
+        """Bytes of all answers; records that come one by one are batches of their own."""
+        with_records = min(self.records(t), self.fetches(t))
+        heads = EMPTY_ANSWER * self.fetches(t) + (BATCH_HEAD + OF_PARTITION) * with_records
+        return self.bytes(t) + heads + HEARTBEATS * HEARTBEAT * t
+
+
 @dataclass
 class Process:
     """A JVM of an application."""
@@ -378,6 +434,7 @@ class Process:
     way: Way | None = None
     work: Work | None = None
     producers: list[Producer] = field(default_factory=list)
+    consumers: list[Consumer] = field(default_factory=list)
     follows: Group | None = None
     """It processes what this has read; none: what has come."""
 
@@ -410,8 +467,10 @@ class Right:
     """One of these."""
     thing: dict[str, str]
     """Key columns of what it must be said of, besides the cluster."""
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] = ()
     """Those that a finding on a cluster must name."""
+    figures: dict[str, str] = field(default_factory=dict)
+    """What it must tell besides."""
 
 
 @dataclass
@@ -442,6 +501,8 @@ class Life:
     """When its fault begins."""
     rights: dict[str, Right] = field(default_factory=dict)
     """What rules must say."""
+    unknown: dict[str, Right] = field(default_factory=dict)
+    """Why rules can't judge."""
     may: set[str] = field(default_factory=set)
     """Rules that may speak or not: what goes on concerns them too."""
     before: bool = False
@@ -472,10 +533,17 @@ class Life:
         self.begins = begins
         return NEVER if self.before else begins
 
-    def fault(self, rule: str, *because: str, names: str = "", **thing: str) -> None:
+    def fault(
+        self, rule: str, *because: str, names: str = "", figures: dict[str, str] | None = None, **thing: str
+    ) -> None:
         """The rule must say this of the thing, or name these topics."""
         if not self.before:
-            self.rights[rule] = Right(because, thing, tuple(names.split()))
+            self.rights[rule] = Right(because, thing, tuple(names.split()), figures or {})
+
+    def cannot_tell(self, rule: str, because: str, **thing: str) -> None:
+        """The rule can't judge the thing, and says why."""
+        if not self.before:
+            self.unknown[rule] = Right((because,), thing)
 
     def rhythm(self, a_day: float = 0.5, weekend: float = 0.7, noise: float = 0.05) -> np.ndarray:
         """How much of the mean traffic comes in each hour: more by day, less on weekends."""
@@ -509,6 +577,12 @@ class Life:
         made = Group(name, list(topics), client=more.pop("client", name), **more)
         self.groups[name] = made
         return made
+
+    def consumers(self, group: Group) -> None:
+        """Its members tell what they fetch, each in a process of its own."""
+        for number, (client, partitions) in enumerate(group.assignments(self.topics)):
+            consumers = [Consumer(self, group, client, partitions)]
+            self.processes.append(Process(group.name, number, None, consumers=consumers))
 
     def application(self, name: str, *sources: str, processes: int = 2, changelog: str = "totals") -> None:
         """A Kafka Streams application: its group, its processes and a changelog."""
@@ -550,15 +624,21 @@ class Life:
     @cached_property
     def _fetched(self) -> dict[str, np.ndarray]:
         """A session's fetch counts for each of its partitions, whichever of them has something."""
-        found, hours = {}, np.arange(HOURS)
+        found = {}
         for topic in self.topics.values():
-            of_hour = (len(topic.brokers) - 1) * self.follower_fetches
+            of_hour = (len(topic.brokers) - 1) * self.follower_fetches + np.multiply(topic.others_poll, 3600)
             for group in self.groups.values():
                 if topic.name in group.topics:
-                    asked = _pace([self.topics[name] for name in group.topics]) + group.polls_empty * 3600
-                    of_hour = of_hour + np.where((hours >= group.born) & (hours < group.died), asked, 0)
+                    of_hour = of_hour + self.asks(group, topic.name)
             found[topic.name] = np.concatenate([[0.0], np.cumsum(of_hour * topic.partitions)])
         return found
+
+    def asks(self, group: Group, topic: str) -> np.ndarray:
+        """How often in each hour who reads the topic in this group fetches from each broker."""
+        hours, read = np.arange(HOURS), [topic] if group.hasty_on else group.topics
+        empty = group.polls_empty if group.hasty_on in ("", topic) else 0.0
+        asked = _pace(self.topics[name] for name in read) + np.multiply(empty, 3600)
+        return np.where((hours >= group.born) & (hours < group.died), asked, 0)
 
     @cached_property
     def follower_fetches(self) -> np.ndarray:

@@ -18,11 +18,24 @@ def _waited_for(life: Life, *beside: str) -> Group:
     return life.group("pager", QUIET, *beside)
 
 
-def _hasty(life: Life, group: Group) -> None:
-    """It fetches without waiting."""
+def _without_waiting(life: Life) -> np.ndarray:
+    """How often a second."""
     since = life.onset(1.1, 40)
-    group.polls_empty = np.where(np.arange(HOURS) >= np.floor(since), life.uniform(60, 600), 0.0)
+    return np.where(np.arange(HOURS) >= np.floor(since), life.uniform(60, 600), 0.0)
+
+
+def _hasty(life: Life, group: Group) -> None:
+    group.polls_empty = _without_waiting(life)
     life.fault(POLLED, "polled", topic=QUIET)
+
+
+def _hasty_and_says_so(life: Life, group: Group, client: str) -> None:
+    """All members of all groups tell what they fetch, this one too."""
+    group.polls_empty = _without_waiting(life)
+    for each in life.groups.values():
+        life.consumers(each)
+    figures = {"first_group_id": group.name, "client_id": client}
+    life.fault(POLLED, "client_polls", topic=QUIET, figures=figures)
 
 
 def polled_without_waiting(life: Life) -> None:
@@ -38,6 +51,54 @@ def one_of_two_groups_does_not_wait(life: Life) -> None:
     group = _waited_for(life)
     life.group("audit", QUIET)
     _hasty(life, group)
+
+
+def client_polls_without_waiting(life: Life) -> None:
+    group = _waited_for(life)
+    _hasty_and_says_so(life, group, group.client)
+
+
+def client_of_one_of_two_groups_does_not_wait(life: Life) -> None:
+    """The other group comes first by its name."""
+    group = _waited_for(life)
+    life.group("audit", QUIET)
+    _hasty_and_says_so(life, group, group.client)
+
+
+def client_does_not_wait_beside_another_with_a_busy_topic(life: Life) -> None:
+    """Both are of one group: by the brokers' counters it may be that the fetches are for the busy one. A record now and
+    then is larger than the empty answers before it."""
+    group = _waited_for(life, "events")
+    group.hasty_on = QUIET
+    life.topics[QUIET].size *= life.uniform(1, 20)
+    _hasty_and_says_so(life, group, f"{group.client}-{QUIET}")
+
+
+def clients_say_that_they_wait(life: Life) -> None:
+    _waited_for(life)
+    life.group("audit", QUIET, "events")
+    for group in life.groups.values():
+        life.consumers(group)
+
+
+def client_fetches_each_of_few_small_records(life: Life) -> None:
+    """As many fetches as records, and an answer is twice as large as its record."""
+    life.topic("ticks", life.uniform(50, 400), partitions=life.chance.choice([1, 6, 10]), size=np.full(HOURS, 90.0))
+    life.consumers(life.group("trader", "ticks"))
+
+
+def somebody_without_a_group_does_not_wait(life: Life) -> None:
+    """Not the group that waits for it: its members tell that they do."""
+    life.consumers(_waited_for(life))
+    life.topics[QUIET].others_poll = _without_waiting(life)
+    life.cannot_tell(POLLED, "others_poll", topic=QUIET)
+
+
+def nobody_of_a_group_reads_it(life: Life) -> None:
+    life.topic("events")
+    life.group("billing", "events")
+    life.topic(QUIET, life.uniform(0.001, 0.5)).others_poll = _without_waiting(life)
+    life.cannot_tell(POLLED, "no_reader", topic=QUIET)
 
 
 def all_wait(life: Life) -> None:
@@ -75,8 +136,15 @@ FAULTS = (
     polled_without_waiting,
     polled_without_waiting_while_handlers_are_busy,
     one_of_two_groups_does_not_wait,
+    client_polls_without_waiting,
+    client_of_one_of_two_groups_does_not_wait,
+    client_does_not_wait_beside_another_with_a_busy_topic,
 )
 DECOYS = (
+    clients_say_that_they_wait,
+    client_fetches_each_of_few_small_records,
+    somebody_without_a_group_does_not_wait,
+    nobody_of_a_group_reads_it,
     all_wait,
     many_groups_wait,
     a_fetch_for_each_record,

@@ -28,6 +28,7 @@ from tests.simulator.workloads.life import (
     MINUTE,
     NOW,
     SECOND,
+    Consumer,
     Group,
     Life,
     Member,
@@ -179,9 +180,8 @@ def members_of(life: Life, group: Group, t: float) -> Rows:
     if not group.born <= t < group.died:
         return []
     return [
-        {"member_id": f"{group.client}-{n}", "client_id": group.client, "host": "10.0.0.9",
-         "assignment": {name: [*range(n, life.topics[name].partitions, group.members)] for name in group.topics}}
-        for n in range(group.members)
+        {"member_id": f"{group.client}-{n}", "client_id": client, "host": "10.0.0.9", "assignment": partitions}
+        for n, (client, partitions) in enumerate(group.assignments(life.topics))
     ]  # fmt: skip
 
 
@@ -372,7 +372,7 @@ def _counted_before(lives: Sequence[Life]) -> list[tuple[Any, ...]]:
         (life.cluster, endpoint, one["metric"], one["labels"], life.at(then), one["value"])
         for life in lives
         for process in life.processes
-        if process.reads or process.producers
+        if process.reads or process.producers or process.consumers
         for endpoint, beans in (
             (process_url(life, process), _beans(process, then)),
             (node_url(life, process), _machine(process, process.work, then) if process.work else ()),
@@ -399,6 +399,8 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
     yield from ((name, {}, value) for name, value in whole.items())
     for producer in process.producers:
         yield from _produced(producer, t)
+    for consumer in process.consumers:
+        yield from _consumed(consumer, t)
     if process.application_id is None:
         return
     yield "streams_info", {"application_id": process.application_id}, 1.0
@@ -440,6 +442,15 @@ def _produced(producer: Producer, t: float) -> Iterator[tuple[str, dict[str, str
     yield "producer_buffer_exhausted_total", client, until(producer.has_no_room_for, t, float)
     yield "producer_topic_records_total", client | {"topic": producer.topic}, sent
     yield "producer_topic_record_errors_total", client | {"topic": producer.topic}, lost
+
+
+def _consumed(consumer: Consumer, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Since ever."""
+    client = {"client": consumer.client}
+    yield "consumer_fetches_total", client, consumer.fetches(t)
+    yield "consumer_records_total", client, consumer.records(t)
+    yield "consumer_bytes_total", client, consumer.bytes(t)
+    yield "consumer_network_in_bytes_total", client, consumer.received(t)
 
 
 def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
