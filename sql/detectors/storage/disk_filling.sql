@@ -209,11 +209,10 @@ shortened as (
   cross join lateral (
     select
       floor(
-        t.retention_ms * greatest(1 - :target_ratio * w.to_add_bytes / nullif(r.size_bytes, 0), :least_kept) / 3600000
+        t.retention_ms * greatest(1 - :target_ratio * w.to_add_bytes / r.size_bytes, :least_kept) / 3600000
       ) * 3600000 as retention_ms
   ) as kept
-  where t.hour = cast(:hour as timestamptz) and t.cleanup_policy = 'delete' and t.retention_ms > 0
-  and kept.retention_ms > 0
+  where t.hour = cast(:hour as timestamptz) and t.cleanup_policy = 'delete' and kept.retention_ms > 0
   order by r.cluster asc, r.broker_id asc, r.place asc
 )
 

@@ -85,6 +85,31 @@ def by_days(used: Used) -> float:
     return float(np.median(added)) / 24
 
 
+def without_rhythm(used: Used) -> Used:
+    """Less the median of what its hour of the day has beyond the 24 hours around it, by three days of each or none."""
+    week = {ago: bytes_ for ago, bytes_ in used.items() if ago <= WEEK}
+    around = {ago: [week[n] for n in range(ago - 11, ago + 13) if n in week] for ago in week}
+    beyond = [
+        [week[ago] - np.mean(hours) for ago, hours in around.items() if ago % 24 == hour and len(hours) == 24]
+        for hour in range(24)
+    ]
+    if min(map(len, beyond)) < 3:
+        return used
+    return {ago: bytes_ - float(np.median(beyond[ago % 24])) for ago, bytes_ in used.items()}
+
+
+@pytest.mark.parametrize(("hours", "has_rhythm"), [(95, True), (94, False), (KNOWN, True)])
+def test_growth_of_a_day_is_without_what_comes_and_goes_by_the_day(
+    connection: sa.Connection, hours: int, has_rhythm: bool
+) -> None:
+    random = np.random.default_rng(3)
+    by_day = [round(TOTAL / 2 - 100 * ago + 1e6 * np.sin(ago / 12 * np.pi)) for ago in range(hours)]
+    used = {ago: bytes_ + round(random.normal(0, 3e5)) for ago, bytes_ in enumerate(by_day)}
+    smoothed = without_rhythm(used)
+    assert (smoothed is not used) == has_rhythm
+    assert grown(connection, "log_dir", used)["day_growth"] == pytest.approx(slope(smoothed, 24), rel=1e-9)
+
+
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize(("lately", "is_high"), [(2000, True), (500, True), (500, False)])
 def test_it_is_what_numpy_says(connection: sa.Connection, kind: str, lately: float, is_high: bool) -> None:
