@@ -32,8 +32,8 @@ runbook: |
   2. A quota (commands: quota_bytes_per_second ÷ its client ids ÷ brokers) makes it slower and leaves the disks to the others.
   3. Tiered storage (KIP-405) reads old segments from S3, not from the brokers' disks.
 blind_spots: |
-  Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Page cache and
-  volumes are those of the hour judged.
+  Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Memory and
+  volumes are those of the hour judged; how long memory holds what is written is told by the mean of the days.
 */
 with beyond as materialized (
   select *
