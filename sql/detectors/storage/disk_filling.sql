@@ -21,7 +21,7 @@ says:
     status: alarm
     severity: critical
     reason: "{{ log_dir }} is {{ used_ratio }} full: {{ usable_bytes }} of {{ total_bytes }} are free{% if hours_to_full %}, and at its growth for {{ hours_to_full }}{% endif %}."
-    cure: &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if shortened_topic %}Or lower the retention of {{ shortened_topic }}, of what grows the most that is deleted by time, from {{ kept_seconds }} to {{ shorter_seconds }}: that frees {{ freed_bytes }} here within minutes, if its readers are that far.{% else %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}.{% endif %}"
+    cure: &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if shortened_topic %}Or lower the retention of {{ shortened_topic }}, of what grows the most that is deleted by time, from {{ kept_seconds }} to {{ shorter_seconds }}: that frees {{ freed_bytes }} here within minutes, if its readers are that far.{% else %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}.{% endif %}{% if partition_bytes %} A partition takes {{ partition_bytes }} here on the mean.{% endif %}{% if failover_bytes %} Were broker {{ failover_broker_id }} lost and what it holds made anew on the others, an even share would bring at least {{ failover_bytes }} here: {{ failover_ratio }} full.{% endif %}"
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
       - "{% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ largest_growth }}{% endif %}"
@@ -83,8 +83,9 @@ runbook: |
      take on what it held.
 blind_spots: |
   Brokers older than Kafka 3.3 don't tell the size of their disks: machine_disk_filling judges them where node exporter
-  runs. Which volume a directory lies on isn't told: a GiB is priced as the mean of the cluster's volumes. Nor is what a
-  failover adds, nor whether a topic's readers are as far as a shorter retention wants.
+  runs. Which volume a directory lies on isn't told: a GiB is priced as the mean of the cluster's volumes. Nor is whether a
+  topic's readers are as far as a shorter retention wants. What a lost peer adds leaves out topics whose replication isn't
+  known, and isn't told of a broker with several directories; Kafka moves nothing by itself.
 */
 with directory as (
   select
@@ -186,6 +187,45 @@ topic as (
   group by cluster, broker_id
 ),
 
+-- What each broker holds, and of that what the others could hold if it were lost: where each of them has a replica of a
+-- topic already, there is no place for another. Of clusters with a broker in alarm.
+held as (
+  select
+    r.cluster,
+    r.broker_id,
+    b.brokers,
+    sum(r.size_bytes) / nullif(sum(r.replicas), 0) as partition_bytes,
+    sum(r.size_bytes) filter (where t.replication_factor < b.brokers) as movable_bytes
+  from (
+    select
+      cluster,
+      count(distinct broker_id) as brokers
+    from directory
+    group by cluster
+  ) as b
+  inner join metrics.replica_sample as r using (cluster)
+  left join inventory.topic_hourly as t on r.hour = t.hour and r.cluster = t.cluster and r.topic = t.topic
+  where r.hour = cast(:hour as timestamptz) and not r.is_future
+  and exists (
+    select from worst as w where w.cluster = r.cluster and w.because not in ('room', 'untold', 'short_history')
+  )
+  group by r.cluster, r.broker_id, b.brokers
+),
+
+-- Of the peer that holds most, an even share.
+failover as (
+  select distinct on (w.cluster, w.broker_id)
+    w.cluster,
+    w.broker_id,
+    p.broker_id as failover_broker_id,
+    p.movable_bytes / nullif(p.brokers - 1, 0) as failover_bytes
+  from worst as w
+  inner join held as p on w.cluster = p.cluster and w.broker_id <> p.broker_id
+  where p.movable_bytes > 0
+  and 1 = (select count(*) from directory as d where d.cluster = w.cluster and d.broker_id = w.broker_id)
+  order by w.cluster asc, w.broker_id asc, p.movable_bytes desc, p.broker_id asc
+),
+
 sized as (
   select
     *,
@@ -240,8 +280,14 @@ select
   s.shorter_retention_ms::bigint as shorter_retention_ms,
   s.freed_bytes,
   w.to_add_bytes,
-  w.to_add_bytes / power(1024, 3) * price.usd_per_gib as added_usd_per_month
+  w.to_add_bytes / power(1024, 3) * price.usd_per_gib as added_usd_per_month,
+  h.partition_bytes,
+  f.failover_broker_id::text as failover_broker_id,
+  f.failover_bytes,
+  (w.used_bytes + f.failover_bytes) / nullif(w.total_bytes, 0) as failover_ratio
 from sized as w
+left join held as h on w.cluster = h.cluster and w.broker_id = h.broker_id
+left join failover as f on w.cluster = f.cluster and w.broker_id = f.broker_id
 left join topic as t on w.cluster = t.cluster and w.broker_id = t.broker_id
 left join shortened as s on w.cluster = s.cluster and w.broker_id = s.broker_id
 left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on w.cluster = price.cluster
