@@ -34,6 +34,8 @@ says:
   untold: {status: skip, reason: "The broker did not tell its produce requests, or how busy it is."}
   controller: {status: skip, nothing_to_judge: true, reason: "It is a controller and holds no logs."}
   silent: {status: skip, reason: "The broker did not answer over JMX."}
+effect_of:
+  cpu_slows_broker: [high]
 open_after_hours: 1
 clear_after_hours: 2
 rule: |

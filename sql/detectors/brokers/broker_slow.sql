@@ -62,6 +62,7 @@ causes:
   broker_delays_readers: *slower
 effect_of:
   disk_slows_broker: *slower
+  cpu_slows_broker: *slower
   move_slows_brokers: *slower
 open_after_hours: 1
 clear_after_hours: 2

@@ -26,6 +26,7 @@ causes:
   broker_delays_readers: [slow]
 effect_of:
   disk_slows_broker: [slow]
+  cpu_slows_broker: [slow]
   broker_slows_flushes: [slow]
   move_slows_brokers: [slow]
 open_after_hours: 1

@@ -45,6 +45,7 @@ says:
 effect_of:
   broker_takes_replicas: [missing, read_only]
   disk_slows_broker: [missing, read_only]
+  cpu_slows_broker: [missing, read_only]
   broker_slows_flushes: [missing, read_only]
   leader_loses_followers: [missing, read_only]
   move_slows_brokers: [missing, read_only]

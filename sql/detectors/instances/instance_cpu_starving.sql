@@ -38,6 +38,12 @@ says:
   enough: {status: ok, reason: "It has {{ cpu_credits }} of CPU{% if hours_to_empty %}, for {{ hours_to_empty }} at what it spends{% endif %}."}
   no_answer: {status: skip, reason: "CloudWatch does not tell its CPU credits."}
   short_history: {status: skip, reason: "It has {{ cpu_credits }} of CPU; whether it spends them isn't known: only {{ known_hours }} of the last {{ spent_hours }} are."}
+causes:
+  cpu_slows_broker: [held]
+  broker_lacks_replicas: [held]
+  leader_loses_followers: [held]
+  broker_delays_readers: [held]
+  machine_delays_readers: [held]
 open_after_hours: 1
 clear_after_hours: 3
 rule: |
