@@ -1,5 +1,6 @@
-"""The weekly report, for who reads one page a week: what is paid and could be saved, whether it gets better or worse,
-what each rule found, what stands open the longest, what couldn't be judged; as HTML and mail."""
+"""The weekly report, for who reads one page a week: what is paid and could be saved, whether a broker may be lost,
+whether it gets better or worse, what each rule found, what stands open the longest, what couldn't be judged; as HTML
+and mail."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ PICTURE = "open@streamwarden"
 def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime | None = None) -> Report:
     """The report of a week (UTC), `[monday 00:00, next monday 00:00)`; of this one as far as it goes.
 
-    What is paid is always that of the newest gathered hour.
+    What is paid, and how much room is left, is always that of the newest gathered hour.
     """
     start = datetime(monday.year, monday.month, monday.day, tzinfo=UTC)
     week = {"start": start, "finish": start + WEEK}
@@ -36,6 +37,7 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
         least = config.tickets.least_severity
         parts = {
             "costs": _costs(ask(connection, "reports/costs")),
+            "network": next(iter(ask(connection, "reports/network")), None),
             "oldest": ask(connection, "reports/oldest", finish=week["finish"], most=MOST_LINES),
             "rules": ask(connection, "reports/rules", **week, most=MOST_LINES),
             "advice": ask(connection, "reports/advice", **period, least=least, most=MOST_LINES),

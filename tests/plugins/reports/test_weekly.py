@@ -93,6 +93,48 @@ def test_what_is_paid_stands_first(story: Story) -> None:
     assert "* EBS volumes, orders: $10 (2 volumes, 1 without a price)" in report.text
 
 
+def test_the_broker_whose_network_a_lost_peer_would_fill_the_most_is_named(story: Story) -> None:
+    def gathered(*brokers: tuple[str, int, float, float]) -> None:
+        with story.engine.begin() as connection:
+            for cluster, broker_id, comes, goes in brokers:
+                row = {"hour": hour(2), "cluster": cluster, "broker_id": broker_id, "endpoint": f"e{broker_id}",
+                       "samples": 3, "instance_id": f"{cluster}-{broker_id}", "bytes_in_per_second": comes,
+                       "bytes_out_per_second": goes, "replication_bytes_in_per_second": 0,
+                       "replication_bytes_out_per_second": 0}  # fmt: skip
+                insert_row(connection, "metrics.broker_hourly", row)
+
+    def sustains(instance_id: str, **limits: float) -> None:
+        with story.engine.begin() as connection:
+            for direction, limit in limits.items():
+                row = {"hour": hour(2), "account": "1", "region": "r", "instance_id": instance_id,
+                       "direction": direction, "baseline_bytes_per_second": limit}  # fmt: skip
+                insert_row(connection, "metrics.instance_network_hourly", row)
+
+    def told() -> tuple[str, str]:
+        report = render_weekly(story.engine, Config(), MONDAY, now=hour(3))
+        assert "<script" not in report.html
+        return _words(report.html), report.text
+
+    assert "Room" not in told()[0] and "ROOM" not in told()[1], "no broker is known"
+    gathered(("a", 1, 30, 10), ("a", 2, 30, 20), (EVIL, 1, 5, 40), (EVIL, 2, 5, 60))
+    html, text = told()
+    assert "Of no broker it is known what its network sustains" in html and "Of no broker it is known" in text
+    sustains("a-1", **{"in": 100, "out": 100})
+    sustains(f"{EVIL}-1", **{"in": 100, "out": 200})
+    html, text = told()
+    # a-1 gets 30 and 30 more, of 100; the other sends 40 and 60 more, of 200.
+    assert (
+        "Network: with the peer lost that gets most, broker 1 of a would get 60 % of what its machine sustains,"
+        " 30 % now: the fullest of 2 brokers; of 2 more it isn't known."
+    ) in html.replace("&#39;", "'")
+    assert "* Network with a peer lost: broker 1 of a, 60 % in (30 % now; fullest of 2 brokers, 2 not known)" in text
+    sustains(f"{EVIL}-2", **{"in": 10, "out": 80})
+    sustains("a-2", **{"in": 100, "out": 100})
+    html, text = told()
+    assert "sends most, broker 2 of &lt;script&gt;" in html and "would send 150 % of what its machine" in html
+    assert "75 % now: the fullest of 4 brokers." in html and "150 % out (75 % now; fullest of 4 brokers)" in text
+
+
 def test_a_week_that_nobody_judged_says_so(warehouse: sa.Engine) -> None:
     report = render_weekly(warehouse, Config(), MONDAY)
     assert report.subject == "Streamwarden 2026-W02: no hour was judged"
