@@ -20,8 +20,11 @@ says:
     status: alarm
     severity: warning
     reason: &reason "On {{ cold_days.value }} of {{ known_days.value }} days the brokers read {{ read_ratio }} of what they sent from their disks, without a replay, a restore, a restart or a move{% if busiest_disk_ratio %}; the busiest disk works {{ busiest_disk_ratio }} of the time{% endif %}.{% if needed_bytes %} Their readers need {{ needed_bytes }} of page cache{% if page_cache_bytes %}, there are {{ page_cache_bytes }}{% endif %}.{% endif %}"
-    cure: &cure "{% if missing_bytes %}Give the brokers {{ missing_bytes }} more page cache: machines of {{ advised_memory_bytes }} each{% if machines %} instead of {{ machines[0].memory_bytes }} ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% else %}Give the brokers more memory, or{% endif %} their machines to themselves: heaps and other processes take it from the page cache.{% if heap_to_spare_bytes %} Heaps of {{ enough_heap_bytes }} free {{ heap_to_spare_bytes }} of it.{% endif %}{% if topics %} Most is needed for {{ topics[0].topic }}: its readers are {{ topics[0].lag_seconds }} behind.{% endif %}"
-    commands: &commands ["free -b", "ps aux --sort=-rss | head -n 10"]
+    cure: &cure "{% if missing_bytes %}Give the brokers {{ missing_bytes }} more page cache: machines of {{ advised_memory_bytes }} each{% if machines %} instead of {{ machines[0].memory_bytes }} ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% else %}Give the brokers more memory{% if machines %} than {{ machines[0].memory_bytes }} each ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% endif %} their machines to themselves: heaps and other processes take it from the page cache.{% if heap_to_spare_bytes %} Heaps of {{ enough_heap_bytes }} free {{ heap_to_spare_bytes }} of it.{% endif %}{% if topics %} Most is needed for {{ topics[0].topic }}: its readers are {{ topics[0].lag_seconds }} behind.{% endif %}"
+    commands: &commands
+      - "free -b"
+      - "ps aux --sort=-rss | head -n 10"
+      - "{% if missing_bytes and instance_family %}aws ec2 describe-instance-types --region {{ region }} --filters 'Name=instance-type,Values={{ instance_family }}.*' --query 'sort_by(InstanceTypes[?MemoryInfo.SizeInMiB >= `{{ (advised_memory_bytes.value / 1048576) | round(0, 'ceil') | int }}`], &MemoryInfo.SizeInMiB)[].[InstanceType, MemoryInfo.SizeInMiB]' --output table{% endif %}"
   small: {status: alarm, severity: info, reason: *reason, cure: *cure, commands: *commands}
   enough: {status: ok, reason: "What its brokers read from disks is little of what they send: {{ read_ratio }} on its worst day."}
   unknown: {status: skip, reason: "{{ known_days.value }} of {{ days.value }} days are known, without replays, restores, restarts and moves; {{ times.value }} are needed. What the disks read comes from EBS' metrics, or from node exporter."}
@@ -140,6 +143,7 @@ machine as (
   select
     b.cluster,
     b.instance_id,
+    i.region,
     i.instance_type,
     i.memory_bytes,
     max(b.heap_max_bytes) as heap_max_bytes,
@@ -152,7 +156,7 @@ machine as (
   left join inventory.instance_hourly as i using (hour, instance_id)
   left join metrics.node_hourly as n using (hour, instance_id)
   where b.hour = cast(:hour as timestamptz) and b.instance_id is not null
-  group by b.cluster, b.instance_id, i.instance_type, i.memory_bytes
+  group by b.cluster, b.instance_id, i.region, i.instance_type, i.memory_bytes
 ),
 
 of_machines as (
@@ -170,6 +174,9 @@ of_machines as (
 kind as (
   select
     cluster,
+    (array_agg(region order by machines desc, instance_type asc))[1] as region,
+    (array_agg(split_part(instance_type, '.', 1) order by machines desc, instance_type asc))[1]
+      as instance_family,
     jsonb_agg(
       jsonb_build_object(
         'instance_type', instance_type, 'machines', machines, 'memory_bytes', memory_bytes,
@@ -179,13 +186,14 @@ kind as (
   from (
     select
       cluster,
+      region,
       instance_type,
       memory_bytes,
       count(*) as machines,
       max(heap_max_bytes) as heap_max_bytes
     from machine
     where instance_type is not null
-    group by cluster, instance_type, memory_bytes
+    group by cluster, region, instance_type, memory_bytes
   ) as each
   group by cluster
 )
@@ -208,6 +216,8 @@ select
   nullif(m.heap_to_spare_bytes, 0) as heap_to_spare_bytes,
   m.busy_ratio as busiest_disk_ratio,
   t.machines,
+  t.instance_family,
+  t.region,
   n.topics
 from (select distinct cluster from metrics.broker_hourly where hour = cast(:hour as timestamptz)) as c
 left join known as k using (cluster)
