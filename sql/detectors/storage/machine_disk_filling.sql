@@ -3,7 +3,7 @@ title: Machine's disk fills up
 about: machine
 owner: platform
 maturity: stable
-reads: [metrics.node_hourly, metrics.file_system_hourly, metrics.jvm_app_hourly, metrics.state_store_memory_hourly, metrics.log_dir_hourly, metrics.broker_hourly]
+reads: [metrics.node_hourly, metrics.file_system_hourly, metrics.jvm_app_hourly, metrics.state_store_memory_hourly, metrics.log_dir_hourly, metrics.broker_hourly, inventory.topic_hourly]
 params:
   left_out: {default: "^/(boot|efi)(/|$)", unit: regex, why: "what boots a machine is written by updates alone"}
   warning_hours: {default: 72, unit: h, why: "a weekend"}
@@ -24,7 +24,7 @@ says:
     status: alarm
     severity: critical
     reason: "{{ mountpoint }} is {{ used_ratio }} full: {{ available_bytes }} of {{ size_bytes }} are left{% if hours_to_full %}, and at its growth for {{ hours_to_full }}{% endif %}."
-    cure: &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if volume_id %} to {{ volume_id }}{% endif %}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if are_stores %}The state stores are what grows, most of all {{ stores[0].store }} of {{ stores[0].application_id }}: bound what it keeps, or let more machines share its tasks.{% elif stores %}The state stores grow by {{ stores_grown_bytes }} a day, which doesn't account for it: look for logs and heap dumps.{% else %}No state store of it grows: look for logs and heap dumps.{% endif %}"
+    cure: &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if volume_id %} to {{ volume_id }}{% endif %}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if are_stores %}The state stores are what grows, most of all {{ stores[0].store }} of {{ stores[0].application_id }}: bound what it keeps, or let more machines share its tasks.{% if task_bytes %} A task of a store takes {{ task_bytes }} here on the mean.{% endif %}{% if failover_bytes %} Were {{ failover_machine }} lost, an even share of its stores without a standby would bring at least {{ failover_bytes }} here: {{ failover_ratio }} full.{% endif %}{% elif stores %}The state stores grow by {{ stores_grown_bytes }} a day, which doesn't account for it: look for logs and heap dumps.{% else %}No state store of it grows: look for logs and heap dumps.{% endif %}"
     commands: &commands
       - "du -xh --max-depth=3 {{ mountpoint }} | sort -h | tail -n 20"
       - "{% if volume_id %}aws ec2 modify-volume --region {{ region }} --volume-id {{ volume_id }} --size {{ new_size_gib.value }}{% endif %}"
@@ -81,7 +81,8 @@ blind_spots: |
   Which volume a file system lies on is told by its size alone, and not where two of the machine are as large; another file
   system as large as a log directory of its broker isn't judged. Stores are those of all the machine, wherever their files
   lie. A restore that doesn't fit is seen when the disk is nearly full. Growth isn't computed for what a day's growth
-  can't fill in time. Machines whose node exporter isn't read aren't seen.
+  can't fill in time. Machines whose node exporter isn't read aren't seen. What a lost machine adds counts SST files alone,
+  as if each process that is left took as many of its tasks.
 */
 with file_system as materialized (
   select
@@ -227,6 +228,71 @@ store as (
   having sum(m.sst_bytes - b.sst_bytes) > 0
 ),
 
+application as (
+  select distinct
+    w.cluster,
+    w.endpoint,
+    w.machine,
+    p.cluster as of_cluster,
+    p.application_id
+  from worst as w
+  inner join process as p using (machine)
+  where w.because not in ('room', 'untold', 'short_history') and p.application_id is not null
+),
+
+held as (
+  select
+    p.cluster,
+    p.application_id,
+    p.machine,
+    m.store,
+    sum(m.sst_bytes) as bytes,
+    sum(m.tasks) as tasks,
+    sum(sum(m.tasks)) over (partition by p.cluster, p.application_id, m.store) as all_tasks
+  from process as p
+  inner join metrics.state_store_memory_hourly as m
+    on m.hour = cast(:hour as timestamptz) and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
+  where exists (select from application as a where a.of_cluster = p.cluster and a.application_id = p.application_id)
+  group by p.cluster, p.application_id, p.machine, m.store
+),
+
+of_task as (
+  select
+    a.cluster,
+    a.endpoint,
+    sum(h.bytes) / nullif(sum(h.tasks), 0) as bytes
+  from application as a
+  inner join held as h
+    on a.of_cluster = h.cluster and a.application_id = h.application_id and a.machine = h.machine
+  where h.bytes is not null
+  group by a.cluster, a.endpoint
+),
+
+-- What would be restored here if the worst other machine were lost. More tasks than the changelog has partitions are
+-- standbys: those who take over such a store may have it already.
+failover as (
+  select distinct on (a.cluster, a.endpoint)
+    a.cluster,
+    a.endpoint,
+    h.machine as failover_machine,
+    sum(h.bytes * n.here / n.remaining) as bytes
+  from application as a
+  inner join held as h
+    on a.of_cluster = h.cluster and a.application_id = h.application_id and a.machine <> h.machine
+  inner join inventory.topic_hourly as t
+    on t.hour = cast(:hour as timestamptz) and h.cluster = t.cluster
+    and h.application_id || '-' || h.store || '-changelog' = t.topic and h.all_tasks <= t.partitions
+  cross join lateral (
+    select
+      count(*) filter (where p.machine = a.machine) as here,
+      count(*) filter (where p.machine <> h.machine) as remaining
+    from process as p
+    where p.cluster = h.cluster and p.application_id = h.application_id
+  ) as n
+  group by a.cluster, a.endpoint, h.machine
+  order by a.cluster asc, a.endpoint asc, sum(h.bytes * n.here / n.remaining) desc nulls last, h.machine asc
+),
+
 stores as (
   select
     cluster,
@@ -249,7 +315,7 @@ stores as (
 select
   case
     when w.because is not null then w.because
-    when f.endpoint is not null then 'broker_only'
+    when e.endpoint is not null then 'broker_only'
     else 'silent'
   end as because,
   cluster,
@@ -271,6 +337,10 @@ select
   s.stores,
   s.grown_bytes as stores_grown_bytes,
   s.grown_bytes >= :stores_share * w.day_growth * 24 as are_stores,
+  o.bytes as task_bytes,
+  f.failover_machine,
+  f.bytes as failover_bytes,
+  (w.used_bytes + f.bytes) / w.size_bytes as failover_ratio,
   w.to_add_bytes,
   v.volume_id,
   v.region,
@@ -278,9 +348,11 @@ select
   inventory.ebs_usd_per_month(v.region, v.volume_type, v.new_size_gib - v.size_gib, 0, 0) as added_usd_per_month
 from metrics.node_hourly as n
 left join worst as w using (cluster, endpoint)
-left join (select distinct cluster, endpoint from metrics.file_system_hourly where hour = cast(:hour as timestamptz)) as f
+left join (select distinct cluster, endpoint from metrics.file_system_hourly where hour = cast(:hour as timestamptz)) as e
   using (cluster, endpoint)
 left join stores as s using (cluster, endpoint)
+left join of_task as o using (cluster, endpoint)
+left join failover as f using (cluster, endpoint)
 -- By its size: a file system is hardly smaller than what it lies on.
 left join lateral (
   select
