@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
@@ -104,7 +105,8 @@ def _hour(
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
         told, enough = manager.Queue(), manager.Event()
-        signal.signal(signal.SIGTERM, lambda *_: enough.set())
+        ended = threading.Event()  # `enough` is another process's: what is under way with it a signal may not cross
+        signal.signal(signal.SIGTERM, lambda *_: ended.set())
         shares = [pool.submit(share, numbers[start::worlds], seed, only, told, enough) for start in range(worlds)]
         while not (all(one.done() for one in shares) and told.empty()):
             with suppress(queue.Empty):
@@ -114,8 +116,8 @@ def _hour(
                     with keep.open("a", encoding="utf-8") as file:
                         file.write(json.dumps({"seed": seed, "round": number, "outcome": asdict(outcome)}) + "\n")
                 _tell(number, outcome, len(outcomes))
-                if _faults(outcomes) >= most:
-                    enough.set()
+            if ended.is_set() or _faults(outcomes) >= most:
+                enough.set()
     console.print(_table(outcomes))
     wrong = sum(bool(one.wrong) for one in outcomes)
     whole_hours = sum(outcome.apps == ALL for outcome in outcomes)
