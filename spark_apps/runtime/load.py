@@ -110,9 +110,6 @@ def _publish(
         )
         coverage.publish(connection, keep_known=True)
         rows = {table: stages[table].publish(connection, keep_known=bool(gaps)) for table in app.writes}
-        for table in app.writes:
-            if rows[table] >= ANALYZED_FROM_ROWS:
-                stages[table].count(connection)
         _record(connection, app.name, hour, "loaded", rows, started_at)
     return rows
 
@@ -193,13 +190,16 @@ class Stage:
             connection.execute(sa.text(f"delete from {self.table} where hour = :hour"), {"hour": self.hour})
         rest = [c for c in self.columns if c not in self.key]
         changes = ", ".join(f'"{c}" = coalesce(excluded."{c}", t."{c}")' for c in rest)
-        return connection.exec_driver_sql(
+        rows = connection.exec_driver_sql(
             f"insert into {self.table} as t ({target}) select distinct {source} from {self.name} as s"
             f" order by {', '.join(str(list(self.columns).index(c) + 1) for c in self.key)}"
             f" on conflict ({', '.join(self.key)}) do update set {changes}"
         ).rowcount
+        if rows >= ANALYZED_FROM_ROWS:
+            self._analyze(connection)
+        return rows
 
-    def count(self, connection: sa.Connection) -> None:
+    def _analyze(self, connection: sa.Connection) -> None:
         """Tells the planner of the rows: what it knows nothing of, it joins row by row, for minutes.
 
         Autovacuum would do so a minute or more later; the hour is judged before.
