@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -104,6 +105,16 @@ def test_a_round_tells_what_was_met_how_it_was_repaired_and_what_is_lost(
     assert outcome.faults == met
     wrong = [line.partition(", e.g.")[0] for line in outcome.wrong]
     assert (outcome.disturbed, outcome.repaired, wrong) == came
+
+
+def test_what_a_ticket_was_told_by_may_differ_only_where_a_source_had_a_gap_then(warehouse: sa.Engine) -> None:
+    world = cast(World, _World(warehouse))
+    told = {"action": "create", "finding": "a c5.large"}
+    rows = {"tickets.change": [told]}
+    reference = Reference(("machines",), rows, {"tickets.change": sorted(told)}, Counter(), frozenset(), 1.0)
+    less = {"tickets.change": [told | {"finding": "no answer"}]}
+    assert reference.against(world, less) and not reference.against(world, less, told_with_gaps=True)
+    assert reference.against(world, {"tickets.change": []}, told_with_gaps=True)
 
 
 def test_an_hour_that_a_rerun_changes_is_no_reference(warehouse: sa.Engine) -> None:
