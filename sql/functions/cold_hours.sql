@@ -1,33 +1,17 @@
--- Hours in which a group read what the page cache of its cluster's brokers, as it is at the end, no longer holds, as far as
--- its lag or a jump back tell: the few for which the bytes are worth asking. How long it holds what is written follows from
--- what comes in on the mean of the days: by the last hour's, which may be a night's, it would hold whole days of others.
+-- Hours in which a group read what the page cache of its cluster's brokers no longer held, as far as its lag or a jump back
+-- tell: the few for which the bytes are worth asking.
 create or replace function public.cold_hours(as_of timestamptz, days integer, page_cache_share double precision)
 returns table (
   hour timestamptz, cluster text, group_id text, page_cache_seconds double precision
 ) language sql stable rows 100 set enable_nestloop = off as $$
-  select g.hour, g.cluster, g.group_id, held.seconds
-  from public.page_cache(as_of, page_cache_share) as c
-  left join (
-    select h.cluster, max(h.bytes) filter (where h.hour = as_of) / nullif(avg(h.bytes), 0) as to_mean
-    from (
-      select
-        b.hour,
-        b.cluster,
-        case when count(b.bytes_in_per_second) = count(*) then sum(b.bytes_in_per_second) end as bytes
-      from metrics.broker_hourly as b
-      where b.hour > as_of - make_interval(days => days) and b.hour <= as_of
-      and (b.active_controllers is null or b.partitions is not null)
-      group by b.hour, b.cluster
-    ) as h
-    group by h.cluster
-  ) as came using (cluster)
-  cross join lateral (select c.seconds * coalesce(nullif(came.to_mean, 0), 1) as seconds) as held
-  inner join metrics.consumer_group_hourly as g using (cluster)
+  select hour, cluster, g.group_id, c.seconds
+  from public.page_cache(as_of - make_interval(days => days) + interval '1 hour', as_of, page_cache_share) as c
+  inner join metrics.consumer_group_hourly as g using (hour, cluster)
   where g.hour > as_of - make_interval(days => days) and g.hour <= as_of
-  and (g.lag_seconds_max > held.seconds or g.status = 'rewind')
+  and (g.lag_seconds_max > c.seconds or g.status = 'rewind')
 $$;
 comment on function public.cold_hours is
-'Hours in which a group read what the page cache of its cluster''s brokers no longer holds, as far as its lag or a jump back tell.';
+'Hours in which a group read what the page cache of its cluster''s brokers no longer held, as far as its lag or a jump back tell.';
 -- What the brokers of each cluster read from their disks in each hour of the days that end with one, and what they sent to
 -- consumers and followers. Null where one of them isn't known. Disks that aren't EBS volumes are told by node exporter.
 create or replace function public.broker_reads_hourly(as_of timestamptz, days integer) returns table (

@@ -7,7 +7,7 @@ create or replace function public.group_reads(
   seconds_between_commits double precision, is_cold boolean, is_silent boolean, is_unknown boolean
 ) language sql stable as $$
   with page_cache as materialized (
-    select c.bytes, c.seconds from public.page_cache(as_of, page_cache_share) as c where c.cluster = of_cluster
+    select c.bytes, c.seconds from public.page_cache(as_of, as_of, page_cache_share) as c where c.cluster = of_cluster
   )
 
   select

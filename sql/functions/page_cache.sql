@@ -1,20 +1,115 @@
--- What the page cache of each cluster's brokers holds: so many bytes, which are the last so many seconds of writing.
-create or replace function public.page_cache(as_of timestamptz, page_cache_share double precision) returns table (
-  cluster text, bytes double precision, seconds double precision
-) language sql stable as $$
-  select t.cluster, m.bytes, m.bytes / nullif(t.bytes_per_second, 0)
-  from (
-    select cluster, sum(bytes_in * replication_factor / nullif(covered_seconds, 0)) as bytes_per_second
+-- What the page cache of each cluster's brokers holds at the end of each hour: so many bytes, of which the oldest were
+-- written so many seconds before. Each hour's writing is what brokers were sent, with all replicas; of one that nobody knows
+-- it is the mean of the others, or else what topics were sent in the last one.
+create or replace function public.page_cache(
+  first_hour timestamptz, last_hour timestamptz, page_cache_share double precision
+) returns table (
+  hour timestamptz, cluster text, bytes double precision, seconds double precision
+) language sql stable rows 100 set enable_nestloop = off as $$
+  with topic as (
+    select
+      cluster,
+      sum(bytes_in * replication_factor / nullif(covered_seconds, 0)) as bytes_per_second,
+      coalesce(
+        sum(bytes_in * replication_factor) / nullif(sum(bytes_in), 0), avg(replication_factor)
+      ) as replicas
     from public.topic_bytes
-    where hour = as_of
+    where hour = last_hour
     group by cluster
-  ) as t
-  left join (
+  ),
+
+  memory as (
     select b.cluster, page_cache_share * sum(i.memory_bytes) as bytes
-    from (select distinct cluster, instance_id from metrics.broker_hourly where hour = as_of) as b
-    inner join inventory.instance_hourly as i on b.instance_id = i.instance_id and i.hour = as_of
+    from (select distinct cluster, instance_id from metrics.broker_hourly where hour = last_hour) as b
+    inner join inventory.instance_hourly as i on b.instance_id = i.instance_id and i.hour = last_hour
     group by b.cluster
-  ) as m using (cluster)
+  ),
+
+  came as (
+    select
+      cluster,
+      hour,
+      case when count(bytes_in_per_second) = count(*) then sum(bytes_in_per_second) end as bytes_per_second
+    from metrics.broker_hourly
+    where hour > first_hour - interval '7 days' and hour <= last_hour
+    and (active_controllers is null or partitions is not null)
+    group by cluster, hour
+  ),
+
+  written as (
+    select
+      t.cluster,
+      h.hour,
+      3600 * coalesce(
+        c.bytes_per_second * t.replicas, avg(c.bytes_per_second) over of_cluster * t.replicas, t.bytes_per_second
+      ) as bytes
+    from topic as t
+    cross join generate_series(first_hour - interval '7 days' + interval '1 hour', last_hour, interval '1 hour') as h (hour)
+    left join came as c using (cluster, hour)
+    window of_cluster as (partition by t.cluster)
+  ),
+
+  -- From where to where in all that was written.
+  place as materialized (
+    select
+      *,
+      coalesce(
+        sum(bytes) over (partition by cluster order by hour rows between unbounded preceding and 1 preceding), 0
+      ) as from_bytes,
+      sum(bytes) over (partition by cluster order by hour) as until_bytes,
+      avg(bytes) over (partition by cluster) / 3600 as mean_bytes_per_second,
+      min(hour) over (partition by cluster) as since
+    from written
+  ),
+
+  -- Where the oldest record lies that is held at each hour's end.
+  held as (
+    select
+      p.cluster,
+      p.hour,
+      m.bytes,
+      p.until_bytes - m.bytes as from_bytes,
+      p.mean_bytes_per_second,
+      p.since
+    from place as p
+    left join memory as m using (cluster)
+    where p.hour >= first_hour
+  ),
+
+  -- The hour in which it was written: the last that begins before. (By sorting, as there are hours of weeks.)
+  found as (
+    select
+      *,
+      max(written_in) over (partition by cluster order by from_bytes, hour nulls first) as oldest_hour
+    from (
+      select
+        cluster,
+        null::timestamptz as hour,
+        from_bytes,
+        hour as written_in
+      from place
+      union all
+      select
+        cluster,
+        hour,
+        from_bytes,
+        null::timestamptz as written_in
+      from held
+    ) as ends
+  )
+
+  select
+    h.hour,
+    h.cluster,
+    h.bytes,
+    coalesce(
+      extract(epoch from h.hour - p.hour) + 3600 * (p.until_bytes - h.from_bytes) / nullif(p.bytes, 0),
+      -- All of the week before, and as much as fits of what came earlier.
+      extract(epoch from h.hour - h.since) + 3600 - h.from_bytes / nullif(h.mean_bytes_per_second, 0)
+    )
+  from held as h
+  left join found as f using (cluster, hour)
+  left join place as p on h.cluster = p.cluster and f.oldest_hour = p.hour and h.from_bytes < p.until_bytes
 $$;
 comment on function public.page_cache is
-'What the page cache of each cluster''s brokers holds if it has page_cache_share of their memory: bytes, and how many seconds of what is written, all replicas. Null: memory or what is written isn''t known, or nothing is written.';
+'What the page cache of each cluster''s brokers holds at the end of each hour, if it has page_cache_share of their memory: bytes, and how many seconds ago the oldest of them were written. Memory is that of the last hour. Null: memory or what is written isn''t known, or nothing is written.';

@@ -110,7 +110,7 @@ reader as (
     p.topic,
     max(p.lag_seconds) as lag_seconds
   from metrics.consumer_partition_hourly as p
-  inner join public.page_cache(cast(:hour as timestamptz), :page_cache_share) as c using (cluster)
+  inner join public.page_cache(cast(:hour as timestamptz), cast(:hour as timestamptz), :page_cache_share) as c using (cluster)
   where p.hour = cast(:hour as timestamptz) and p.lag_seconds <= c.seconds
   group by p.cluster, p.topic
 ),

@@ -221,22 +221,31 @@ trial as (
   group by cluster, group_id
 ),
 
--- What it read in these hours that the page cache, as it is now, no longer held: nothing, if it was never so far behind.
+-- What it read in these hours that the page cache no longer held: nothing, if it was never so far behind.
+behind as (
+  select
+    c.*,
+    p.seconds as page_cache_seconds,
+    bool_or(c.lag_seconds_max > p.seconds) over (partition by cluster, group_id) as is_beyond
+  from late
+  inner join counted as c using (cluster, group_id)
+  inner join public.page_cache(
+    cast(:hour as timestamptz) - make_interval(days => :new_days), cast(:hour as timestamptz), :page_cache_share
+  ) as p using (cluster, hour)
+  where c.number <= :trial_hours
+),
+
 disk as (
   select
-    t.cluster,
-    t.group_id,
+    b.cluster,
+    b.group_id,
     case
-      when t.worst_lag_seconds <= p.seconds then 0
+      when not b.is_beyond then 0
       when bool_and(r.cold_bytes is not null) then sum(r.cold_bytes)
     end as cold_bytes
-  from trial as t
-  inner join late using (cluster, group_id)
-  inner join public.page_cache(:hour, :page_cache_share) as p using (cluster)
-  left join counted as c
-    on t.cluster = c.cluster and t.group_id = c.group_id and c.number <= :trial_hours and t.worst_lag_seconds > p.seconds
-  left join lateral public.group_cold_reads(c.cluster, c.group_id, c.hour, p.seconds) as r on true
-  group by t.cluster, t.group_id, t.worst_lag_seconds, p.seconds
+  from behind as b
+  left join lateral public.group_cold_reads(b.cluster, b.group_id, b.hour, b.page_cache_seconds) as r on b.is_beyond
+  group by b.cluster, b.group_id, b.is_beyond
 ),
 
 run as (

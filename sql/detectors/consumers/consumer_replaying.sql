@@ -33,7 +33,7 @@ runbook: |
   3. Tiered storage (KIP-405) reads old segments from S3, not from the brokers' disks.
 blind_spots: |
   Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Memory and
-  volumes are those of the hour judged; how long memory holds what is written is told by the mean of the days.
+  volumes are those of the hour judged.
 */
 with beyond as materialized (
   select *

@@ -114,8 +114,8 @@ rule: |
   What a group read is told by its commits; of one that reads from disk a step more than those is taken to be its own, and
   one more for each jump back. A group that only lags, and reads nothing, explains nothing.
 
-  The page cache holds what was written last: page_cache_share of the brokers' memory, divided by what is written per
-  second, is how old a record in it can be.
+  The page cache holds what was written last: what came in before fills page_cache_share of the brokers' memory within
+  the age that a record in it can have.
 causes:
   cold_reads_starve_disk: [rogue]
 open_after_hours: 1
@@ -394,7 +394,7 @@ select
 from public.cluster_brokers as b
 left join disk as d using (cluster)
 left join judged as w using (cluster)
-left join public.page_cache(:hour, :page_cache_share) as c using (cluster)
+left join public.page_cache(:hour, :hour, :page_cache_share) as c using (cluster)
 left join lateral (
   select
     -- The only one may have been it and have stopped since.

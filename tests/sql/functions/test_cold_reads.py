@@ -154,17 +154,57 @@ CALLS: list[Any] = [
     ),
     pytest.param(
         SENT | {"inventory.topic_hourly": [{"cluster": "c", "topic": "t", "replication_factor": 2}]},
-        "select cluster, bytes, seconds from page_cache(:hour, 0.5) order by 1",
+        "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5) order by 1",
         [("c", 4000.0, 200.0), ("d", None, None)], id="what is written counts with all replicas, a machine once",
     ),
     pytest.param(
         BROKERS | {"inventory.instance_hourly": [MACHINE, MACHINE | EARLIER],
                    "metrics.topic_hourly": [TOPIC | {"bytes_in": 0}, TOPIC | {"topic": "u", "covered_seconds": 0}]},
-        "select cluster, bytes, seconds from page_cache(:hour, 0.5)", [("c", 4000.0, None)], id="nothing is written",
+        "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5)", [("c", 4000.0, None)], id="nothing is written",
     ),
     pytest.param(
         BROKERS | {"metrics.topic_hourly": [TOPIC | {"bytes_in": 1, "covered_seconds": 1}]},
-        "select seconds from page_cache(:hour, 0.5)", [(4000.0,)], id="a byte is written in a second",
+        "select seconds from page_cache(:hour, :hour, 0.5)", [(4000.0,)], id="a byte is written in a second",
+    ),
+    *(
+        pytest.param(
+            {"metrics.broker_hourly": [
+                BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": come, "instance_id": "i"}
+                for n, come in hours.items()],
+             "inventory.instance_hourly": [MACHINE | {"memory_bytes": 2 * 3600 * held}],
+             "inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 2}],
+             "metrics.topic_hourly": [TOPIC | {"bytes_in": now * 100}]},
+            "select seconds from page_cache(:hour, :hour, 0.5)", [(seconds and pytest.approx(seconds),)],
+            id=f"page cache: {why}",
+        )
+        for why, held, now, hours, seconds in (
+            # An hour of a byte a second fills two "held", as each record has a replica.
+            ("part of the hour", 1, 1, {0: 1, 1: 9}, 1800), ("just the hour", 2, 1, {0: 1, 1: 9}, 3600),
+            ("a quiet hour after a busy one", 11, 1, {0: 1, 1: 9}, 3600 + 1800),
+            ("a busy hour after a quiet one", 19, 9, {0: 9, 1: 1}, 3600 + 1800),
+            ("an hour without any", 8, 2, {0: 2, 1: 0, 2: 4}, 7200 + 1800),
+            ("one without any now", 4, 0, {0: 0, 1: 4}, 3600 + 1800),
+            ("an hour that isn't known counts as the others' mean", 10, 2, {0: 2, 1: None, 2: 4}, 3600 + 3600),
+            ("brokers that don't say it", 6, 2, {0: None, 1: None}, 3600 + 1800),
+            ("a week and half a day", 2 * (7 * 24 + 12), 1, {n: 1 for n in range(200)}, 3600 * (7 * 24 + 12)),
+            ("what came in before that week isn't asked", 2 * (7 * 24 + 12), 1,
+             {n: 1 if n < 7 * 24 else 9 for n in range(200)}, 3600 * (7 * 24 + 12)),
+            ("nothing comes in", 2, 0, {0: 0, 1: 0}, None),
+        )
+    ),
+    pytest.param(
+        {"metrics.broker_hourly": [
+            *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": come} for n, come in
+              enumerate([1, 4, 2])),
+            *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": 6, "endpoint": "f"} for n in (1, 2)),
+            BROKER | {"endpoint": "controller", "active_controllers": 1, "partitions": None, "instance_id": None},
+            BROKER | {"hour": HOUR + timedelta(hours=1), "bytes_in_per_second": 90}],
+         "inventory.instance_hourly": [MACHINE | {"memory_bytes": 2 * 3600 * 5}, MACHINE | EARLIER],
+         "metrics.topic_hourly": [TOPIC | {"bytes_in": 100}, TOPIC | EARLIER]},
+        "select :hour - hour, seconds from page_cache(:hour - interval '2 hours', :hour, 0.5) order by 1",
+        [(timedelta(0), pytest.approx(3600 + 1440)), (timedelta(hours=1), pytest.approx(1800)),
+         (timedelta(hours=2), pytest.approx(2250))],
+        id="page cache: hour by hour, of all brokers, with the memory of the last",
     ),
     pytest.param(SENT, "select group_id, fresh_bytes, cold_bytes, accounted_bytes, is_cold"
                  " from group_reads('c', :hour, 1, 3600)",
