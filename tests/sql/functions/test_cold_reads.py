@@ -160,7 +160,8 @@ CALLS: list[Any] = [
     pytest.param(
         BROKERS | {"inventory.instance_hourly": [MACHINE, MACHINE | EARLIER],
                    "metrics.topic_hourly": [TOPIC | {"bytes_in": 0}, TOPIC | {"topic": "u", "covered_seconds": 0}]},
-        "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5)", [("c", 4000.0, None)], id="nothing is written",
+        "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5)", [("c", 4000.0, None)],
+        id="nothing is written",
     ),
     pytest.param(
         BROKERS | {"metrics.topic_hourly": [TOPIC | {"bytes_in": 1, "covered_seconds": 1}]},
@@ -186,7 +187,7 @@ CALLS: list[Any] = [
             ("one without any now", 4, 0, {0: 0, 1: 4}, 3600 + 1800),
             ("an hour that isn't known counts as the others' mean", 10, 2, {0: 2, 1: None, 2: 4}, 3600 + 3600),
             ("brokers that don't say it", 6, 2, {0: None, 1: None}, 3600 + 1800),
-            ("a week and half a day", 2 * (7 * 24 + 12), 1, {n: 1 for n in range(200)}, 3600 * (7 * 24 + 12)),
+            ("a week and half a day", 2 * (7 * 24 + 12), 1, dict.fromkeys(range(200), 1), 3600 * (7 * 24 + 12)),
             ("what came in before that week isn't asked", 2 * (7 * 24 + 12), 1,
              {n: 1 if n < 7 * 24 else 9 for n in range(200)}, 3600 * (7 * 24 + 12)),
             ("nothing comes in", 2, 0, {0: 0, 1: 0}, None),
