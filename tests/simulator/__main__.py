@@ -85,24 +85,24 @@ def main() -> int:
     scores: list[Score] = []
     is_whole = True
     for seed in seeds:
-        with a_bench(spark) as bench:
-            for name in wanted:
-                started = time.monotonic()
-                again = f"make evaluate SEED={seed} ONLY={name}{asked}"
-                try:
+        for name in wanted:
+            started = time.monotonic()
+            again = f"make evaluate SEED={seed} ONLY={name}{asked}"
+            try:
+                with a_bench(spark) as bench:  # each part its own: a rule judges all that lies in a warehouse
                     made = scores_of(name, bench, replace(size, seed=seed))
-                except Exception as error:  # an app that fails on what it is given: the other parts go on
-                    is_whole = False
-                    console.print(f"[red]failed[/] {name}: {_first_line(error)} [dim]({again})[/]")
-                    continue
-                finally:
-                    spark.catalog.clearCache()  # else the JVM is full after ten seeds
-                scores += made
-                seconds = time.monotonic() - started
-                console.print(f"seed {seed}, {name}: {sum(s.cases for s in made)} h in {seconds:.0f} s", style="dim")
-                for score in made:
-                    console.print(f"  {score.analysis}: {figures(score)}", style="dim")
-                    show_wrong(console, score, again)
+            except Exception as error:  # an app that fails on what it is given: the other parts go on
+                is_whole = False
+                console.print(f"[red]failed[/] {name}: {_first_line(error)} [dim]({again})[/]")
+                continue
+            finally:
+                spark.catalog.clearCache()  # else the JVM is full after ten seeds
+            scores += made
+            seconds = time.monotonic() - started
+            console.print(f"seed {seed}, {name}: {sum(s.cases for s in made)} h in {seconds:.0f} s", style="dim")
+            for score in made:
+                console.print(f"  {score.analysis}: {figures(score)}", style="dim")
+                show_wrong(console, score, again)
     spark.stop()
     return 0 if show(console, by_analysis(scores)) and is_whole else 1
 
