@@ -42,7 +42,7 @@ bench: setup ## Measure: speed, CPU and memory against a floor in the same run (
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
 
 evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none)
-	@[ -n "$(ONLY)$(SMALL)" ] || $(PYTHON) -m pytest -m rare
+	@[ -n "$(ONLY)$(SMALL)" ] || $(PYTHON) -m pytest -m rare -n 2 --dist loadfile
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
 mutants: setup ## Take figures out of the detectors' cases, and change their SQL: what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)

@@ -16,7 +16,7 @@ from demo.chain import Chain
 from demo.demo_world import STARVED_NODE
 from demo.fleet import Ports, parse_faults
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.rare]
 PATIENCE_SECONDS = 150
 FLUSH_P95 = "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs/95thPercentile"
 

@@ -24,11 +24,20 @@ def bench(spark: Any) -> Iterator[Bench]:
         yield made
 
 
+@pytest.mark.rare
 def test_a_small_fleet_is_judged_right(bench: Bench) -> None:
     """Volumes only: each analysis takes a minute; `make evaluate` runs all."""
     [result] = scores_of("volumes", bench, SMALL)
     assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 3 and result.cases > result.faults
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("part", ["memory", "schemas", "consumers", "lag"])
+def test_so_are_applications_stores_and_groups(bench: Bench, part: str) -> None:
+    scores = scores_of(part, bench, SMALL)
+    assert [(s.analysis, s.missed, s.false_alarms) for s in scores] == [(s.analysis, [], []) for s in scores]
+    assert sum(each.faults for each in scores) >= 3
 
 
 @pytest.mark.rare

@@ -15,6 +15,7 @@ from tests.bench.large import Large, fill
 SMALL = Large(brokers=4, partitions=400, groups=12, volumes=20, applications=6, days=40)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_it_is_judged_and_shown(empty_warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "streamwarden.yaml"

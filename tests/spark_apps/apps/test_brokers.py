@@ -237,6 +237,7 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
     assert (found["empty"].figures["group_ids"], found["empty"].figures["client_id"]) == ("hasty", "hasty")
 
 
+@pytest.mark.rare
 def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.Engine, spark: Any) -> None:
     """A closed segment is spoilt on the disk; before that all is well."""
     hour = present_hour()

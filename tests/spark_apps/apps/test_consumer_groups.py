@@ -440,6 +440,7 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
     assert [found[f"shop/{of[name]}"]["status"] for name in (done, waits)] == ["ok", "alarm"]
 
 
+@pytest.mark.rare
 def test_a_transaction_that_is_left_open(
     servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
@@ -607,6 +608,7 @@ def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int
     assert producer.flush(10) == 0
 
 
+@pytest.mark.rare
 def test_where_a_samza_job_is_stands_in_its_checkpoints(
     servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
@@ -698,6 +700,7 @@ def test_who_leaves_a_group_shows_in_its_steps(
     assert rows(warehouse, "metrics.consumer_group_hourly", "group_id")["restless"]["rebalances"] == len(steps)
 
 
+@pytest.mark.rare
 def test_a_record_that_throws_its_readers_out(
     servers: str, spark: Any, judged: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:

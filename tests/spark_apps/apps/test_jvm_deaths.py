@@ -114,6 +114,7 @@ def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
         return tuple(connection.execute(sa.text(query), {"hour": hour}).one())
 
 
+@pytest.mark.rare
 def test_its_threads(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

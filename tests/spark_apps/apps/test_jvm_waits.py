@@ -49,8 +49,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.mark.parametrize(
     ("connections", "because"),
-    [(4, "waits"), (1, "waits_for_connections"), (0, "works")],
-    ids=["look-ups", "one connection for two threads", "computes"],
+    [
+        pytest.param(4, "waits", id="look-ups"),
+        pytest.param(1, "waits_for_connections", id="one connection for two threads", marks=pytest.mark.rare),
+        pytest.param(0, "works", id="computes", marks=pytest.mark.rare),
+    ],
 )
 def test_a_record_that_waits(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, connections: int, because: str

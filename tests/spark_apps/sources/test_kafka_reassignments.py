@@ -104,6 +104,7 @@ def throttle(trio: Cluster, bytes_per_second: int) -> None:
     time.sleep(1)  # the brokers follow their metadata log
 
 
+@pytest.mark.rare
 def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Callable[..., Finding]) -> None:
     throttle(trio, MIB)
     client = KafkaAdminClient(bootstrap_servers=trio.bootstrap_servers.split(","))

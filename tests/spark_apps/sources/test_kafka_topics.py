@@ -152,6 +152,7 @@ def test_a_leader_without_our_listener_is_told_from_none(three: list[Broker], sp
     assert leaders_of("t") == {0: (1, None), 1: UNHEARD}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_an_unclean_election_is_counted(three: list[Broker], spark: SparkSession) -> None:
     """The only replica in sync is dead, and one that had fallen out comes back."""
