@@ -390,6 +390,8 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
 
 def copy(connection: sa.Connection, table: str, rows: pd.DataFrame) -> None:
     """Rows into a table, NaN as null."""
+    if rows.empty:
+        return
     text = io.BytesIO()
     options = pa.csv.WriteOptions(include_header=False)
     pa.csv.write_csv(pa.Table.from_pandas(rows, preserve_index=False), text, options)
