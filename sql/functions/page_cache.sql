@@ -109,7 +109,7 @@ create or replace function public.page_cache(
     )
   from held as h
   left join found as f using (cluster, hour)
-  left join place as p on h.cluster = p.cluster and f.oldest_hour = p.hour and h.from_bytes < p.until_bytes
+  left join place as p on h.cluster = p.cluster and f.oldest_hour = p.hour
 $$;
 comment on function public.page_cache is
 'What the page cache of each cluster''s brokers holds at the end of each hour, if it has page_cache_share of their memory: bytes, and how many seconds ago the oldest of them were written. Memory is that of the last hour. Null: memory or what is written isn''t known, or nothing is written.';

@@ -50,6 +50,6 @@ def test_what_no_case_notices_is_named_with_its_place(
 def test_what_no_case_notices_of_a_function_its_tests_may(module_warehouse: sa.Engine) -> None:
     sql = "public.page_cache"
     source = next(source for source in mutants.sources_of(DETECTORS["consumer_rogue"]) if source.name == sql)
-    kept = next(m for m in mutants.mutants(source) if m.change.startswith("* →") or "hour = as_of" in m.line)
+    kept = next(m for m in mutants.mutants(source) if m.change.startswith("* →") or "hour = last_hour" in m.line)
     alike = replace(kept, new=source.text[kept.start : kept.end])
     assert list(mutants.noticed_by_tests(module_warehouse, [kept, alike])) == [kept]
