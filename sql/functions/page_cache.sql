@@ -57,8 +57,7 @@ create or replace function public.page_cache(
         sum(bytes) over (partition by cluster order by hour rows between unbounded preceding and 1 preceding), 0
       ) as from_bytes,
       sum(bytes) over (partition by cluster order by hour) as until_bytes,
-      avg(bytes) over (partition by cluster) / 3600 as mean_bytes_per_second,
-      min(hour) over (partition by cluster) as since
+      avg(bytes) over (partition by cluster) / 3600 as mean_bytes_per_second
     from written
   ),
 
@@ -69,8 +68,7 @@ create or replace function public.page_cache(
       p.hour,
       m.bytes,
       p.until_bytes - m.bytes as from_bytes,
-      p.mean_bytes_per_second,
-      p.since
+      p.mean_bytes_per_second
     from place as p
     left join memory as m using (cluster)
     where p.hour >= first_hour
@@ -105,7 +103,7 @@ create or replace function public.page_cache(
     coalesce(
       extract(epoch from h.hour - p.hour) + 3600 * (p.until_bytes - h.from_bytes) / nullif(p.bytes, 0),
       -- All of the week before, and as much as fits of what came earlier.
-      extract(epoch from h.hour - h.since) + 3600 - h.from_bytes / nullif(h.mean_bytes_per_second, 0)
+      extract(epoch from h.hour - first_hour + interval '7 days') - h.from_bytes / nullif(h.mean_bytes_per_second, 0)
     )
   from held as h
   left join found as f using (cluster, hour)

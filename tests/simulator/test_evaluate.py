@@ -18,8 +18,9 @@ from tests.simulator.scenario import JUDGED, SMALL
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bench(spark: Any) -> Iterator[Bench]:
+    """Of each part's own, as `make evaluate` has it: a rule judges all that lies in a warehouse."""
     with a_bench(spark) as made:
         yield made
 

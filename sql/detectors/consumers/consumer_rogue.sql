@@ -114,8 +114,8 @@ rule: |
   What a group read is told by its commits; of one that reads from disk a step more than those is taken to be its own, and
   one more for each jump back. A group that only lags, and reads nothing, explains nothing.
 
-  The page cache holds what was written last: what came in before fills page_cache_share of the brokers' memory within
-  the age that a record in it can have.
+  The page cache holds what was written last. How old a record in it can be is found by going back, hour by hour, until
+  what came in fills page_cache_share of the brokers' memory.
 causes:
   cold_reads_starve_disk: [rogue]
 open_after_hours: 1
