@@ -383,16 +383,15 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "detect.judgement": [_judged(clusters)],
             "detect.evaluation": [_rogues(c) for c in clusters],
         }
-        for table, rows in tables.items():
-            if told := [each for each in rows if not each.empty]:
-                copy(connection, table, pd.concat(told))
+        for table, frames in tables.items():
+            copy(connection, table, *frames)
 
 
-def copy(connection: sa.Connection, table: str, rows: pd.DataFrame) -> None:
-    """Rows into a table, NaN as null."""
-    if rows.empty:
+def copy(connection: sa.Connection, table: str, *frames: pd.DataFrame) -> None:
+    """Rows into a table, NaN as null; frames may be empty."""
+    if not (told := [frame for frame in frames if not frame.empty]):
         return
-    text = io.BytesIO()
+    rows, text = pd.concat(told), io.BytesIO()
     options = pa.csv.WriteOptions(include_header=False)
     pa.csv.write_csv(pa.Table.from_pandas(rows, preserve_index=False), text, options)
     raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]

@@ -209,7 +209,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         for day in range(-1, KNOWN // 24 + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
         for table, rows in TABLES.items():
-            copy(connection, table, pd.concat([rows(one) for one in fleet.things]))
+            copy(connection, table, *[rows(one) for one in fleet.things])
     verdicts = [
         Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
         for row in bench.judge(RULE)

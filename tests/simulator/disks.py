@@ -261,8 +261,8 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
-        copy(connection, "metrics.file_system_hourly", pd.concat([_past(m) for m in fleet.things]))
-        copy(connection, "metrics.jvm_app_hourly", pd.concat([_restored(m) for m in fleet.things]))
+        copy(connection, "metrics.file_system_hourly", *[_past(m) for m in fleet.things])
+        copy(connection, "metrics.jvm_app_hourly", *[_restored(m) for m in fleet.things])
         brokers = [m for m in fleet.things if m.is_broker]
         told = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
         machines = [f"i-{m.name}" for m in brokers]

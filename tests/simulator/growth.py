@@ -355,9 +355,9 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
-        copy(connection, "metrics.jvm_app_hourly", pd.concat([_past(p) for p in fleet.things]))
+        copy(connection, "metrics.jvm_app_hourly", *[_past(p) for p in fleet.things])
         nodes = [_node_past(p) for p in fleet.things if p.has_node]
-        copy(connection, "metrics.node_hourly", pd.concat(nodes))
+        copy(connection, "metrics.node_hourly", *nodes)
 
 
 def _past(process: Process) -> pd.DataFrame:

@@ -410,7 +410,7 @@ def _remember(bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credi
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
         copy(connection, "metrics.instance_network_hourly", network.past(links, PLACE))
         copy(connection, "metrics.instance_health_hourly", credits.past(burstable, PLACE))
-        copy(connection, "metrics.instance_sample", pd.concat([_minutes(m) for _, m in every]))
+        copy(connection, "metrics.instance_sample", *[_minutes(m) for _, m in every])
         past = [_activity(g, m) | {"hour": m.gone_at.replace(minute=0, second=0, microsecond=0)}
                 for g, m in every if m.gone_at is not None and m.gone_at < JUDGED]  # fmt: skip
         copy(connection, "metrics.scaling_activity_hourly", pd.DataFrame(past))

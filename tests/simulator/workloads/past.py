@@ -10,7 +10,6 @@ and for all hours of a week in which somebody read late.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -19,12 +18,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import sqlalchemy as sa
-from pyarrow import csv
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.bench import Bench
+from tests.simulator.cluster_sources import copy
 from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 from tests.simulator.workloads.life import (
@@ -61,9 +59,9 @@ def write(bench: Bench, lives: Sequence[Life]) -> None:
         for day in sorted(days):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         for table, rows in TABLES.items():
-            _copy(connection, table, [frame for life in lives for frame in rows(life)])
+            copy(connection, table, *(frame.dropna(axis=1, how="all") for life in lives for frame in rows(life)))
         connection.exec_driver_sql(_LIFE)
-        _copy(connection, "pg_temp.life", [_topics(life) for life in lives])
+        copy(connection, "pg_temp.life", *(_topics(life).dropna(axis=1, how="all") for life in lives))
         connection.exec_driver_sql(_COPY_BACK, {"hour": JUDGED})
         connection.exec_driver_sql("analyze")
 
@@ -84,17 +82,6 @@ _COPY_BACK = """
     cross join generate_series(1, l.days) as n (ago)
     cross join lateral (select t.hour - make_interval(days => n.ago) as hour) as then_
     where t.hour = %(hour)s"""
-
-
-def _copy(connection: sa.Connection, table: str, frames: Sequence[pd.DataFrame]) -> None:
-    told = [frame.dropna(axis=1, how="all") for frame in frames if len(frame)]
-    if not told:
-        return
-    rows, text = pa.Table.from_pandas(pd.concat(told, ignore_index=True), preserve_index=False), io.BytesIO()
-    csv.write_csv(rows, text, csv.WriteOptions(include_header=False))
-    cursor: Any = connection.connection.cursor()
-    with cursor, cursor.copy(f"copy {table} ({', '.join(rows.column_names)}) from stdin (format csv)") as copy:
-        copy.write(text.getvalue())
 
 
 def _topics(life: Life) -> pd.DataFrame:
