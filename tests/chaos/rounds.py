@@ -352,12 +352,12 @@ def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str,
 
 
 def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
-    """One to three that can meet these apps, each at most once."""
+    """One to four that can meet these apps, each at most once."""
     met = [
         fault for fault in FAULTS
         if fault.can_be and fault.meets.intersection(reference.apps) and (reference.titles or not fault.is_trackers)
     ]  # fmt: skip
-    return chance.sample(met, chance.choice((1, 1, 1, 2, 2, 3)))
+    return chance.sample(met, chance.choice((1, 2, 2, 3, 3, 4)))
 
 
 def _values(lines: list[dict[str, str]], column: str) -> Counter[str]:
