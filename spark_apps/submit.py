@@ -69,7 +69,9 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
     """What was asked and whether it answered: source, resource, status, reason, from the frames that carry `gap`."""
     parts = [
-        frame.groupBy("resource")
+        frame.select("resource", "gap")
+        .distinct()  # of millions of rows a few are left, before any is sorted
+        .groupBy("resource")
         .agg(f.max("gap").alias("gap"))
         .select(
             f.lit(source).alias("source"),

@@ -17,6 +17,9 @@ from spark_apps.runtime.executors import equip, is_local
 
 COMPILED_FROM_ROWS = 5_000
 """An app that writes fewer rows an hour has plans that cost more to compile than to interpret."""
+ROWS_PER_PIECE = 25_000
+"""Of those that an app writes: a piece of the commits behind them, two dozen a row, takes some 50 MB."""
+_PIECES = "streamwarden.pieces"
 
 
 def master_for(apps: int) -> str | None:
@@ -49,6 +52,10 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
+        # A stream of what is kept holds so many batches of 10,000 rows until it forgets them: 100, by default, fill a JVM.
+        .config("spark.serializer.objectStreamReset", "1")
+        # What comes sorted is aggregated as it comes.
+        .config("spark.sql.execution.replaceHashWithSortAgg", "true")
         # To note where in Python each column was made takes a twentieth of an app's CPU.
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.sql.dataFrameQueryContext.enabled", "false")
@@ -107,10 +114,19 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     To compile a plan costs 0.1 to 1 CPU seconds, and an hour of a small fleet has a hundred of a few rows each.
     """
     own = _tuned(spark.newSession())
+    own.conf.set(_PIECES, max(spark.sparkContext.defaultParallelism, expected_rows // ROWS_PER_PIECE))
     if expected_rows < COMPILED_FROM_ROWS:
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     return own
+
+
+def pieces(spark: SparkSession) -> int:
+    """Into how many parts to cut what is far longer than the tables that are made of it, so that each fits in memory.
+
+    For one shuffle, explicitly: as the default of all it would cost more than it saves.
+    """
+    return int(str(spark.conf.get(_PIECES, str(spark.sparkContext.defaultParallelism))))
 
 
 def _tuned(spark: SparkSession) -> SparkSession:

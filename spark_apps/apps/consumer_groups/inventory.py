@@ -20,6 +20,7 @@ REMEMBERED = timedelta(hours=24)
 """A group that nobody lists is looked for as long as this."""
 CLOCKS_DIFFER = timedelta(minutes=1)
 _OF_BROKER = ["cluster", "broker"]
+_LAST = ("commit", "tombstone", "group_tombstone")
 
 
 def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> DataFrame:
@@ -193,13 +194,16 @@ def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .join(f.broadcast(asked), "cluster")
         .filter(f.col("written_at") < f.col("asked_at") - f.lit(CLOCKS_DIFFER))
         .groupBy(*PLACE)
-        .agg(f.max_by("kind", "log_offset").alias("kind"), f.max("written_at").alias("observed_at"))
+        # Numbers and truths are kept in place; with text, millions of rows would be sorted first.
+        .agg(
+            *(f.max_by(f.col("kind") == kind, "log_offset").alias(kind) for kind in _LAST),
+            f.max("written_at").alias("observed_at"),
+        )
     )
-    has = {kind: f.bool_or(f.col("kind") == kind) for kind in ("commit", "tombstone", "group_tombstone")}
     written = last.groupBy(*GROUP).agg(
         # A group's metadata alone says little: Connect's workers and Schema Registries have groups that read nothing.
-        has["commit"].alias("has_commits"),
-        (has["group_tombstone"] | (has["tombstone"] & ~has["commit"])).alias("is_removed"),
+        f.bool_or("commit").alias("has_commits"),
+        (f.bool_or("group_tombstone") | (f.bool_or("tombstone") & ~f.bool_or("commit"))).alias("is_removed"),
         f.max("observed_at").alias("written_at"),
     )
     is_there = f.col("observed_at").isNotNull() | f.col("has_commits")

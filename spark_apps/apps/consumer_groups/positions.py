@@ -8,73 +8,93 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_apps.apps.consumer_groups.rows import PARTITION, PLACE, READ_TO_NOW, clock, logs, readable, unread_clusters
+from spark_apps.runtime.session import pieces
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 
 
 def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """Commits and their removals up to `as_of`, each with its step from the one before.
+    """Commits and their removals, a row per place and `is_past`: before `as_of`, or since.
 
-    `run` counts a place's rewinds; `run_middle` is the middle of the time between two of them.
+    A large cluster commits millions of times an hour: all that is asked of its commits is told by this one pass, in
+    which they are shuffled and sorted once, by partition. `proven`: how far the log had come; `reading`: the slope of
+    what was committed since the last rewind, and of the later half of that time (`reading_lately`).
     """
-    commits = sources["kafka_commits"]
-    in_order = Window.partitionBy(*PLACE).orderBy("log_partition", "log_offset")
-    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    before = f.lag("committed_offset").over(in_order)
-    of_run = Window.partitionBy(*PLACE, "run")
-    seconds = f.col("at").cast("double")
-    return (
-        readable(commits)
-        .filter("kind in ('commit', 'tombstone')")
-        .withColumn("at", f.coalesce("committed_at", "written_at"))
-        .join(clock(sources), "cluster")
-        .filter("at < as_of")
-        .withColumn("step", f.col("committed_offset") - before)
-        .withColumn("step_seconds", seconds - f.lag("at").over(in_order).cast("double"))
-        .withColumn(
-            "highest_before", f.max("committed_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    commits = readable(sources["kafka_commits"]).filter("kind in ('commit', 'tombstone')")
+    at = f.coalesce("committed_at", "written_at")
+    told = (
+        commits.join(clock(sources), "cluster")
+        .select(
+            *PLACE,
+            *("as_of", "committed_offset", "log_partition", "log_offset"),
+            at.alias("at"),
+            (at < f.col("as_of")).alias("is_past"),
+            (f.col("kind") == "commit").alias("is_commit"),
         )
-        .withColumn("in_hour", f.col("at") >= f.lit(hour))
-        .withColumn("run", f.count_if(f.col("step") < 0).over(so_far))
-        .withColumn("run_middle", (f.min(seconds).over(of_run) + f.max(seconds).over(of_run)) / 2)
-        .withColumn("is_last_run", f.col("run") == f.max("run").over(Window.partitionBy(*PLACE)))
+        .repartition(pieces(commits.sparkSession), *PARTITION)
+        .join(logs(sources).select(*PARTITION, "log_end_offset").hint("shuffle_hash"), PARTITION, "left")
+    )
+    place = [*PARTITION, "group_id", "is_past"]
+    whole = Window.partitionBy(*place)
+    in_order = whole.orderBy("log_partition", "log_offset")
+    seconds, is_commit, step = f.col("at").cast("double"), f.col("is_commit"), f.col("step")
+    rewind = f.when(step < 0, f.col("log_offset"))
+    steps = told.withColumns(
+        {
+            "step": f.col("committed_offset") - f.lag("committed_offset").over(in_order),
+            "step_seconds": seconds - f.lag("at").over(in_order).cast("double"),
+            "highest_before": f.max("committed_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1)),
+        }
+    ).withColumns(
+        {
+            "last_rewind": f.max(rewind).over(whole),
+            "run_began": f.coalesce(f.max_by(seconds, rewind).over(whole), f.min(seconds).over(whole)),
+            "run_ended": f.max(seconds).over(whole),
+        }
+    )
+    in_last_run = is_commit & f.coalesce(f.col("log_offset") >= f.col("last_rewind"), f.lit(True))
+    lately = in_last_run & (seconds >= (f.col("run_began") + f.col("run_ended")) / 2)
+    counted = is_commit & (f.col("at") >= f.lit(hour))
+    # Else somebody set it by hand, or the topic was made anew.
+    proves = is_commit & (f.col("committed_offset") <= f.col("log_end_offset"))
+    # Clocks that are right differ by less than a minute.
+    long_before = f.col("as_of") - f.expr(f"interval {2 * RECENT_SECONDS} seconds")
+    return steps.groupBy(*place).agg(
+        f.bool_or(is_commit).alias("has_commits"),
+        f.max_by(is_commit, "log_offset").alias("is_kept"),
+        f.max_by("committed_offset", "log_offset").alias("last_offset"),
+        f.max_by("at", "log_offset").alias("last_at"),
+        f.max_by("highest_before", "log_offset").alias("highest_before"),
+        f.min("at").alias("first_at"),
+        f.count_if(counted).alias("seen_commits"),
+        f.sum(f.when(counted, f.greatest(step, f.lit(0)))).alias("seen_consumed"),
+        f.sum(f.when(counted & step.isNotNull(), f.col("step_seconds"))).alias("consumed_seconds"),
+        f.count_if(counted & (step < 0)).alias("seen_rewinds"),
+        f.max(f.when(step != 0, f.col("at"))).alias("moved_at"),
+        f.percentile("step_seconds", f.lit(0.95)).alias("commit_gap_p95_seconds"),
+        f.regr_slope(f.when(in_last_run, f.col("committed_offset")), seconds).alias("reading"),
+        f.regr_slope(f.when(lately, f.col("committed_offset")), seconds).alias("reading_lately"),
+        (f.max(f.when(in_last_run, seconds)) - f.min(f.when(in_last_run, seconds))).alias("reading_seconds"),
+        f.max(f.when(proves, f.col("committed_offset"))).alias("proven"),
+        f.max(f.when(proves & (f.col("at") < long_before), f.col("committed_offset"))).alias("proven_recent"),
     )
 
 
-def ends(sources: dict[str, DataFrame]) -> DataFrame:
+def ends(sources: dict[str, DataFrame], history: DataFrame) -> DataFrame:
     """Where each log could be read up to as of the hour's end, and a minute before; what is known only now beside it.
 
     By time an offset is found by producers' clocks: one record dated ahead hides all that came behind it. Commits and
     the end that was seen an hour ago prove how far the log had come; where they refute a clock, only they are believed.
     Where only the end a minute before is refuted, the hour's end stands for it: what lags behind that is looked up.
     """
-    # Clocks that are right differ by less than a minute.
-    long_before = f.col("as_of") - f.expr(f"interval {2 * RECENT_SECONDS} seconds")
-    proven = (
-        readable(sources["kafka_commits"])
-        .filter("kind = 'commit'")
-        .join(clock(sources), "cluster")
-        .filter("committed_at < as_of")
-        .select(
-            *PARTITION,
-            f.col("committed_offset").alias("proven"),
-            f.when(f.col("committed_at") < long_before, f.col("committed_offset")).alias("proven_recent"),
-        )
-        .unionByName(
-            sources["known_ends"].select(
-                *PARTITION, f.col("log_end_offset").alias("proven"), f.col("log_end_offset").alias("proven_recent")
-            )
-        )
-        .join(logs(sources).select(*PARTITION, "log_end_offset"), PARTITION)
-        .filter("proven <= log_end_offset")  # else somebody set it by hand, or the topic was made anew
-        .groupBy(*PARTITION)
-        .agg(f.max("proven").alias("proven"), f.max("proven_recent").alias("proven_recent"))
-    )
-    is_refuted = f.coalesce(f.col("offset_at_to") < f.col("proven"), f.lit(False))
-    end = f.when(is_refuted, f.col("proven")).otherwise(f.col("offset_at_to"))
-    is_recent_refuted = is_refuted | (f.col("recent_offset") < f.col("proven_recent"))
+    committed = history.groupBy(*PARTITION).agg(*(f.max(name).alias(name) for name in ("proven", "proven_recent")))
+    known = f.when(f.col("known_end") <= f.col("log_end_offset"), f.col("known_end"))
+    proven, proven_recent = f.greatest("proven", known), f.greatest("proven_recent", known)
+    is_refuted = f.coalesce(f.col("offset_at_to") < proven, f.lit(False))
+    end = f.when(is_refuted, proven).otherwise(f.col("offset_at_to"))
+    is_recent_refuted = is_refuted | (f.col("recent_offset") < proven_recent)
     return (
         logs(sources)
-        .join(proven, PARTITION, "left")
+        .join(committed, PARTITION, "left")
         .join(
             sources["known_ends"].select(*PARTITION, f.col("log_end_offset").alias("known_end"), "known_at"),
             PARTITION,
@@ -97,39 +117,9 @@ def ends(sources: dict[str, DataFrame]) -> DataFrame:
 
 def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     """One row per place with commits: the offset as of the hour's end, its history in the hour, the log's end."""
-    counted = f.col("in_hour") & (f.col("kind") == "commit")
-    seconds = f.col("at").cast("double")
-    last_run = f.col("is_last_run") & (f.col("kind") == "commit")
-    history = (
-        _history(sources, hour)
-        .groupBy(*PLACE)
-        .agg(
-            f.max_by("kind", "log_offset").alias("last_kind"),
-            f.max_by("committed_offset", "log_offset").alias("last_offset"),
-            f.max_by("at", "log_offset").alias("last_at"),
-            f.max_by("highest_before", "log_offset").alias("highest_before"),
-            f.min("at").alias("first_at"),
-            f.count_if(counted).alias("seen_commits"),
-            f.sum(f.when(counted, f.greatest("step", f.lit(0)))).alias("seen_consumed"),
-            f.sum(f.when(counted & f.col("step").isNotNull(), f.col("step_seconds"))).alias("consumed_seconds"),
-            f.count_if(counted & (f.col("step") < 0)).alias("seen_rewinds"),
-            f.max(f.when(f.col("step") != 0, f.col("at"))).alias("moved_at"),
-            f.percentile("step_seconds", f.lit(0.95)).alias("commit_gap_p95_seconds"),
-            f.regr_slope(f.when(last_run, f.col("committed_offset")), seconds).alias("reading"),
-            f.regr_slope(f.when(last_run & (seconds >= f.col("run_middle")), f.col("committed_offset")), seconds).alias(
-                "reading_lately"
-            ),
-            (f.max(f.when(last_run, seconds)) - f.min(f.when(last_run, seconds))).alias("reading_seconds"),
-        )
-    )
-    later = (
-        sources["kafka_commits"]
-        .filter("kind = 'commit'")
-        .join(clock(sources), "cluster")
-        .filter("committed_at >= as_of")
-        .select(*PLACE, f.lit(True).alias("committed_later"))
-        .distinct()
-    )
+    told = _history(sources, hour).persist()
+    history = told.filter("is_past")
+    later = told.filter("not is_past and has_commits").select(*PLACE, f.lit(True).alias("committed_later"))
     present = sources["kafka_offsets"].filter("kind = 'committed' and topic is not null")
     current = present.select(*PLACE, f.col("committed_offset").alias("current_offset"))
     joined = (
@@ -141,8 +131,8 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     )
     is_present = f.col("as_of") == f.col("read_at")
     reads_on = f.col("read_at") < f.col("as_of") + f.expr(f"interval {int(READ_TO_NOW.total_seconds())} seconds")
-    from_history = f.when(f.col("last_kind") == "commit", f.col("last_offset"))
-    unchanged = f.col("last_kind").isNull() & f.col("committed_later").isNull() & reads_on & f.col("unread").isNull()
+    from_history = f.when(f.col("is_kept"), f.col("last_offset"))
+    unchanged = f.col("is_kept").isNull() & f.col("committed_later").isNull() & reads_on & f.col("unread").isNull()
     committed = (
         f.when(is_present, f.coalesce("current_offset", from_history))
         .when(from_history.isNotNull(), from_history)
@@ -150,13 +140,13 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     )
     # A commit that is older than what was read of the history: an hour before it was at hand.
     committed_before = f.when(unchanged & (committed == f.col("known_offset")), f.col("known_committed_at"))
-    committed_at = f.when(f.col("last_kind") == "commit", f.col("last_at")).otherwise(committed_before)
-    is_known = f.col("unread").isNull() | f.col("last_kind").isNotNull()
-    is_there = "last_kind is null or last_kind = 'commit' or current_offset is not null"
+    committed_at = f.when(f.col("is_kept"), f.col("last_at")).otherwise(committed_before)
+    is_known = f.col("unread").isNull() | f.col("is_kept").isNotNull()
+    is_there = "is_kept is null or is_kept or current_offset is not null"
     so_long = f.col("as_of").cast("double") - f.lit(hour.timestamp())
     return (
         joined.filter(is_there)
-        .join(ends(sources), PARTITION, "left")
+        .join(ends(sources, history), PARTITION, "left")
         .select(
             *PLACE,
             "as_of",

@@ -49,7 +49,7 @@ def logs(sources: dict[str, DataFrame]) -> DataFrame:
 
 def readable(commits: DataFrame) -> DataFrame:
     """Of log partitions that were read to their end: a part of an hour's commits is worse than none."""
-    whole = commits.filter("kind = 'read'").select("cluster", "log_partition")
+    whole = f.broadcast(commits.filter("kind = 'read'").select("cluster", "log_partition"))
     return commits.filter("kind <> 'read'").join(whole, ["cluster", "log_partition"], "left_semi")
 
 
