@@ -31,7 +31,8 @@ from streamwarden.operators import DEFAULT_ARGS, SettledHour, SparkAppOperator, 
 from spark_apps.runtime.class_archive import driver_java_options
 
 HOUR = "{{ hour(dag_run) }}"
-SPARK_CONF = {"spark.driver.extraJavaOptions": driver_java_options()}
+TOGETHER_CONF = {"spark.driver.extraJavaOptions": driver_java_options()}
+ALONE_CONF = {"spark.driver.extraJavaOptions": driver_java_options(compiled_well=True)}  # mostly of large apps
 
 
 @task
@@ -100,13 +101,13 @@ with DAG(
     detectors = list(load_detectors().values())
     settled = SettledHour(task_id="settled", doc_md=SettledHour.__doc__, execution_timeout=None)
     tasks, gathering, judging = {}, TaskGroup("gather"), TaskGroup("judge")
-    together = SparkTogetherOperator(hour=HOUR, conf=SPARK_CONF, task_group=gathering)
+    together = SparkTogetherOperator(hour=HOUR, conf=TOGETHER_CONF, task_group=gathering)
     for step, waits_for in hour_graph(detectors).items():
         match step.split("."):
             case "gather", "prices":
                 tasks[step] = prices.override(task_group=gathering)()
             case "gather", app:
-                tasks[step] = SparkAppOperator(app=app, hour=HOUR, conf=SPARK_CONF, task_group=gathering)
+                tasks[step] = SparkAppOperator(app=app, hour=HOUR, conf=ALONE_CONF, task_group=gathering)
                 settled >> together >> tasks[step]
             case "judge", subject:
                 about = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)

@@ -18,6 +18,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
 
+import sqlalchemy as sa
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -66,6 +67,11 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     return rows
 
 
+def small_apps(warehouse: sa.Engine) -> list[str]:
+    """Apps that wrote little the last time, or never ran."""
+    return [name for name in APPS if last_rows(warehouse, name) < ALONE_FROM_ROWS]
+
+
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
     """What was asked and whether it answered: source, resource, status, reason, from the frames that carry `gap`."""
     parts = [
@@ -111,8 +117,7 @@ def main() -> int:
         warehouse = open_warehouse(config)  # before Spark starts: a bad address is told at once
         if arguments.app != TOGETHER:
             return _run(start_session(arguments.app, config=config), arguments.app, hour, config)
-        small = [name for name in APPS if last_rows(warehouse, name) < ALONE_FROM_ROWS]
-        if not small:
+        if not (small := small_apps(warehouse)):
             print("every app is large: each has a driver of its own")
             return 0
         spark = start_session(TOGETHER, master=master_for(len(small)), config=config)

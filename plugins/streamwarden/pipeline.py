@@ -110,7 +110,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             run.failed[step] = one_line(error)
             progress(step.replace(".", " "), run.failed[step], False)
 
-    with _Spark(config) as spark:
+    with _Spark(config, warehouse) as spark:
         _follow(hour_graph(detectors.values(), apps or APPS), do)
     try:
         run.gaps = _gaps(warehouse, hour)
@@ -138,8 +138,9 @@ def _follow(graph: Mapping[str, set[str]], do: Callable[[str], None]) -> None:
 class _Spark:
     """One session for all apps of an hour; it starts when the first app asks for it."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, warehouse: sa.Engine) -> None:
         self._config = config
+        self._warehouse = warehouse
         self._starts = threading.Lock()
 
     def __enter__(self) -> _Spark:
@@ -167,9 +168,11 @@ class _Spark:
 
     @cached_property
     def _session(self) -> SparkSession:
+        from spark_apps import submit
         from spark_apps.runtime.session import master_for, start_session
 
-        return start_session("hour", master=master_for(len(APPS)), config=self._config)
+        has_large = len(submit.small_apps(self._warehouse)) < len(APPS)
+        return start_session("hour", master=master_for(len(APPS)), config=self._config, compiled_well=has_large)
 
 
 def _gaps(warehouse: sa.Engine, hour: datetime) -> Sequence[Row]:

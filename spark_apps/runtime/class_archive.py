@@ -19,7 +19,8 @@ from pathlib import Path
 from streamwarden.base.errors import StreamwardenError
 
 _LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
-_OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING}"
+_OPTIONS = f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING}"
+_LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
 # What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
 _TRAINING = """
 import importlib
@@ -65,10 +66,16 @@ def archive_path() -> Path:
     return cache / "streamwarden" / "cds" / f"spark-{key.hexdigest()[:16]}.jsa"
 
 
-def driver_java_options() -> str:
-    """Value of `spark.driver.extraJavaOptions`; with the archive where it was made."""
+def driver_java_options(*, compiled_well: bool = False) -> str:
+    """Value of `spark.driver.extraJavaOptions`; with the archive where it was made.
+
+    Args:
+        compiled_well: with both of Java's compilers: what computes for a minute is done in half of it, what mostly
+            starts takes longer.
+    """
     archive = archive_path()
-    return f"{_OPTIONS} -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off" if archive.exists() else _OPTIONS
+    shared = f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off" if archive.exists() else ""
+    return " ".join(filter(None, ("" if compiled_well else _LIGHT_COMPILER, _OPTIONS, shared)))
 
 
 def make_archive() -> Path:
@@ -80,7 +87,7 @@ def make_archive() -> Path:
     making = archive.with_suffix(f".{os.getpid()}")
     job = archive.with_suffix(f".{os.getpid()}.py")
     job.write_text(_TRAINING)
-    options = f"{_OPTIONS} -XX:ArchiveClassesAtExit={making} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    options = f"{_LIGHT_COMPILER} {_OPTIONS} -XX:ArchiveClassesAtExit={making} -Xlog:cds=off -Xlog:cds+dynamic=off"
     submit = Path(sys.executable).with_name("spark-submit")
     try:
         subprocess.run(

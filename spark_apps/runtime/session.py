@@ -31,13 +31,16 @@ def master_for(apps: int) -> str | None:
     return os.environ.get("STREAMWARDEN_SPARK_MASTER", slots)
 
 
-def start_session(name: str, *, master: str | None = None, config: Config | None = None) -> SparkSession:
+def start_session(
+    name: str, *, master: str | None = None, config: Config | None = None, compiled_well: bool = False
+) -> SparkSession:
     """A session with our settings. Under spark-submit the master is the submitter's; pass one to run without.
 
     Args:
         master: `local[8]` on two cores is eight tasks at a time, for apps that mostly wait, but work is cut for two.
             See `master_for`.
         config: what the executors of a cluster are told (see `executors`).
+        compiled_well: see `driver_java_options`; under spark-submit the submitter says it.
 
     Raises:
         StreamwardenError: the cluster's executors lack what they need.
@@ -52,7 +55,7 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
-        # A stream of what is kept holds so many batches of 10,000 rows until it forgets them: 100, by default, fill a JVM.
+        # A stream of what is kept holds so many batches of 10,000 rows before it forgets: 100, by default, fill a JVM.
         .config("spark.serializer.objectStreamReset", "1")
         # What comes sorted is aggregated as it comes.
         .config("spark.sql.execution.replaceHashWithSortAgg", "true")
@@ -62,7 +65,7 @@ def start_session(name: str, *, master: str | None = None, config: Config | None
         # What is broadcast may come from an API that takes its time: Spark's 300 s would end an app that only waits.
         .config("spark.sql.broadcastTimeout", "3600")
         .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", driver_java_options())  # only where this call starts the JVM
+        .config("spark.driver.extraJavaOptions", driver_java_options(compiled_well=compiled_well))
         .config("spark.ui.showConsoleProgress", "false")
         # A cluster's executors come one by one: work is cut for all of them.
         .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")

@@ -20,12 +20,14 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     what was committed since the last rewind, and of the later half of that time (`reading_lately`).
     """
     commits = readable(sources["kafka_commits"]).filter("kind in ('commit', 'tombstone')")
+    # Clocks that are right differ by less than a minute.
+    long_before = f.col("as_of") - f.expr(f"interval {2 * RECENT_SECONDS} seconds")
     at = f.coalesce("committed_at", "written_at")
     told = (
-        commits.join(clock(sources), "cluster")
+        commits.join(clock(sources).withColumn("long_before", long_before), "cluster")
         .select(
             *PLACE,
-            *("as_of", "committed_offset", "log_partition", "log_offset"),
+            *("long_before", "committed_offset", "log_partition", "log_offset"),
             at.alias("at"),
             (at < f.col("as_of")).alias("is_past"),
             (f.col("kind") == "commit").alias("is_commit"),
@@ -56,8 +58,6 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     counted = is_commit & (f.col("at") >= f.lit(hour))
     # Else somebody set it by hand, or the topic was made anew.
     proves = is_commit & (f.col("committed_offset") <= f.col("log_end_offset"))
-    # Clocks that are right differ by less than a minute.
-    long_before = f.col("as_of") - f.expr(f"interval {2 * RECENT_SECONDS} seconds")
     return steps.groupBy(*place).agg(
         f.bool_or(is_commit).alias("has_commits"),
         f.max_by(is_commit, "log_offset").alias("is_kept"),
@@ -75,7 +75,7 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         f.regr_slope(f.when(lately, f.col("committed_offset")), seconds).alias("reading_lately"),
         (f.max(f.when(in_last_run, seconds)) - f.min(f.when(in_last_run, seconds))).alias("reading_seconds"),
         f.max(f.when(proves, f.col("committed_offset"))).alias("proven"),
-        f.max(f.when(proves & (f.col("at") < long_before), f.col("committed_offset"))).alias("proven_recent"),
+        f.max(f.when(proves & (f.col("at") < f.col("long_before")), f.col("committed_offset"))).alias("proven_recent"),
     )
 
 

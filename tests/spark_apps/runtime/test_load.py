@@ -18,7 +18,7 @@ from streamwarden.base.catalogue import SparkApp
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.runtime.load import ANALYZED_FROM_ROWS, Stage, last_rows, record_failure, replace_hour
-from spark_apps.runtime.session import COMPILED_FROM_ROWS, session_for
+from spark_apps.runtime.session import COMPILED_FROM_ROWS, ROWS_PER_PIECE, pieces, session_for
 from spark_apps.runtime.warehouse_io import read_query
 
 pytestmark = pytest.mark.slow
@@ -93,6 +93,10 @@ def test_how_much_an_app_loaded_last_decides_whether_its_plans_are_compiled(
     assert last_rows(warehouse, "test_app") == 2
     wanted = [session_for(spark, rows).conf.get("spark.sql.codegen.wholeStage") for rows in (2, COMPILED_FROM_ROWS)]
     assert wanted == ["false", "true"]
+
+
+def test_what_a_large_app_reads_is_cut_smaller(spark: SparkSession) -> None:
+    assert [pieces(session_for(spark, rows)) for rows in (0, 2 * ROWS_PER_PIECE, 20 * ROWS_PER_PIECE)] == [2, 2, 20]
 
 
 def test_the_planner_knows_how_many_rows_a_large_hour_has(spark: SparkSession, warehouse: sa.Engine) -> None:
