@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -47,10 +49,10 @@ def main() -> int:
         try:
             # A process of its own: none inherits another's JVM, with its environment and its compiled code.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                figures = process.submit(PARTS[name]).result()
+                figures = process.submit(_measured, PARTS[name]).result()
         except Exception as error:
             broken.append(name)
-            console.print(Text(f"{name} broke off: {error!r}\n{error.__cause__ or ''}", "red"))
+            console.print(Text(f"{name} broke off: {error}", "red"))
             continue
         missed += [figure.name.strip() for figure in figures if not figure.met]
         console.print(_table(name, figures))
@@ -58,6 +60,14 @@ def main() -> int:
         if names:
             console.print(f"[red]{what}:[/] {'; '.join(names)}")
     return 1 if missed or broken else 0
+
+
+def _measured(part: Callable[[], list[Figure]]) -> list[Figure]:
+    """In the part's process: what broke it off, as text, as not every library's errors can cross to another one."""
+    try:
+        return part()
+    except Exception:
+        raise RuntimeError(traceback.format_exc()) from None
 
 
 def _table(part: str, figures: list[Figure]) -> Table:

@@ -20,6 +20,7 @@ _COMING = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
     KafkaError._WAIT_COORD,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,  # the coordinator hasn't heard of a new topic, though its leaders have
 )
 
 
