@@ -74,21 +74,26 @@ def small_apps(warehouse: sa.Engine) -> list[str]:
 
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
     """What was asked and whether it answered: source, resource, status, reason, from the frames that carry `gap`."""
-    parts = [
-        frame.select("resource", "gap")
-        .distinct()  # of millions of rows a few are left, before any is sorted
-        .groupBy("resource")
+    told = [
+        frame.select(f.lit(source).alias("source"), "resource", "gap")
+        for source, frame in sources.items()
+        if "gap" in frame.columns
+    ]
+    if not told:
+        return spark.createDataFrame([], _COVERAGE_SCHEMA)
+    # Of millions of rows a few are left, before any is sorted.
+    return (
+        reduce(DataFrame.unionByName, told)
+        .distinct()
+        .groupBy("source", "resource")
         .agg(f.max("gap").alias("gap"))
         .select(
-            f.lit(source).alias("source"),
+            "source",
             "resource",
             f.when(f.col("gap").isNull(), "answered").otherwise(f.substring_index("gap", ":", 1)).alias("status"),
             f.trim(f.expr("substr(gap, instr(gap, ':') + 1)")).alias("reason"),
         )
-        for source, frame in sources.items()
-        if "gap" in frame.columns
-    ]
-    return reduce(DataFrame.unionByName, parts) if parts else spark.createDataFrame([], _COVERAGE_SCHEMA)
+    )
 
 
 def one_line(error: BaseException) -> str:

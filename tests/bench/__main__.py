@@ -36,7 +36,7 @@ PARTS = {
 
 def main() -> int:
     """Runs the parts and prints a table."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)
     asked = os.environ.get("PART") or os.environ.get("ONLY", "")
     wanted = [name for name in asked.split(",") if name] or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
