@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -18,7 +16,7 @@ from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, scale, schemas, size
-from tests.bench.figure import Figure
+from tests.bench.figure import Figure, measured
 
 PARTS = {
     "load": load.measure,
@@ -49,7 +47,7 @@ def main() -> int:
         try:
             # A process of its own: none inherits another's JVM, with its environment and its compiled code.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                figures = process.submit(_measured, PARTS[name]).result()
+                figures = process.submit(measured, PARTS[name]).result()
         except Exception as error:
             broken.append(name)
             console.print(Text(f"{name} broke off: {error}", "red"))
@@ -60,14 +58,6 @@ def main() -> int:
         if names:
             console.print(f"[red]{what}:[/] {'; '.join(names)}")
     return 1 if missed or broken else 0
-
-
-def _measured(part: Callable[[], list[Figure]]) -> list[Figure]:
-    """In the part's process: what broke it off, as text, as not every library's errors can cross to another one."""
-    try:
-        return part()
-    except Exception:
-        raise RuntimeError(traceback.format_exc()) from None
 
 
 def _table(part: str, figures: list[Figure]) -> Table:

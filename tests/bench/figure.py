@@ -1,7 +1,9 @@
-"""One measured figure and its limit."""
+"""One measured figure and its limit; how a part is measured in a process of its own."""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -25,3 +27,15 @@ class Figure:
     @property
     def limit_shown(self) -> str:
         return "" if self.limit is None else f"≤ {self.limit:,.2f} {self.unit}"
+
+
+def measured(part: Callable[[], list[Figure]]) -> list[Figure]:
+    """A part's figures.
+
+    Raises:
+        RuntimeError: what broke it off, as text: not every library's errors can cross to another process.
+    """
+    try:
+        return part()
+    except Exception:
+        raise RuntimeError(traceback.format_exc()) from None
