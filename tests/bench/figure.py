@@ -33,9 +33,9 @@ def measured(part: Callable[[], list[Figure]]) -> list[Figure]:
     """A part's figures.
 
     Raises:
-        RuntimeError: what broke it off, as text: not every library's errors can cross to another process.
+        RuntimeError: what broke it off, and where, as text: not every library's errors can cross to another process.
     """
     try:
         return part()
-    except Exception:
-        raise RuntimeError(traceback.format_exc()) from None
+    except Exception as error:
+        raise RuntimeError(f"{error!r}\n{traceback.format_exc()}") from None
