@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -108,6 +108,8 @@ def _hour(
         ended = threading.Event()  # `enough` is another process's: what is under way with it a signal may not cross
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
         shares = [pool.submit(share, numbers[start::worlds], seed, only, told, enough) for start in range(worlds)]
+        for one in shares:
+            one.add_done_callback(_tell_of_break)
         while not (all(one.done() for one in shares) and told.empty()):
             with suppress(queue.Empty):
                 number, outcome = told.get(timeout=1)
@@ -125,10 +127,13 @@ def _hour(
         f"{_faults(outcomes):,} faults in {len(outcomes):,} rounds, {whole_hours} of them whole hours;"
         f" {wrong} of the rounds wrong"
     )
-    for one in shares:
-        if error := one.exception():
-            console.print(f"[red]a world broke off: {error!r}\n{error.__cause__}")
     return 1 if wrong or any(one.exception() for one in shares) else 0
+
+
+def _tell_of_break(one: Future[None]) -> None:
+    """At once: the other worlds go on without it, more slowly."""
+    if error := one.exception():
+        console.print(f"a world broke off: {error}", markup=False)
 
 
 def _kept(keep: Path | None, seed: int) -> dict[int, Outcome]:

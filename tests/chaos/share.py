@@ -6,6 +6,7 @@ import queue
 import random
 import tempfile
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,12 +22,16 @@ def share(
     told: queue.Queue[tuple[int, Outcome]],
     enough: threading.Event,
 ) -> None:
-    """Does these rounds and tells what came of each, until it is enough."""
-    with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
-        for outcome in outcomes_of(Path(folder), numbers, seed, only):
-            told.put(outcome)
-            if enough.is_set():
-                break
+    """Does these rounds and tells what came of each, until it is enough. RuntimeError with the traceback as text where
+    the world breaks off: not every library's errors reach another process."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
+            for outcome in outcomes_of(Path(folder), numbers, seed, only):
+                told.put(outcome)
+                if enough.is_set():
+                    break
+    except Exception as error:
+        raise RuntimeError(f"{error!r}\n{traceback.format_exc()}") from None
 
 
 def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:

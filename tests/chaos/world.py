@@ -22,7 +22,7 @@ import httpx
 import psutil
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
@@ -34,6 +34,7 @@ from streamwarden.store.migrate import migrate
 
 from tests.answering import answering
 from tests.roundup import pass_on, running_tracker
+from tests.spark_apps.offsets_log import commit
 
 HOUR_LASTS = timedelta(minutes=50)
 """How long after its end an hour is judged here: JVMs answer for it until an hour after."""
@@ -176,7 +177,7 @@ class World:
 
     def begin_hour(self) -> None:
         """Another hour, that has just ended: the group's last commits lie in it, and AWS' clock stands at its end."""
-        self._commit()
+        commit(self.broker.bootstrap_servers, "orders", *(TopicPartition("orders", part, 150) for part in (0, 1)))
         self.hour = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=59)
         time.sleep(max(0.0, (self.hour + timedelta(hours=1) - datetime.now(UTC)).total_seconds()))
         stands_at = self.hour + timedelta(minutes=75)
@@ -258,11 +259,6 @@ class World:
             for topic in ("orders", "orders-totals-changelog"):
                 producer.produce(topic, key=f"{number}", value=value, partition=number % 2)
         producer.flush(30)
-
-    def _commit(self) -> None:
-        consumer = Consumer({"bootstrap.servers": self.broker.bootstrap_servers, "group.id": "orders"})
-        consumer.commit(offsets=[TopicPartition("orders", part, 150) for part in (0, 1)], asynchronous=False)
-        consumer.close()
 
     def _write_config(self) -> None:
         jvm = {"cluster": "c", "protocol": "prometheus", "timeout_seconds": 3}
