@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -101,18 +101,21 @@ def _hour(
         if not fault.can_be:
             console.print(f"not drawn, for this machine lacks what it takes: {fault.name} (docker/setup.sh)")
     done = _kept(keep, seed)
-    numbers, outcomes = [number for number in numbers if number not in done], list(done.values())
+    numbers, outcomes, broke_off = [number for number in numbers if number not in done], list(done.values()), 0
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
         told, enough = manager.Queue(), manager.Event()
         ended = threading.Event()  # `enough` is another process's: what is under way with it a signal may not cross
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
         shares = [pool.submit(share, numbers[start::worlds], seed, only, told, enough) for start in range(worlds)]
-        for one in shares:
-            one.add_done_callback(_tell_of_break)
         while not (all(one.done() for one in shares) and told.empty()):
             with suppress(queue.Empty):
-                number, outcome = told.get(timeout=1)
+                said = told.get(timeout=1)
+                if isinstance(said, str):
+                    broke_off += 1
+                    console.print(f"a round broke off: {said}", markup=False)
+                    continue
+                number, outcome = said
                 outcomes.append(outcome)
                 if keep:
                     with keep.open("a", encoding="utf-8") as file:
@@ -125,15 +128,13 @@ def _hour(
     whole_hours = sum(outcome.apps == ALL for outcome in outcomes)
     console.print(
         f"{_faults(outcomes):,} faults in {len(outcomes):,} rounds, {whole_hours} of them whole hours;"
-        f" {wrong} of the rounds wrong"
+        f" {wrong} of the rounds wrong, {broke_off} broke off"
     )
-    return 1 if wrong or any(one.exception() for one in shares) else 0
-
-
-def _tell_of_break(one: Future[None]) -> None:
-    """At once: the other worlds go on without it, more slowly."""
-    if error := one.exception():
-        console.print(f"a world broke off: {error}", markup=False)
+    for one in shares:
+        if error := one.exception():
+            broke_off += 1
+            console.print(f"a world broke off: {error}", markup=False)
+    return 1 if wrong or broke_off else 0
 
 
 def _kept(keep: Path | None, seed: int) -> dict[int, Outcome]:

@@ -215,3 +215,4 @@ FAULTS = (
     *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
     TWO_RUNS,
 )
+"""Ended in this order: PostgreSQL's first, which others' ends ask; the newer schema before one that is migrated."""

@@ -233,7 +233,7 @@ def one_round(
             met.append(fault)
     time.sleep(chance.uniform(0.5, 4))
     begun = time.monotonic()
-    for fault in sorted(met, key=lambda one: not one.name.startswith("PostgreSQL")):  # which others' ends may ask
+    for fault in sorted(met, key=FAULTS.index):
         fault.end(world)
     said = _answer(answers)
     disturbed = "hung" if "hung" in said else "gone" if "gone" in said else "incomplete" if said["failed"] else "whole"

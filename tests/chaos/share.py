@@ -7,7 +7,7 @@ import random
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tests.chaos.faults import FAULTS
@@ -19,22 +19,34 @@ def share(
     numbers: Sequence[int],
     seed: int,
     only: Sequence[str],
-    told: queue.Queue[tuple[int, Outcome]],
+    told: queue.Queue[tuple[int, Outcome] | str],
     enough: threading.Event,
 ) -> None:
-    """Does these rounds and tells what came of each, until it is enough. RuntimeError with the traceback as text where
-    the world breaks off: not every library's errors reach another process."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
-            for outcome in outcomes_of(Path(folder), numbers, seed, only):
-                told.put(outcome)
-                if enough.is_set():
-                    break
-    except Exception as error:
-        raise RuntimeError(f"{error!r}\n{traceback.format_exc()}") from None
+    """Does these rounds and tells what came of each, until it is enough. Where a round breaks off, which none should,
+    its traceback is told as text, and the next one has a new world.
+
+    Raises:
+        RuntimeError: no round could be done in a new world.
+    """
+    rest, stands = iter(numbers), True
+    while stands:
+        stands = False
+        try:
+            with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
+                for outcome in outcomes_of(Path(folder), rest, seed, only):
+                    told.put(outcome)
+                    stands = True
+                    if enough.is_set():
+                        return
+            return
+        except Exception as error:
+            said = f"{error!r}\n{traceback.format_exc()}"
+            if not stands:
+                raise RuntimeError(said) from None  # not every library's errors reach another process
+            told.put(said)
 
 
-def outcomes_of(folder: Path, numbers: Sequence[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
+def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
     """The rounds, one after the other, in one world; an hour that is spent gives way to the next."""
     wanted = [fault for fault in FAULTS if fault.name in only]
     references: dict[tuple[str, ...], Reference] = {}

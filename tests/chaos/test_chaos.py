@@ -7,9 +7,10 @@ import queue
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from streamwarden.store.migrate import migrate, require_migrated
 
 from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.rounds import Reference, Runner, one_round
+from tests.chaos.share import share
 from tests.chaos.world import FAKETIME, Clock, World
 
 
@@ -130,16 +132,40 @@ def test_an_hour_that_a_rerun_changes_is_no_reference(warehouse: sa.Engine) -> N
         Reference.of(cast(World, changing.world), cast(Runner, changing), ("machines",))
 
 
+def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = []
+
+    def outcomes_of(folder: Path, numbers: Iterator[int], *_: object) -> Iterator[tuple[int, str]]:
+        worlds.append(folder)
+        for number in numbers:
+            if number in (1, 3):
+                raise OSError(f"{number} broke")
+            yield number, "whole"
+
+    monkeypatch.setattr("tests.chaos.share.outcomes_of", outcomes_of)
+    told: queue.Queue[Any] = queue.Queue()
+    share(range(3), 7, (), told, threading.Event())
+    said = [told.get() for _ in range(told.qsize())]
+    assert [said[0], said[2]] == [(0, "whole"), (2, "whole")] and "1 broke" in said[1]
+    assert len(set(worlds)) == 2
+    with pytest.raises(RuntimeError, match="3 broke"):
+        share([3], 7, (), told, threading.Event())
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["older schema", "newer release's schema"])
-def test_a_version_skew_is_refused_until_it_is_mended(name: str, empty_warehouse: sa.Engine) -> None:
+@pytest.mark.parametrize(
+    "names", [["older schema"], ["newer release's schema"], ["older schema", "newer release's schema"]]
+)
+def test_a_version_skew_is_refused_until_it_is_mended(names: list[str], empty_warehouse: sa.Engine) -> None:
     migrate(empty_warehouse)
     world = cast(World, SimpleNamespace(url=empty_warehouse.url.render_as_string(hide_password=False)))
-    [fault] = [fault for fault in FAULTS if fault.name == name]
-    fault.begin(world, psutil.Process(), random.Random(1))  # noqa: S311 — not for secrets
+    faults = [fault for fault in FAULTS if fault.name in names]
+    for fault in faults:
+        fault.begin(world, psutil.Process(), random.Random(1))  # noqa: S311 — not for secrets
     with pytest.raises(StreamwardenError):
         require_migrated(empty_warehouse)
-    fault.end(world)
+    for fault in faults:
+        fault.end(world)
     require_migrated(empty_warehouse)
 
 
