@@ -20,10 +20,11 @@ import psutil
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import ensure_day
 from streamwarden.store.migrate import migrate, require_migrated
 
 from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import Reference, Runner, one_round
+from tests.chaos.rounds import Reference, Rows, Runner, one_round, untold
 from tests.chaos.share import share
 from tests.chaos.world import FAKETIME, Clock, World
 
@@ -130,6 +131,32 @@ def test_an_hour_that_a_rerun_changes_is_no_reference(warehouse: sa.Engine) -> N
     changing.run = run  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="isn't the same when it is run again"):
         Reference.of(cast(World, changing.world), cast(Runner, changing), ("machines",))
+
+
+@pytest.mark.parametrize(
+    ("period_seconds", "missing"), [(60, ["metrics.volume_sample: 4 rows are missing"]), (300, [])]
+)
+def test_rows_that_nobody_says_are_missing_are_found_but_not_in_longer_periods(
+    period_seconds: int, missing: list[str], warehouse: sa.Engine
+) -> None:
+    hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
+    ensure_day(warehouse, hour.date())
+    with warehouse.begin() as connection:
+        connection.execute(
+            sa.text("""
+                insert into metrics.volume_sample (account, region, volume_id, at, period_seconds)
+                values ('1', 'eu-central-1', 'vol-1', :hour, :period_seconds)"""),
+            {"hour": hour, "period_seconds": period_seconds},
+        )
+        connection.execute(
+            sa.text("""
+                insert into detect.load (hour, app, status, rows, started_at, finished_at)
+                values (:hour, 'ebs_volumes', 'loaded', '{"metrics.volume_sample": 1}', now(), now())"""),
+            {"hour": hour},
+        )
+    known: Rows = {"metrics.volume_sample": [{"period_seconds": "60"}] * 5}
+    told = untold(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse)
+    assert [line.partition(", and no gap")[0] for line in told] == missing
 
 
 def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkeypatch: pytest.MonkeyPatch) -> None:
