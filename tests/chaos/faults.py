@@ -48,6 +48,8 @@ class Fault:
     """Met only where there are tickets to file."""
     is_beforehand: bool = False
     """Begun before the hour is: a run looks for it only when it starts."""
+    is_refused: bool = False
+    """Who finds it runs no hour."""
     needs_clock: bool = False
     """Met only by who sees the world's clock."""
 
@@ -205,8 +207,8 @@ FAULTS = (
     Fault("PostgreSQL crashed", _crash_postgres, _mend_postgres),
     Fault("PostgreSQL out of room", _no_room, _mend_postgres),
     Fault("connections cut", _cut_connections),
-    Fault("newer release's schema", _newer_release, _older_again, is_beforehand=True),
-    Fault("older schema", _older_schema, _migrate, is_beforehand=True),
+    Fault("newer release's schema", _newer_release, _older_again, is_beforehand=True, is_refused=True),
+    Fault("older schema", _older_schema, _migrate, is_beforehand=True, is_refused=True),
     Fault("clock jumps", _jump, _right_clock, needs_clock=True),
     Fault("broker killed", _kill_broker, _mend_broker, meets=ASK_BROKERS),
     Fault("broker hangs", _pause_broker, _mend_broker, meets=ASK_BROKERS),
@@ -215,4 +217,4 @@ FAULTS = (
     *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
     TWO_RUNS,
 )
-"""Ended in this order: PostgreSQL's first, which others' ends ask; the newer schema before one that is migrated."""
+"""Ended in this order: PostgreSQL's first, which others' ends ask."""

@@ -358,12 +358,16 @@ def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str,
 
 
 def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
-    """Two to five that can meet these apps, each at most once; one or two of them may come too late."""
+    """Two to five that can meet these apps, each at most once, of which the last may come too late. What no run begins
+    with meets it alone: nothing else could.
+    """
     met = [
         fault for fault in FAULTS
         if fault.can_be and fault.meets.intersection(reference.apps) and (reference.titles or not fault.is_trackers)
     ]  # fmt: skip
-    return chance.sample(met, chance.choice((2, 3, 3, 4, 4, 5)))
+    first = chance.choice(met)
+    others = [fault for fault in met if fault is not first and not fault.is_refused]
+    return [first] if first.is_refused else [first, *chance.sample(others, chance.choice((1, 2, 2, 3, 3, 4)))]
 
 
 def _values(lines: list[dict[str, str]], column: str) -> Counter[str]:

@@ -24,7 +24,7 @@ from streamwarden.base.warehouse import ensure_day
 from streamwarden.store.migrate import migrate, require_migrated
 
 from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import Reference, Rows, Runner, one_round, untold
+from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_faults, one_round, untold
 from tests.chaos.share import share
 from tests.chaos.world import FAKETIME, Clock, World
 
@@ -179,20 +179,25 @@ def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkey
         share([3], 7, (), told, threading.Event())
 
 
+def test_what_no_run_begins_with_meets_it_alone() -> None:
+    reference = Reference(ALL, {}, {}, Counter(), frozenset(), 1.0)
+    drawn = [draw_faults(random.Random(seed), reference) for seed in range(300)]  # noqa: S311 — not for secrets
+    assert {len(met) for met in drawn if met[0].is_refused} == {1}
+    others = [met for met in drawn if not met[0].is_refused]
+    assert {len(met) for met in others} == {2, 3, 4, 5} and not any(one.is_refused for met in others for one in met)
+    assert all(len(set(met)) == len(met) for met in drawn)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "names", [["older schema"], ["newer release's schema"], ["older schema", "newer release's schema"]]
-)
-def test_a_version_skew_is_refused_until_it_is_mended(names: list[str], empty_warehouse: sa.Engine) -> None:
+@pytest.mark.parametrize("name", ["older schema", "newer release's schema"])
+def test_a_version_skew_is_refused_until_it_is_mended(name: str, empty_warehouse: sa.Engine) -> None:
     migrate(empty_warehouse)
     world = cast(World, SimpleNamespace(url=empty_warehouse.url.render_as_string(hide_password=False)))
-    faults = [fault for fault in FAULTS if fault.name in names]
-    for fault in faults:
-        fault.begin(world, psutil.Process(), random.Random(1))  # noqa: S311 — not for secrets
+    [fault] = [fault for fault in FAULTS if fault.name == name]
+    fault.begin(world, psutil.Process(), random.Random(1))  # noqa: S311 — not for secrets
     with pytest.raises(StreamwardenError):
         require_migrated(empty_warehouse)
-    for fault in faults:
-        fault.end(world)
+    fault.end(world)
     require_migrated(empty_warehouse)
 
 
