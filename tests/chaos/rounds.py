@@ -54,7 +54,8 @@ _PASSING = {
     "tickets.issue": {"ticket_id", "told_change_id", "attempts", "external_key", "external_url", "error", "state"},
 }
 _KNOWN_THEN = {"tickets.change": {"finding", "incident"}}
-"""What a ticket was told by. Where a source had a gap then it says so, and stays when the hour is run again."""
+"""What a ticket was told by. Where a source had a gap then, or an app had nothing loaded, it says less, and stays when
+the hour is run again."""
 
 Rows = dict[str, list[dict[str, str]]]
 """Rows by table, each value as text."""
@@ -249,7 +250,7 @@ def one_round(
     if restarts:
         runner.kill()
     repaired = "by itself"
-    with_gaps = bool(apps_with_gaps(warehouse))
+    with_gaps = bool(apps_with_gaps(warehouse) | apps_not_loaded(warehouse, reference.apps))
     left = reference.against(world, rows_of(warehouse), told_with_gaps=with_gaps) + leftovers(warehouse)
     if disturbed != "whole" or left:
         repaired = "by restart and rerun" if restarts else "by rerun"
@@ -317,6 +318,13 @@ def apps_with_gaps(warehouse: sa.Engine) -> set[str]:
     """Apps of which a source didn't answer."""
     with warehouse.connect() as connection:
         return set(connection.execute(sa.text("select app from detect.coverage where status <> 'answered'")).scalars())
+
+
+def apps_not_loaded(warehouse: sa.Engine, apps: Iterable[str]) -> set[str]:
+    """Apps of which the hour's tickets knew nothing."""
+    with warehouse.connect() as connection:
+        loaded = connection.execute(sa.text("select app from detect.load where status = 'loaded'")).scalars()
+        return set(apps) - set(loaded)
 
 
 def _samples(rows: Rows, tables: Iterable[str]) -> int:
