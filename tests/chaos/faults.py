@@ -217,4 +217,3 @@ FAULTS = (
     *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
     TWO_RUNS,
 )
-"""Ended in this order: PostgreSQL's first, which others' ends ask."""
