@@ -6,7 +6,9 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -33,7 +35,7 @@ def test_the_hour_goes_on_with_what_was_gathered(
         "tickets": {},
         "kafka": [{"name": "c", "bootstrap_servers": "127.0.0.1:1"}],
         "jmx_files": [],
-        "gathering": {"settle_minutes": 0},  # the hour has just begun now and then
+        "gathering": {"settle_minutes": 0},  # the hour may be a minute old
         "jmx": [
             {"cluster": "c", "role": "broker", "protocol": "jolokia", "url": silent_broker, "timeout_seconds": 120}
         ],
@@ -74,7 +76,7 @@ def test_the_hour_goes_on_with_what_was_gathered(
 
 
 def _this_hour() -> str:
-    """JVMs know only the present: an earlier hour wouldn't ask them."""
-    from datetime import UTC, datetime
-
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:00}"
+    """JVMs know only the present: an earlier hour wouldn't ask them. CloudWatch knows nothing of its first minute."""
+    while (now := datetime.now(UTC)).minute == 0:
+        time.sleep(1)
+    return f"{now:%Y-%m-%dT%H:00}"
