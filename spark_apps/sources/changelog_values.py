@@ -315,7 +315,7 @@ def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list
         while left > 0 and not reached:
             # It waits for all that it was asked for, and compaction leaves fewer: so it waits briefly, again and again.
             answers = consumer.consume(num_messages=min(left, BATCH_VALUES), timeout=0.05)
-            if answers:
+            if any(answer.error() is None for answer in answers):  # a leader that is lost again and again says nothing
                 heard = time.monotonic()
             elif time.monotonic() - heard > STALLED_SECONDS:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

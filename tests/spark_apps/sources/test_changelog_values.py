@@ -1,0 +1,30 @@
+"""Changelogs whose leader says nothing: the read ends."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from spark_apps.sources import changelog_values
+from spark_apps.sources.changelog_values import Chunk
+
+
+class _Lost:
+    """A consumer that tells of a lost connection each time that it is asked."""
+
+    def assign(self, _: object) -> None: ...
+
+    def consume(self, **_: object) -> list[Message]:
+        return [Message(error=KafkaError(KafkaError._TRANSPORT))]
+
+
+@pytest.mark.timeout(10)
+def test_a_leader_that_is_lost_again_and_again_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog_values, "STALLED_SECONDS", 0.2)
+    read = changelog_values._fetch(cast(Consumer, _Lost()), "changelog", [Chunk(0, 0, 10, 0)])
+    with pytest.raises(KafkaException) as raised:
+        list(read)
+    error: Any = raised.value.args[0]
+    assert error.code() == KafkaError._TIMED_OUT
