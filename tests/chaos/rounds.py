@@ -11,6 +11,7 @@ import itertools
 import json
 import queue
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -68,6 +69,7 @@ class Runner:
         self._world = world
         self.clock_jumps = False
         """Whether the next one that starts sees the world's clock instead of the machine's."""
+        self._log = world.folder / "runner.log"
         self._child: subprocess.Popen[str] | None = None
 
     @cached_property
@@ -86,7 +88,7 @@ class Runner:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.runner"],
                 env=environment_of(self._world, self.clock_jumps),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(self._world.folder / "runner.log").open("a"),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log.open("a"),
                 text=True, start_new_session=True,
             )  # fmt: skip
 
@@ -108,7 +110,19 @@ class Runner:
         """Runs the world's hour, undisturbed, and waits."""
         answers: queue.Queue[dict[str, Any]] = queue.Queue()
         self.ask(apps, answers)
-        return answers.get(timeout=LONGEST_WAIT_SECONDS)
+        try:
+            return answers.get(timeout=LONGEST_WAIT_SECONDS)
+        except queue.Empty:
+            raise TimeoutError(f"undisturbed, the hour didn't end:\n{self._stacks()}") from None
+
+    def _stacks(self) -> str:
+        """Where the run and its JVM stand, for who looks for why."""
+        with self._log.open("a") as log:
+            before = self._log.stat().st_size
+            self.process.send_signal(signal.SIGUSR1)
+            for jvm in (process for process in tree(self.process) if process.name() == "java"):
+                subprocess.run(["jstack", str(jvm.pid)], stdout=log, stderr=log, timeout=30, check=False)
+        return self._log.read_bytes()[before:].decode(errors="replace")
 
     def close(self) -> None:
         """Ends it and its twin."""

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import signal
 import sys
 from datetime import datetime
 
@@ -17,7 +19,8 @@ from streamwarden.pipeline import one_line, run_hour
 
 
 def main() -> None:
-    """Until its input ends."""
+    """Until its input ends. SIGUSR1 has it write down where it stands."""
+    faulthandler.register(signal.SIGUSR1)
     for line in sys.stdin:
         wanted = json.loads(line)
         try:
