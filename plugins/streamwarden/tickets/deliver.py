@@ -196,6 +196,10 @@ class _Run:
     def _before_sending(self, ticket: sa.RowMapping) -> None:
         """Notes that something is about to be sent; refuses while the last sending may still be done."""
         now, before = self.clock(), ticket["unsure_at"]
+        if before is not None and before > now:  # by a clock that ran ahead: it was sent by now at the latest
+            before = now
+            with self.engine.begin() as connection:
+                self._note(connection, ticket["ticket_id"], unsure_at=before)
         if before is not None and now < before + self.sink.settles:
             raise StreamwardenError(
                 f"{clean(ticket['title'])}: sent at {moment(before)} without a clear answer, and not there yet; it is"
