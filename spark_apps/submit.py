@@ -23,7 +23,6 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.storagelevel import StorageLevel
 from streamwarden.base.addresses import masked
 from streamwarden.base.catalogue import APPS, TOGETHER
 from streamwarden.base.config import Config, load_config
@@ -50,10 +49,7 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
         # Persisted: a source is asked once, however many tables are made from it.
-        sources = {
-            source: frame.persist(StorageLevel.MEMORY_AND_DISK)
-            for source, frame in module.extract(spark, hour, config).items()
-        }
+        sources = {source: frame.persist() for source, frame in module.extract(spark, hour, config).items()}
         frames = module.transform(sources, hour, config)
         # Gaps beside the tables: what was read, and no table could be made from.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}

@@ -18,7 +18,6 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
-from pyspark.storagelevel import StorageLevel
 from streamwarden.base.config import Config
 
 from spark_apps.models.json_look_alikes import look_alikes
@@ -156,7 +155,7 @@ def _reports(values: DataFrame, names: list[str], registered: DataFrame | None, 
     """The reports on these changelogs. What Spark itself can't take of one is that one's gap."""
     some = values.where(f.col("resource").isin(names))
     try:
-        report = schema_report(some, registered, show_values=show_values).persist(StorageLevel.MEMORY_AND_DISK)
+        report = schema_report(some, registered, show_values=show_values).persist()
         report.count()
     except Exception as error:  # anybody writes to a topic
         if len(names) == 1:
@@ -181,7 +180,7 @@ def _with_gaps(topics: DataFrame, report: DataFrame) -> DataFrame:
 def schema_report(values: DataFrame, registered: DataFrame | None, *, show_values: bool) -> DataFrame:
     """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
     # Read again and again: which schemas, what to look at, then the report.
-    shapes = shapes_of(values, registered).persist(StorageLevel.MEMORY_AND_DISK)
+    shapes = shapes_of(values, registered).persist()
     schemas = _schemas_of(shapes, registered) if registered is not None else {}
 
     nothing = dict.fromkeys(cast(StructType, StructType.fromDDL(_REPORT)).names)

@@ -19,6 +19,9 @@ COMPILED_FROM_ROWS = 5_000
 """An app that writes fewer rows an hour has plans that cost more to compile than to interpret."""
 ROWS_PER_PIECE = 25_000
 """Of those that an app writes: a piece of the commits behind them, two dozen a row, takes some 50 MB."""
+BROADCAST_UP_TO_ROWS = 500_000
+"""Of those that an app writes. The planner takes what the warehouse is asked for to be small, and a copy of a large
+hour's counters and positions for each join fills a JVM; what is small for certain says so itself."""
 _PIECES = "streamwarden.pieces"
 
 
@@ -55,8 +58,12 @@ def start_session(
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         # What an app keeps it reads a few times within a minute: compressing a row costs as much as to gather it.
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
-        # A stream of what is kept holds so many batches of 10,000 rows before it forgets: 100, by default, fill a JVM.
+        # Of 10,000 rows, by default, a batch of each task makes a tenth of the JVM.
+        .config("spark.sql.inMemoryColumnarStorage.batchSize", "2000")
+        # A stream of what is kept holds so many batches before it forgets: 100, by default, fill a JVM.
         .config("spark.serializer.objectStreamReset", "1")
+        # A task's sorts and joins begin with a page each: of 2 MB, by default, a long plan's have more than its share.
+        .config("spark.buffer.pageSize", "256k")
         # What comes sorted is aggregated as it comes.
         .config("spark.sql.execution.replaceHashWithSortAgg", "true")
         # To note where in Python each column was made takes a twentieth of an app's CPU.
@@ -118,6 +125,8 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     """
     own = _tuned(spark.newSession())
     own.conf.set(_PIECES, max(spark.sparkContext.defaultParallelism, expected_rows // ROWS_PER_PIECE))
+    if expected_rows > BROADCAST_UP_TO_ROWS:
+        own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     if expected_rows < COMPILED_FROM_ROWS:
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
