@@ -48,7 +48,8 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     spark = session_for(spark, last_rows(warehouse, name))
     module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
-        # Persisted: a source is asked once, however many tables are made from it.
+        # Persisted: a source is asked once, however many tables are made from it. Not as bytes (MEMORY_AND_DISK): of
+        # these Spark holds each task's share until the task ends, though it counts it as freed.
         sources = {source: frame.persist() for source, frame in module.extract(spark, hour, config).items()}
         frames = module.transform(sources, hour, config)
         # Gaps beside the tables: what was read, and no table could be made from.

@@ -68,12 +68,12 @@ def _kill(pick: Callable[[psutil.Process], list[psutil.Process]]) -> Callable[..
     return begin
 
 
-def _jvms(runner: psutil.Process) -> list[psutil.Process]:
+def jvms(runner: psutil.Process) -> list[psutil.Process]:
     return [process for process in tree(runner) if _name(process) == "java"]
 
 
 def _python_workers(runner: psutil.Process) -> list[psutil.Process]:
-    return [process for jvm in _jvms(runner) for process in tree(jvm) if _name(process).startswith("python")][:2]
+    return [process for jvm in jvms(runner) for process in tree(jvm) if _name(process).startswith("python")][:2]
 
 
 def _name(process: psutil.Process) -> str:
@@ -202,7 +202,7 @@ def _right_clock(world: World) -> None:
 TWO_RUNS = Fault("two runs of the hour", lambda *_: None, is_beforehand=True)
 FAULTS = (
     Fault("driver killed", _kill(tree), kills_runner=True),
-    Fault("JVM killed", _kill(_jvms), kills_runner=True),
+    Fault("JVM killed", _kill(jvms), kills_runner=True),
     Fault("Python workers killed", _kill(_python_workers)),
     Fault("PostgreSQL crashed", _crash_postgres, _mend_postgres),
     Fault("PostgreSQL out of room", _no_room, _mend_postgres),

@@ -27,7 +27,7 @@ import psutil
 import sqlalchemy as sa
 from streamwarden.base.catalogue import APPS
 
-from tests.chaos.faults import FAULTS, TWO_RUNS, Fault
+from tests.chaos.faults import FAULTS, TWO_RUNS, Fault, jvms
 from tests.chaos.world import World, environment_of, tree
 
 ALL = tuple(APPS)
@@ -120,7 +120,7 @@ class Runner:
         with self._log.open("a") as log:
             before = self._log.stat().st_size
             self.process.send_signal(signal.SIGUSR1)
-            for jvm in (process for process in tree(self.process) if process.name() == "java"):
+            for jvm in jvms(self.process):
                 subprocess.run(["jstack", str(jvm.pid)], stdout=log, stderr=log, timeout=30, check=False)
         return self._log.read_bytes()[before:].decode(errors="replace")
 

@@ -398,8 +398,8 @@ def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) 
             by_jolokia, by_exporter = asked_in_turn(jolokia, exporter)
     assert by_exporter[RESIDENT] > by_exporter["heap_used_bytes", "{}"]  # type: ignore[operator]
     unlike = ("streams_version", "streams_state")  # a text, and what may change while one after the other is asked
-    assert {s for s in by_exporter if by_exporter[s] is not None and s[0] not in unlike} - {RESIDENT} == {
-        s for s in by_jolokia if by_jolokia[s] is not None and s[0] not in unlike
+    assert {s for s in known(by_exporter) if s[0] not in unlike} - {RESIDENT} == {
+        s for s in known(by_jolokia) if s[0] not in unlike
     }
     steady = {"heap_max_bytes", "processors", "physical_memory_bytes", "max_file_descriptors", "streams_info"}
     steady |= {"stream_threads_alive", "stream_threads_failed", "block_cache_capacity_bytes", "keys", "sst_bytes"}
@@ -412,14 +412,21 @@ def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) 
 
 def asked_in_turn(jolokia: str, exporter: str) -> tuple[dict[tuple[str, str], float | None], ...]:
     """What either says last; again until Jolokia says the same before and after: clients add metrics as they go."""
-    before = last_of(ask(jolokia, protocol="jolokia", role="app", timeout_seconds=30), jolokia)
+
+    def said(address: str, protocol: str) -> dict[tuple[str, str], float | None]:
+        return last_of(ask(address, protocol=protocol, role="app", timeout_seconds=30), address)
+
+    before = said(jolokia, "jolokia")
     for _ in range(10):
-        by_exporter = last_of(ask(exporter, role="app", timeout_seconds=30), exporter)
-        after = last_of(ask(jolokia, protocol="jolokia", role="app", timeout_seconds=30), jolokia)
-        if {s for s in before if before[s] is not None} == {s for s in after if after[s] is not None}:
+        by_exporter, after = said(exporter, "prometheus"), said(jolokia, "jolokia")
+        if known(before) == known(after):
             return after, by_exporter
         before = after
     raise AssertionError("the application never said the same twice")
+
+
+def known(values: dict[tuple[str, str], float | None]) -> set[tuple[str, str]]:
+    return {series for series, value in values.items() if value is not None}
 
 
 def wait_for_stores(url: str, stores: int) -> None:
