@@ -42,7 +42,7 @@ _PASSWORD_ENV = "CHAOS_TRACKER_PASSWORD"
 _PAGES = {
     "/broker": {
         'kafka_server_ReplicaManager_Value{name="PartitionCount",}': 7,
-        'kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",}': 2,
+        'kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",}': 0,
         'kafka_server_ReplicaManager_Value{name="LeaderCount",}': 7,
         'kafka_controller_KafkaController_Value{name="ActiveControllerCount",}': 1,
         'kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",}': 7e9,
