@@ -46,7 +46,8 @@ blind_spots: |
   A transaction that begins and ends between two runs isn't seen, and needn't be. What stood for longer than the hours
   looked back is told as "at least". A transaction that is meant to take hours looks the same until it ends.
 */
-with seen as materialized (
+-- Read once for each use: kept, seven hours of all partitions would be written to disk.
+with seen as not materialized (
   select
     cluster,
     topic,
