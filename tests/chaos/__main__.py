@@ -3,7 +3,7 @@
     trackers   requests to each tracker lost, late, doubled, wrong: the property tests that `make test` runs with few
     hour       the whole hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics and the tracker fail
 
-A round of `hour` draws an app, now and then all, and up to five faults, by its seed and number alone: `--seed 7
+A round of `hour` draws an app, now and then all, and up to six faults, by its seed and number alone: `--seed 7
 --round 17` is that one again; there are rounds until N faults were met. An hour that isn't whole then is run again.
 With `--keep FILE` a run of the same seed goes on where the last one ended; SIGTERM ends it after the rounds under way.
 The exit code is 1 when anything was lost, doubled or not told.

@@ -67,8 +67,6 @@ class Runner:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.clock_jumps = False
-        """Whether the next one that starts sees the world's clock instead of the machine's."""
         self._log = world.folder / "runner.log"
         self._child: subprocess.Popen[str] | None = None
 
@@ -87,7 +85,7 @@ class Runner:
         if self._child is None or self._child.poll() is not None:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.runner"],
-                env=environment_of(self._world, self.clock_jumps),
+                env=environment_of(self._world),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log.open("a"),
                 text=True, start_new_session=True,
             )  # fmt: skip
@@ -222,11 +220,6 @@ def one_round(
     world: World, runner: Runner, reference: Reference, faults: Sequence[Fault], chance: random.Random
 ) -> Outcome:
     """The hour under these faults, and what is left of them, after one more run where it isn't whole yet."""
-    if jumps := any(fault.needs_clock for fault in faults):
-        runner.kill()
-        runner.clock_jumps = True
-        fresh(world)
-        runner.run(reference.apps)  # warm, as the others are
     warehouse = fresh(world)
     runner.start()
     met = [fault for fault in faults if fault.is_beforehand]
@@ -276,9 +269,6 @@ def one_round(
             wrong.append(f"mended, the hour isn't whole: {again}")
         left = reference.against(world, rows_of(warehouse), told_with_gaps=with_gaps) + leftovers(warehouse)
     seconds = time.monotonic() - begun
-    if jumps:
-        runner.kill()
-        runner.clock_jumps = False
     return Outcome(reference.apps, [fault.name for fault in met], disturbed, seconds, repaired, wrong + left)
 
 
@@ -380,7 +370,7 @@ def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str,
 
 
 def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
-    """Two to five that can meet these apps, each at most once, of which the last may come too late. What no run begins
+    """Two to six that can meet these apps, each at most once, of which the last may come too late. What no run begins
     with meets it alone: nothing else could.
     """
     met = [
@@ -389,7 +379,7 @@ def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
     ]  # fmt: skip
     first = chance.choice(met)
     others = [fault for fault in met if fault is not first and not fault.is_refused]
-    return [first] if first.is_refused else [first, *chance.sample(others, chance.choice((1, 2, 2, 3, 3, 4)))]
+    return [first] if first.is_refused else [first, *chance.sample(others, chance.choice((1, 2, 3, 3, 4, 5)))]
 
 
 def _values(lines: list[dict[str, str]], column: str) -> Counter[str]:

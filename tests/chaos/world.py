@@ -305,11 +305,11 @@ def tree(process: psutil.Process) -> list[psutil.Process]:
     return []
 
 
-def environment_of(world: World, clock_jumps: bool) -> dict[str, str]:
-    """The whole environment of a process that runs the hour; whether it sees the world's clock or the machine's."""
+def environment_of(world: World) -> dict[str, str]:
+    """The whole environment of a process that runs the hour; where libfaketime is, it sees the world's clock."""
     folders = f"{Path.cwd()}:{os.environ.get('PYTHONPATH', '')}"
     told = {**os.environ, **world.environment, "PYTHONPATH": folders}
     told["JDK_JAVA_OPTIONS"] = "-XX:ReservedCodeCacheSize=256m"
-    if clock_jumps:
+    if FAKETIME:
         told |= world.clock.environment | {"PYTHONPATH": f"{Path(__file__).parent / 'clocked'}:{folders}"}
     return told
