@@ -1,8 +1,11 @@
 -- What was seen last of each thing in the 24 hours that end with an hour. By its newest hour: to sort a day of all of them
 -- takes ten times as long. As functions of their own they tell the planner that there are many, whatever it knows of the hours.
+-- Planned for each hour: PostgreSQL 18 keeps a function's plan, and from the sixth call of a session on it is one for any
+-- hour, which takes a hundred times as long.
 create or replace function public.instances_seen(as_of timestamptz) returns table (
   account text, region text, instance_id text, name text, application text, owner text, hour timestamptz
-) language sql stable rows 2000 set enable_hashjoin = off set enable_mergejoin = off as $$
+) language sql stable rows 2000 set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_custom_plan as $$
   select i.account, i.region, i.instance_id, i.name, i.application, i.owner, i.hour
   from inventory.instance_hourly as i
   inner join (
@@ -17,7 +20,8 @@ $$;
 create or replace function public.volumes_seen(as_of timestamptz) returns table (
   account text, region text, volume_id text, name text, application text, owner text, instance_id text,
   hour timestamptz
-) language sql stable rows 5000 set enable_hashjoin = off set enable_mergejoin = off as $$
+) language sql stable rows 5000 set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_custom_plan as $$
   select v.account, v.region, v.volume_id, v.name, v.application, v.owner, v.instance_id, v.hour
   from inventory.volume_hourly as v
   inner join (
@@ -31,7 +35,8 @@ $$;
 
 create or replace function public.topics_seen(as_of timestamptz) returns table (
   cluster text, topic text, application_id text, hour timestamptz
-) language sql stable rows 10000 set enable_hashjoin = off set enable_mergejoin = off as $$
+) language sql stable rows 10000 set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_custom_plan as $$
   select t.cluster, t.topic, t.application_id, t.hour
   from inventory.topic_hourly as t
   inner join (
@@ -45,7 +50,8 @@ $$;
 
 create or replace function public.stores_seen(as_of timestamptz) returns table (
   cluster text, topic text, application_id text, hour timestamptz
-) language sql stable rows 1000 set enable_hashjoin = off set enable_mergejoin = off as $$
+) language sql stable rows 1000 set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_custom_plan as $$
   select s.cluster, s.topic, s.application_id, s.hour
   from metrics.state_store_hourly as s
   inner join (
@@ -59,7 +65,7 @@ $$;
 
 create or replace function public.processes_seen(as_of timestamptz) returns table (
   cluster text, endpoint text, app text, instance_id text, application_id text, hour timestamptz
-) language sql stable rows 1000 set enable_nestloop = off as $$
+) language sql stable rows 1000 set enable_nestloop = off set plan_cache_mode = force_custom_plan as $$
   with process as (
     select cluster, endpoint, app, instance_id, application_id, hour
     from metrics.jvm_app_hourly
