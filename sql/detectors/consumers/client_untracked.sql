@@ -150,6 +150,16 @@ of_cluster as (
   group by cluster
 ),
 
+told_topic as materialized (
+  select
+    cluster,
+    client_id,
+    endpoint,
+    topic
+  from public.client_topics(cast(:hour as timestamptz))
+  where kind = 'consumer'
+),
+
 -- What it reads, where it tells that itself.
 own as (
   select
@@ -159,8 +169,7 @@ own as (
     string_agg(distinct c.topic, ', ' order by c.topic) as topics,
     jsonb_agg(distinct public.thing_key('topic', s.cluster, c.topic)) as affected
   from suspect as s
-  inner join public.client_topics(cast(:hour as timestamptz)) as c
-    on s.cluster = c.cluster and s.client_id = c.client_id and c.kind = 'consumer'
+  inner join told_topic as c on s.cluster = c.cluster and s.client_id = c.client_id
   group by s.cluster, s.client_id
 ),
 

@@ -251,6 +251,14 @@ usual as materialized (
   ) as u
 ),
 
+settled as materialized (
+  select
+    s.cluster,
+    a.application_id
+  from spike as s
+  cross join lateral public.settled_applications(s.cluster, :hour, :settled_hours) as a
+),
+
 -- What a topic sent to nobody known; where it may be a restore, or a group reads whose commits don't tell, it is known.
 topic as materialized (
   select
@@ -264,11 +272,7 @@ topic as materialized (
     case when k.is_known then 0 else beyond.bytes end as unaccounted_bytes
   from sent as t
   left join usual as u on t.cluster = u.cluster and t.topic = u.topic
-  left join (
-    select s.cluster, a.application_id
-    from spike as s
-    cross join lateral public.settled_applications(s.cluster, :hour, :settled_hours) as a
-  ) as settled on t.cluster = settled.cluster and t.application_id = settled.application_id
+  left join settled on t.cluster = settled.cluster and t.application_id = settled.application_id
   cross join lateral (
     -- What is usual beyond what groups read of new records goes to readers that never commit, whatever else groups read.
     select
