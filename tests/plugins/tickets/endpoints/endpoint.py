@@ -134,6 +134,9 @@ FAULTS = (
     "error after", "page before", "page after", "wrong before", "wrong after", "doubled",
 )  # fmt: skip
 
+REPEATABLE = ("GET", "PUT", "DELETE")
+"""What a proxy may send twice: what is idempotent (RFC 9110 §9.2.2), which PATCH isn't (RFC 5789)."""
+
 
 @dataclass
 class Faulty(httpx.BaseTransport):
@@ -183,7 +186,9 @@ class Faulty(httpx.BaseTransport):
             "page after": lambda request: _instead(httpx.Response(200, text=page), do(request)),
             "wrong before": lambda request: httpx.Response(200, json=self._nonsense()),
             "wrong after": lambda request: _instead(httpx.Response(200, json=self._nonsense()), do(request)),
-            "doubled": lambda request: do(request) if request.method == "POST" else _instead(do(request), do(request)),
+            "doubled": lambda request: (
+                _instead(do(request), do(request)) if request.method in REPEATABLE else do(request)
+            ),
         }
 
     def _nonsense(self) -> Any:
