@@ -1,7 +1,7 @@
 -- What was seen last of each thing in the 24 hours that end with an hour. By its newest hour: to sort a day of all of them
 -- takes ten times as long. As functions of their own they tell the planner that there are many, whatever it knows of the hours.
 -- Planned for each hour: PostgreSQL 18 keeps a function's plan, and from the sixth call of a session on it is one for any
--- hour, which takes a hundred times as long.
+-- hour, which takes up to eighty times as long.
 create or replace function public.instances_seen(as_of timestamptz) returns table (
   account text, region text, instance_id text, name text, application text, owner text, hour timestamptz
 ) language sql stable rows 2000 set enable_hashjoin = off set enable_mergejoin = off

@@ -150,6 +150,7 @@ of_cluster as (
   group by cluster
 ),
 
+-- By itself: else all clients of a cluster are compared with all suspects, merged by the cluster alone.
 told_topic as materialized (
   select
     cluster,

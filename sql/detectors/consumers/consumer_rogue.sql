@@ -251,6 +251,7 @@ usual as materialized (
   ) as u
 ),
 
+-- By itself: else each topic is compared with each of them.
 settled as materialized (
   select
     s.cluster,
