@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,6 +99,21 @@ def test_who_answers_without_a_number_or_with_an_odd_one_has_not_answered(
     [alone] = [row for row in rows if row["endpoint"] == agents.url(path)]
     assert alone["gap"] == f"refused: {reason}" and alone["metric"] is None
     assert any(row["endpoint"] == good and row["value"] is not None for row in rows)
+
+
+def test_a_clock_that_is_set_back_meanwhile_holds_nobody_up(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_apps.sources.jmx.TASKS_BEGIN_SECONDS", 0.5)
+    endpoint = {"cluster": "c", "role": "broker", "app": None, "protocol": "jolokia", "address": agents.url("good")}
+    endpoints = [endpoint | {"match": None, "has_credentials": False, "timeout_seconds": 20}]
+    options = {"samples": "2", "sample_seconds": "0.1", "partitions": "1", "endpoints": json.dumps(endpoints)}
+    source = Jmx(options | {"hour": start_of_hour(datetime.now(UTC)).isoformat()})
+    reader = source.reader(source.schema())
+    ever_earlier = count(time.time(), -30)
+    monkeypatch.setattr(time, "time", lambda: next(ever_earlier))
+    started = time.monotonic()
+    rows = pa.Table.from_batches([b for part in reader.partitions() for b in reader.read(part)]).to_pylist()
+    assert 0.6 <= time.monotonic() - started < 10
+    assert len({row["at"] for row in rows if row["metric"]}) == 2
 
 
 def test_labels_can_be_stored_whatever_a_client_calls_itself() -> None:
