@@ -159,7 +159,7 @@ def _tell(number: int, outcome: Outcome, so_far: int) -> None:
         f"{so_far}. round {number}, {hour}: {met}: {outcome.disturbed}, {outcome.repaired}, {outcome.seconds:.0f} s"
     )
     for line in outcome.wrong:
-        console.print(f"   [red]{line[:1000]}")
+        console.print(f"   {line[:20_000]}", style="red", markup=False)
 
 
 def _table(outcomes: list[Outcome]) -> Table:

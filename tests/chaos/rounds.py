@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -111,9 +112,9 @@ class Runner:
         try:
             return answers.get(timeout=LONGEST_WAIT_SECONDS)
         except queue.Empty:
-            raise TimeoutError(f"undisturbed, the hour didn't end:\n{self._stacks()}") from None
+            raise TimeoutError(f"undisturbed, the hour didn't end:\n{self.stacks()}") from None
 
-    def _stacks(self) -> str:
+    def stacks(self) -> str:
         """Where the run and its JVM stand, for who looks for why."""
         with self._log.open("a") as log:
             before = self._log.stat().st_size
@@ -197,7 +198,7 @@ class Reference:
         wrong = []
         for table, steady in self.steady.items():
             columns = [one for one in steady if not (told_with_gaps and one in _KNOWN_THEN.get(table, ()))]
-            ours, theirs = _counted(self.rows[table], columns), _counted(rows[table], columns)
+            ours, theirs = (_counted(_since(world.hour, all_rows[table]), columns) for all_rows in (self.rows, rows))
             lost, more = ours - theirs, theirs - ours
             if lost or more:
                 wrong.append(
@@ -243,8 +244,8 @@ def one_round(
     begun = time.monotonic()
     for fault in sorted(met, key=lambda one: not one.name.startswith("PostgreSQL")):  # which others' ends may ask
         fault.end(world)
-    said = _answer(answers)
-    twin_said = _answer(twin_answers) if has_twin else {}  # both have ended before it is looked at what they left
+    said = _answer(runner, answers)  # both have ended before it is looked at what they left
+    twin_said = _answer(runner.twin, twin_answers) if has_twin else {}
     disturbed = "hung" if "hung" in said else "gone" if "gone" in said else "incomplete" if said["failed"] else "whole"
     wrong = [*_astray("the disturbed run", said), *(untold(reference, warehouse) if "failed" in said else ())]
     if has_twin:
@@ -272,17 +273,17 @@ def one_round(
     return Outcome(reference.apps, [fault.name for fault in met], disturbed, seconds, repaired, wrong + left)
 
 
-def _answer(answers: queue.Queue[dict[str, Any]]) -> dict[str, Any]:
+def _answer(runner: Runner, answers: queue.Queue[dict[str, Any]]) -> dict[str, Any]:
     try:
         return answers.get(timeout=RUN_SECONDS)
     except queue.Empty:
-        return {"hung": True}
+        return {"hung": runner.stacks()}
 
 
 def _astray(run: str, said: dict[str, Any]) -> list[str]:
     """What no run may do, whatever meets it."""
     if "hung" in said:
-        return [f"{run} hadn't ended after {RUN_SECONDS} s"]
+        return [f"{run} hadn't ended after {RUN_SECONDS} s:\n{said['hung']}"]
     return [f"{run} ended with a traceback: {said['traceback']}"] if "traceback" in said else []
 
 
@@ -334,6 +335,15 @@ def apps_not_loaded(warehouse: sa.Engine, apps: Iterable[str]) -> set[str]:
 def _samples(rows: Rows, tables: Iterable[str]) -> int:
     """Readings that these tables' rows are made of, where they tell them."""
     return sum(int(one["samples"]) for table in tables for one in rows[table] if one.get("samples", "None") != "None")
+
+
+def _since(hour: datetime, rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Without points of five minutes that begin before the hour: who believes that it is long past is given them on
+    their own grid, on which a world's hour, that begins at any minute, need not be."""
+    return [
+        row for row in rows
+        if row.get("period_seconds", "60") == "60" or datetime.fromisoformat(row["at"]) >= hour
+    ]  # fmt: skip
 
 
 def _stand_for(rows: Sequence[dict[str, str]]) -> int:
