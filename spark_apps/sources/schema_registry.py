@@ -124,7 +124,7 @@ class Registry:
 def _pause_seconds(answer: httpx.Response, attempt: int) -> float:
     """What the registry wishes, within bounds; else a little more each time."""
     wished = answer.headers.get("retry-after", "")
-    return min(float(wished), _LONGEST_PAUSE_SECONDS) if wished.isdigit() else 0.2 * 2**attempt
+    return min(float(wished), _LONGEST_PAUSE_SECONDS) if wished.isdecimal() else 0.2 * 2**attempt
 
 
 def _escaped(subject: str) -> str:
