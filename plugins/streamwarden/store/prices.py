@@ -50,6 +50,8 @@ def load_prices(engine: sa.Engine, config: Config) -> list[EbsPrice]:
     columns = ", ".join(EbsPrice.model_fields)
     binds = ", ".join(f":{column}" for column in EbsPrice.model_fields)
     with engine.begin() as connection:
+        # Of two runs at once the second would see nothing to delete, and insert the same.
+        connection.execute(sa.text("lock table inventory.ebs_price in share row exclusive mode"))
         connection.execute(sa.text("delete from inventory.ebs_price"))
         connection.execute(
             sa.text(f"insert into inventory.ebs_price ({columns}) values ({binds})"),  # noqa: S608 our own names

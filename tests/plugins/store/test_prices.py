@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -38,6 +41,21 @@ def test_what_volumes_cost_by_the_table_in_the_repository(warehouse: sa.Engine) 
     # Nothing is guessed.
     for volume in (("mars-1", "gp3", 1, 1, 1), ("us-east-1", "standard", 1, 1, 1), ("us-east-1", "io2", 1, None, 1)):
         assert cost(warehouse, *volume) is None
+
+
+def test_two_runs_at_once_both_load_it(warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = warehouse.dialect.do_commit
+
+    def slowly(connection: Any) -> None:
+        time.sleep(0.3)
+        commit(connection)
+
+    monkeypatch.setattr(warehouse.dialect, "do_commit", slowly)
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(lambda _: load_prices(warehouse, Config()), range(2))
+    assert first == second
+    with warehouse.connect() as connection:
+        assert connection.exec_driver_sql("select count(*) from inventory.ebs_price").scalar_one() == len(first)
 
 
 def test_the_least_volume_that_sustains_what_is_wanted(warehouse: sa.Engine) -> None:
