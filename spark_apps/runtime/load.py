@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
@@ -50,13 +51,9 @@ def replace_hour(
     """
     if set(frames) != set(app.writes):
         raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
-    with engine.connect() as owner:
-        # Held until the end: a second run of the same hour waits, and what a killed one left behind is nobody's.
-        # A crash of the server empties what was staged, and ends this session: so it publishes, or nobody does.
+    with engine.connect() as owner, _alone(owner, f"{app.name} {hour}"):
         mark = f"{app.name}_{hour:%Y%m%d%H}"
-        with owner.begin():
-            owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": f"{app.name} {hour}"})
-            _drop_stages(owner, mark)
+        _drop_stages(owner, mark)  # what a killed run left behind is nobody's
         try:
             stages = {table: Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
             coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
@@ -65,21 +62,31 @@ def replace_hour(
                 stages[table].fill(frame)
             return _publish(owner, app, hour, stages, started_at)
         finally:
-            try:
-                with owner.begin():
+            if not owner.invalidated:  # else the lock is gone, and what is staged may be a second run's
+                with suppress(sa.exc.DBAPIError):  # the next run drops it
                     _drop_stages(owner, mark)
-                    owner.execute(sa.text("select pg_advisory_unlock_all()"))
-            except sa.exc.DBAPIError:
-                owner.invalidate()  # what is staged the next run drops; the lock ends with the session
 
 
-def _drop_stages(connection: sa.Connection, mark: str) -> None:
-    left = connection.execute(
-        sa.text("select quote_ident(tablename) from pg_tables where schemaname = 'staging' and tablename like :mark"),
-        {"mark": mark.replace("_", r"\_") + r"\_%"},
-    )
-    for relation in left.scalars().all():
-        connection.exec_driver_sql(f"drop table staging.{relation}")
+@contextmanager
+def _alone(owner: sa.Connection, run: str) -> Iterator[None]:
+    """Holds this run's lock by this session: a second run waits until all that the first did is committed.
+
+    A crash of the server empties what was staged, and ends this session: so it publishes, or nobody does.
+    """
+    try:
+        with owner.begin():
+            owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": run})
+        yield
+    finally:
+        owner.invalidate()  # the lock ends with the session, whatever became of that
+
+
+def _drop_stages(owner: sa.Connection, mark: str) -> None:
+    of_mark = "select quote_ident(tablename) from pg_tables where schemaname = 'staging' and tablename like :mark"
+    with owner.begin():
+        left = owner.execute(sa.text(of_mark), {"mark": mark.replace("_", r"\_") + r"\_%"})
+        for relation in left.scalars().all():
+            owner.exec_driver_sql(f"drop table staging.{relation}")
 
 
 def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, started_at: datetime) -> None:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -169,6 +171,38 @@ def test_a_crash_of_postgresql_between_staging_and_publishing_empties_nothing(
     load(warehouse, topics(spark, ("after", 1, 1.0)))
     assert stored(warehouse) == [("after", 1.0)]
     assert staging_tables(warehouse) == 0
+
+
+def test_two_loads_at_once_wait_for_each_other(
+    spark: SparkSession, warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for what the first drops at its end: each commit takes a while."""
+    commit = warehouse.dialect.do_commit
+
+    def slowly(connection: Any) -> None:
+        time.sleep(0.3)
+        commit(connection)
+
+    monkeypatch.setattr(warehouse.dialect, "do_commit", slowly)
+    with ThreadPoolExecutor() as pool:
+        loads = [pool.submit(load, warehouse, topics(spark, (name, 1, 1.0))) for name in ("a", "b")]
+    assert [load.result() for load in loads] == [{"metrics.topic_hourly": 1}] * 2
+    assert stored(warehouse) in ([("a", 1.0)], [("b", 1.0)])
+    assert staging_tables(warehouse) == 0
+
+
+def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:  # of somebody who looks at what a killed load left behind
+        connection.exec_driver_sql("create table staging.test_app_2026010510_left (one integer)")
+        connection.exec_driver_sql("create view public.looks as select * from staging.test_app_2026010510_left")
+    with pytest.raises(sa.exc.DBAPIError, match="other objects depend on it"):
+        load(warehouse, topics(spark, ("a", 1, 1.0)))
+    another = sa.create_engine(warehouse.url, poolclass=sa.NullPool)  # a session of its own
+    with another.begin() as connection:
+        connection.exec_driver_sql("drop table staging.test_app_2026010510_left cascade")
+        connection.exec_driver_sql("set local lock_timeout = '10s'")
+        lock = sa.text("select pg_advisory_xact_lock(hashtext(:run))")
+        connection.execute(lock, {"run": f"test_app {HOUR}"})
 
 
 def test_a_killed_load_leaves_nothing_and_can_be_repeated(
