@@ -35,8 +35,8 @@ says:
   falls_behind:
     status: alarm
     severity: warning
-    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and the lag doesn't fall."
-    cure: &faster "The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
+    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and {% if speed_known %}the lag doesn't fall{% else %}nothing shows that the lag falls{% endif %}."
+    cure: &faster "{% if speed_known %}The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed{% else %}Speed{% endif %} the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
     commands: &who_reads ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}{% if not commits_alone %} --members --verbose{% endif %}{% endif %}"]
   catches_up_slowly:
     status: alarm
@@ -269,6 +269,7 @@ verdict as (
     w.committed_at,
     w.moved_at,
     w.lag_low,
+    w.has_speed,
     w.recover_seconds,
     w.recover_latest,
     w.reading_per_second_high,
@@ -330,6 +331,7 @@ select
   moved_at,
   recover_seconds as catches_up_in_seconds,
   recover_latest as catches_up_in_at_most_seconds,
+  has_speed as speed_known,
   arriving_per_second as arriving_records_per_second,
   reading_per_second_high as consumed_records_per_second,
   client_id,
