@@ -113,7 +113,7 @@ def _hour(
                 said = told.get(timeout=1)
                 if isinstance(said, str):
                     broke_off += 1
-                    console.print(f"a round broke off: {said}", markup=False)
+                    console.print(f"a round broke off: {said[:6_000]}", markup=False)
                     continue
                 number, outcome = said
                 outcomes.append(outcome)
@@ -159,7 +159,7 @@ def _tell(number: int, outcome: Outcome, so_far: int) -> None:
         f"{so_far}. round {number}, {hour}: {met}: {outcome.disturbed}, {outcome.repaired}, {outcome.seconds:.0f} s"
     )
     for line in outcome.wrong:
-        console.print(f"   {line[:20_000]}", style="red", markup=False)
+        console.print(f"   {line[:6_000]}", style="red", markup=False)
 
 
 def _table(outcomes: list[Outcome]) -> Table:
