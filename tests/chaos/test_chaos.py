@@ -32,6 +32,8 @@ from tests.chaos.world import FAKETIME, Clock, World
 class _World:
     """Of the real one, what a round asks; its warehouse is emptied instead of made anew."""
 
+    hour = datetime(2026, 1, 5, 10, 2, tzinfo=UTC)
+
     def __init__(self, warehouse: sa.Engine) -> None:
         self.warehouse, self.is_broken = warehouse, False
 
@@ -118,6 +120,18 @@ def test_what_a_ticket_was_told_by_may_differ_only_where_a_source_had_a_gap_then
     less = {"tickets.change": [told | {"finding": "no answer"}]}
     assert reference.against(world, less) and not reference.against(world, less, told_with_gaps=True)
     assert reference.against(world, {"tickets.change": []}, told_with_gaps=True)
+    corrected = {"tickets.change": [*less["tickets.change"], told | {"action": "comment"}]}
+    assert reference.against(world, corrected) and not reference.against(world, corrected, told_with_gaps=True)
+    assert reference.against(world, {"tickets.change": [told, told]}, told_with_gaps=True)
+
+
+def test_only_five_minutes_that_begin_before_the_hour_are_not_its(warehouse: sa.Engine) -> None:
+    world = cast(World, _World(warehouse))
+    columns = ["at", "period_seconds"]
+    reference = Reference(("machines",), {"m": []}, {"m": columns}, Counter(), frozenset(), 1.0)
+    for at, seconds, is_wrong in (("10:00", "300", False), ("10:00", "60", True), ("10:05", "300", True)):
+        rows = {"m": [{"at": f"2026-01-05 {at}:00+00:00", "period_seconds": seconds}]}
+        assert bool(reference.against(world, rows)) == is_wrong
 
 
 def test_an_hour_that_a_rerun_changes_is_no_reference(warehouse: sa.Engine) -> None:
