@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.pool import PoolProxiedConnection
 from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
@@ -172,6 +174,18 @@ def module_warehouse(migrated_template: str) -> Iterator[sa.Engine]:
 def warehouse(warehouse_url: str) -> sa.Engine:
     """Engine on `warehouse_url`."""
     return engine(warehouse_url)
+
+
+@pytest.fixture
+def slow_commits(warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each commit to `warehouse` takes a while, in which another run sees nothing of it yet."""
+    commit = warehouse.dialect.do_commit
+
+    def slowly(connection: PoolProxiedConnection) -> None:
+        time.sleep(0.3)
+        commit(connection)
+
+    monkeypatch.setattr(warehouse.dialect, "do_commit", slowly)
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -43,14 +41,8 @@ def test_what_volumes_cost_by_the_table_in_the_repository(warehouse: sa.Engine) 
         assert cost(warehouse, *volume) is None
 
 
-def test_two_runs_at_once_both_load_it(warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = warehouse.dialect.do_commit
-
-    def slowly(connection: Any) -> None:
-        time.sleep(0.3)
-        commit(connection)
-
-    monkeypatch.setattr(warehouse.dialect, "do_commit", slowly)
+@pytest.mark.usefixtures("slow_commits")
+def test_two_runs_at_once_both_load_it(warehouse: sa.Engine) -> None:
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(lambda _: load_prices(warehouse, Config()), range(2))
     assert first == second

@@ -11,7 +11,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -173,17 +172,9 @@ def test_a_crash_of_postgresql_between_staging_and_publishing_empties_nothing(
     assert staging_tables(warehouse) == 0
 
 
-def test_two_loads_at_once_wait_for_each_other(
-    spark: SparkSession, warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also for what the first drops at its end: each commit takes a while."""
-    commit = warehouse.dialect.do_commit
-
-    def slowly(connection: Any) -> None:
-        time.sleep(0.3)
-        commit(connection)
-
-    monkeypatch.setattr(warehouse.dialect, "do_commit", slowly)
+@pytest.mark.usefixtures("slow_commits")
+def test_two_loads_at_once_wait_for_each_other(spark: SparkSession, warehouse: sa.Engine) -> None:
+    """Also for what the first drops at its end."""
     with ThreadPoolExecutor() as pool:
         loads = [pool.submit(load, warehouse, topics(spark, (name, 1, 1.0))) for name in ("a", "b")]
     assert [load.result() for load in loads] == [{"metrics.topic_hourly": 1}] * 2
