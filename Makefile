@@ -25,7 +25,7 @@ test-fast: setup ## Run the tests that need no JVM, browser or Airflow (1 min; m
 	@$(PYTHON) -m pytest -m "not slow" -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Detectors of whose changes at most 5 % pass unnoticed, a handful of which is tried in `make check`. Add yours.
-PROVEN := app_memory_growing,app_memory_heavy,app_restarting,broker_down,broker_file_descriptors_high,broker_imbalanced,broker_partitions_too_many,broker_slow,changelog_abandoned,compaction_stalled,consumer_data_at_risk,consumer_group_lagging,consumer_group_rebalancing,consumer_on_trial,consumer_record_poisonous,consumer_replaying,consumer_rogue,consumer_untracked,controllers_missing,copartition_broken,disk_filling,internal_topic_read_by_stranger,log_flush_slow,machine_disk_filling,page_cache_small,partitions_leaderless,partitions_under_replicated,produce_failing,state_store_growing,state_store_schema_drift,stream_threads_dead,topic_abandoned,topic_compaction_wasteful,topic_message_size_changed,topic_on_parked_broker,topic_partitions_wasted,topic_replication_weak,topic_retention_wasteful,transaction_hanging
+PROVEN := app_memory_growing,app_memory_heavy,app_crash_looping,broker_down,broker_file_descriptors_high,broker_imbalanced,broker_partitions_too_many,broker_slow,changelog_abandoned,compaction_stalled,consumer_data_at_risk,consumer_group_lagging,consumer_group_rebalancing,consumer_trial_failed,consumer_poison_pill,consumer_replaying,consumer_rogue,consumer_untracked,controllers_missing,copartition_broken,disk_filling,internal_topic_foreign_consumer,log_flush_slow,host_disk_filling,page_cache_small,partitions_leaderless,partitions_under_replicated,produce_failing,state_store_growing,state_store_schema_drift,stream_threads_dead,topic_abandoned,topic_compaction_wasteful,topic_message_size_changed,topic_on_parked_broker,topic_overpartitioned,topic_replication_weak,topic_retention_wasteful,transaction_hanging
 
 check: setup ## Lint, types, imports, SQL style, detectors and their docs, a handful of mutants
 	@ruff check . && ruff format --check .
@@ -56,7 +56,7 @@ docs: setup ## Generate docs/ anew
 	@streamwarden docs
 
 pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticket in a real tracker, the catalogue's plots
-	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_night.py
+	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py
 	@$(PYTHON) -m tests.sql.pictures
 
 lock: setup ## Renew requirements.lock from pyproject.toml

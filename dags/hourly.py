@@ -1,6 +1,6 @@
 """Gathers, judges and files one hour: Spark apps → detectors → causes → tickets.
 
-The graph is `streamwarden.graph`: what the apps write, what the detectors read. A failed app blocks only the detectors
+The graph is `streamwarden.dag_graph`: what the apps write, what the detectors read. A failed app blocks only the detectors
 that read its tables; tickets are brought in line all the same, and the run ends as failed (`incomplete`). `together`
 comes first: it runs the small apps in one driver; the task of each runs only what wasn't loaded there.
 
@@ -25,7 +25,7 @@ from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.detectors.load import load_detectors
-from streamwarden.graph import hour_graph
+from streamwarden.dag_graph import hour_graph
 from streamwarden.operators import DEFAULT_ARGS, SettledHour, SparkAppOperator, SparkTogetherOperator, hour_of
 
 from spark_apps.runtime.class_archive import driver_java_options
@@ -51,12 +51,12 @@ def judge(subject: str, hour: str) -> str:
 
     config = load_config()
     detectors = [d for d in load_detectors(config=config).values() if d.subject == subject]
-    judgements = pipeline.judge(pipeline.migrated_warehouse(config), detectors, parse_hour(hour), config, print)
-    what = "; ".join(f"{judgement.detector} {judgement.status}" for judgement in judgements)
-    statuses = {judgement.status for judgement in judgements}
+    detector_runs = pipeline.judge(pipeline.migrated_warehouse(config), detectors, parse_hour(hour), config, print)
+    what = "; ".join(f"{detector_run.detector} {detector_run.status}" for detector_run in detector_runs)
+    statuses = {detector_run.status for detector_run in detector_runs}
     if "failed" in statuses:
         raise StreamwardenError(what)
-    if "judged" not in statuses:
+    if "evaluated" not in statuses:
         raise AirflowSkipException(what or "all of them are switched off in the config")
     return what
 
@@ -110,8 +110,8 @@ with DAG(
                 tasks[step] = SparkAppOperator(app=app, hour=HOUR, conf=ALONE_CONF, task_group=gathering)
                 settled >> together >> tasks[step]
             case "judge", subject:
-                about = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)
-                tasks[step] = judge.override(task_id=subject, task_group=judging, doc_md=about)(subject, HOUR)
+                resource = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)
+                tasks[step] = judge.override(task_id=subject, task_group=judging, doc_md=resource)(subject, HOUR)
             case ["causes"]:
                 tasks[step] = causes(HOUR)
             case _:

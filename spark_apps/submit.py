@@ -24,7 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.base.addresses import masked
-from streamwarden.base.catalogue import APPS, TOGETHER
+from streamwarden.base.catalog import APPS, TOGETHER
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour

@@ -73,5 +73,5 @@ def _rows(warehouse: sa.Engine) -> dict[str, int]:
         judged = sa.text("""
             select detector || ' ' || status, count(*) from detect.evaluation group by 1
             union all
-            select concat_ws(' ', 'coverage', source, resource, status, reason), 1 from detect.coverage""")
+            select concat_ws(' ', 'coverage', source, resource_name, status, message), 1 from detect.coverage""")
         return rows | dict(connection.execute(judged).tuples().all())

@@ -161,7 +161,7 @@ def test_no_secret_is_seen(
         print(done)
         return done
 
-    assert "alarm" in run("run", "--hour", f"{last_full_hour():%Y-%m-%dT%H:%M}")
+    assert "firing" in run("run", "--hour", f"{last_full_hour():%Y-%m-%dT%H:%M}")
     assert "issues and messages can be read" in run("config", "check", "--probe")
     assert "Partitions lack a broker's replicas" in run("tickets", "list")
     assert "1 row" in run("warehouse", "psql", "-c", "select pg_sleep(2)")

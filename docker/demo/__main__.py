@@ -111,7 +111,7 @@ def _score(fleet: Fleet) -> Score:
         console.print(f"[bold]{escape(ticket.title)}[/]\n  {ticket.url}", soft_wrap=True)
     result = score(fleet.truth, tickets, fleet.started_at)
     for missed in result.missed:
-        console.print(f"[red]missed: {missed.fault} on {missed.resource} ({missed.why})", soft_wrap=True)
+        console.print(f"[red]missed: {missed.fault} on {missed.resource_name} ({missed.why})", soft_wrap=True)
         for ticket in (ticket for ticket in tickets if ticket.explains(missed)):
             for effect in ticket.lacks(missed):
                 console.print(f"[red]  {ticket.url} doesn't say what follows: {effect}", soft_wrap=True)

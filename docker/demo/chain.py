@@ -108,7 +108,7 @@ class Chain(Fleet):
         servers = self.cluster.bootstrap_servers
         return python(role, self.folder / "clients", "demo.chain_load", role, servers, *arguments)
 
-    def _note_standing_faults(self) -> None:
+    def _update_open_findings_faults(self) -> None:
         self.injected(
             "chain",
             "ebs_volume_starving",

@@ -98,10 +98,10 @@ def seconds_per_request(world: World, volume_id: str, at: datetime) -> float:
     """How long a request to the volume takes, by Little's law: what is in flight, over what is done a second."""
     volume = world.volumes[volume_id]
 
-    def figure(name: str) -> float:
+    def metric(name: str) -> float:
         metric = Metric("AWS/EBS", name, frozenset({("VolumeId", volume_id)}))
         found = world.read(volume.account, volume.region, metric, minute_of(at), 1)
         return float(found[1][0]) if found else 0.0
 
-    done = figure("VolumeReadOps") + figure("VolumeWriteOps")
-    return figure("VolumeQueueLength") / (done / 60) if done else 0.0
+    done = metric("VolumeReadOps") + metric("VolumeWriteOps")
+    return metric("VolumeQueueLength") / (done / 60) if done else 0.0

@@ -138,14 +138,14 @@ class DayCache:
         self._volume_days = 0
 
     def get(self, unit: Unit, day: int) -> Figures | None:
-        figures = self._days.get((id(unit), day))
-        if figures:
+        metrics = self._days.get((id(unit), day))
+        if metrics:
             self._days.move_to_end((id(unit), day))
-        return figures
+        return metrics
 
-    def put(self, unit: Unit, day: int, figures: Figures) -> None:
-        self._days[id(unit), day] = figures
-        self._volume_days += len(figures[0])
+    def put(self, unit: Unit, day: int, metrics: Figures) -> None:
+        self._days[id(unit), day] = metrics
+        self._volume_days += len(metrics[0])
         while self._volume_days > CACHED_VOLUME_DAYS and len(self._days) > 2:  # a request may cross midnight
             self._drop(next(iter(self._days)))
 
@@ -181,9 +181,9 @@ class Unit:
         for each in range(known, day):
             if not self._stays_full(each):
                 self._simulate(each)
-        figures = self._simulate(day)
-        self.cache.put(self, day, figures)
-        return figures
+        metrics = self._simulate(day)
+        self.cache.put(self, day, metrics)
+        return metrics
 
     def _start(self, day: int) -> list[float]:
         """Credits at the day's start: the volumes', then the instance's two."""
@@ -271,8 +271,8 @@ class Unit:
         waiting = in_flight(read + write, done, seconds_each, load.concurrency)
         missing = ~attached | _inside(day, volume.gaps)
 
-        def sent(figure: Minutes, kind: type = np.float32) -> Minutes:
-            return np.where(missing, np.nan, figure).astype(kind)
+        def sent(metric: Minutes, kind: type = np.float32) -> Minutes:
+            return np.where(missing, np.nan, metric).astype(kind)
 
         reads, writes = np.round(read * done * 60), np.round(write * done * 60)
         return Day(

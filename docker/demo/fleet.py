@@ -258,7 +258,7 @@ class Fleet:
         self.aws = self._parts.enter_context(AwsEndpoint(self.world, port=ports["aws"]))
         self._start_tracker(ports["tracker"])
         self._start_kafka(ports)
-        self._note_standing_faults()
+        self._update_open_findings_faults()
         self._write_settings()
         self.say("fleet is up")
 
@@ -383,7 +383,7 @@ class Fleet:
     def _enter(self, process: Process) -> Process:
         return self._parts.enter_context(process)
 
-    def _note_standing_faults(self) -> None:
+    def _update_open_findings_faults(self) -> None:
         """Writes down the faults that are in force from the start."""
         if "ebs" in self.faults:
             why = "10 GiB gp2 (100 IOPS baseline) asked for some 950 IOPS for hours: its credits are spent"

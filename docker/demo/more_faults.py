@@ -91,7 +91,7 @@ MORE = {
         start=_lag,
     ),
     "stranger": More(
-        detector="internal_topic_read_by_stranger",
+        detector="internal_topic_foreign_consumer",
         resource="analytics",
         why="the group `analytics` reads a changelog of the application `orders`",
         start=_stranger,
@@ -109,7 +109,7 @@ MORE = {
         start=_broker,
     ),
     "poison": More(
-        detector="consumer_record_poisonous",
+        detector="consumer_poison_pill",
         resource="bookkeeping",
         why="a record of `invoices` keeps each member of the group `bookkeeping` busy until it is out of the group",
         start=_poison,
@@ -122,7 +122,7 @@ MORE = {
         start=_lost,
     ),
     "instance": More(
-        detector="instance_failing",
+        detector="instance_unhealthy",
         resource="search",
         why="Auto Scaling took an instance of the group `search` out of service: its status checks failed",
         start=_instance,

@@ -27,13 +27,13 @@ class Ticket:
     url: str
     title: str
     detector: str
-    resource: str
+    resource_name: str
     opened_at: datetime
     text: str = ""
 
     def explains(self, injected: Injected) -> bool:
         """A resource may be written with its surroundings, as in `demo/orders`."""
-        return self.detector == injected.detector and injected.resource in re.split(r"[\s/|,:]+", self.resource)
+        return self.detector == injected.detector and injected.resource_name in re.split(r"[\s/|,:]+", self.resource_name)
 
     def lacks(self, injected: Injected) -> list[str]:
         """What follows from the fault and isn't named; lines of a tracker are wrapped anywhere."""
@@ -71,8 +71,8 @@ def score(truth: Sequence[Injected], tickets: Sequence[Ticket], since: datetime)
 
 def _is_found(line: Injected, tickets: Sequence[Ticket]) -> bool:
     """Whether one ticket, and no second, is about the fault and names all that follows from it."""
-    about = [ticket for ticket in tickets if ticket.explains(line)]
-    return len(about) == 1 and not about[0].lacks(line)
+    resource = [ticket for ticket in tickets if ticket.explains(line)]
+    return len(resource) == 1 and not resource[0].lacks(line)
 
 
 def open_tickets(url: str, user: str, password: str) -> list[Ticket]:
@@ -97,7 +97,7 @@ def _ticket(client: httpx.Client, url: str, issue: dict) -> Ticket:
         url=f"{url}/issue{issue['id']}",
         title=issue["title"],
         detector=_line("detector", text),
-        resource=_line("resource", text),
+        resource_name=_line("resource_name", text),
         opened_at=datetime.strptime(issue["creation"], "%Y-%m-%d.%H:%M:%S").replace(tzinfo=UTC),
         text=text,
     )

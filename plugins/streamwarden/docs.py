@@ -14,11 +14,11 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from streamwarden.base.catalogue import APPS, WRITER_OF
+from streamwarden.base.catalog import APPS, WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT, SQL
 from streamwarden.detectors import Detector, load_detectors
-from streamwarden.plots.draw import load_plot
+from streamwarden.charts.draw import load_plot
 from streamwarden.store.dictionary import dictionary
 
 FOLDER = PROJECT_ROOT / "docs"
@@ -84,17 +84,17 @@ def _detector_page(detector: Detector) -> str:
             f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner}.\n\n",
             f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
             f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
-            f"- About each {detector.about} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
+            f"- About each {detector.resource} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
             f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
-            f"- Plot: `sql/plots/{plot.name}`.\n" if plot.exists() else "",
+            f"- Plot: `sql/charts/{plot.name}`.\n" if plot.exists() else "",
             f"\n## How it judges\n\n{detector.rule.strip()}\n" if detector.rule else "",
             f"\n## What it says\n\n| because | verdict | in words |\n|---|---|---|\n{_says(detector)}",
             f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
             f"\n## What to do\n\n{detector.runbook.strip()}\n",
-            f"\n## What it can't see\n\n{detector.blind_spots.strip()}\n",
+            f"\n## What it can't see\n\n{detector.limitations.strip()}\n",
             f"\n## Its SQL\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
         ]
     )
@@ -102,8 +102,8 @@ def _detector_page(detector: Detector) -> str:
 
 def _says(detector: Detector) -> str:
     return "".join(
-        f"| `{because}` | {case.severity or case.status} | {_cell(case.reason)} |\n"
-        for because, case in detector.says.items()
+        f"| `{reason}` | {case.severity or case.status} | {_cell(case.message)} |\n"
+        for reason, case in detector.verdicts.items()
     )
 
 
@@ -113,17 +113,17 @@ def _dictionary() -> str:
     for relation, columns in groupby(
         known.columns, key=lambda column: (column.relation, column.kind, column.about_relation)
     ):
-        lines.append(_relation(*relation) + "".join(f"| `{c.name}` | {c.type} | {_cell(c.about)} |\n" for c in columns))
+        lines.append(_relation(*relation) + "".join(f"| `{c.name}` | {c.type} | {_cell(c.resource)} |\n" for c in columns))
     lines.append("\n## Functions\n\n| function | gives | meaning |\n|---|---|---|\n")
-    lines += [f"| `{f.name}({f.arguments})` | {_cell(f.result)} | {_cell(f.about)} |\n" for f in known.functions]
+    lines += [f"| `{f.name}({f.arguments})` | {_cell(f.result)} | {_cell(f.resource)} |\n" for f in known.functions]
     lines.append("\n## Apps\n\n| app | gathers | reads | writes |\n|---|---|---|---|\n")
     lines += [f"| `{a.name}` | {a.title} | {', '.join(a.reads)} | {', '.join(a.writes)} |\n" for a in APPS.values()]
     return "".join(lines)
 
 
-def _relation(name: str, kind: str, about: str) -> str:
+def _relation(name: str, kind: str, resource: str) -> str:
     written = f" Written by the app `{WRITER_OF[name]}`." if name in WRITER_OF else " A view." if kind == "view" else ""
-    return f"\n## {name}\n\n{about}{written}\n\n| column | type | meaning |\n|---|---|---|\n"
+    return f"\n## {name}\n\n{resource}{written}\n\n| column | type | meaning |\n|---|---|---|\n"
 
 
 def _config_reference() -> str:

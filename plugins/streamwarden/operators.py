@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
-from streamwarden.base.catalogue import APPS, TOGETHER
+from streamwarden.base.catalog import APPS, TOGETHER
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
 from streamwarden.base.paths import SPARK_APPS

@@ -1,6 +1,6 @@
 """The steps of an hour: prices, detectors, causes, tickets; and the whole hour in one process, without Airflow.
 
-What waits for what stands in `streamwarden.graph`; the `hourly` DAG runs the same steps as tasks.
+What waits for what stands in `streamwarden.dag_graph`; the `hourly` DAG runs the same steps as tasks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import psycopg
 import sqlalchemy as sa
 
 from streamwarden.base.addresses import masked
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.causes import find_causes
-from streamwarden.detectors import Detector, Judgement, evaluate, load_detectors
-from streamwarden.graph import PRICES, hour_graph
+from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
+from streamwarden.dag_graph import PRICES, hour_graph
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.store.prices import load_prices
 from streamwarden.store.queries import Row, ask
@@ -46,32 +46,32 @@ class HourRun:
     rows: dict[str, dict[str, int]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Steps that failed, and why."""
-    judgements: list[Judgement] = field(default_factory=list)
+    detector_runs: list[DetectorRun] = field(default_factory=list)
     gaps: Sequence[Row] = ()
     """What couldn't be had: app, reason, resources, examples; the most frequent first."""
 
     @property
     def ok(self) -> bool:
         """Whether every step went well and every detector judged."""
-        return not self.failed and all(judgement.status == "judged" for judgement in self.judgements)
+        return not self.failed and all(detector_run.status == "evaluated" for detector_run in self.detector_runs)
 
 
 def judge(
     warehouse: sa.Engine, detectors: Iterable[Detector], hour: datetime, config: Config, progress: Progress
-) -> list[Judgement]:
+) -> list[DetectorRun]:
     """Judges with one detector after the other. One that fails, or is blocked, doesn't stop those after it."""
-    judgements = []
+    detector_runs = []
     for detector in detectors:
         try:
-            judgement = evaluate(warehouse, detector, hour, config)
+            detector_run = evaluate(warehouse, detector, hour, config)
         # What is wrong with a detector's own SQL has been noted as `failed`.
         except (sa.exc.SQLAlchemyError, psycopg.Error) as error:
-            judgement = Judgement(detector.id, "failed", one_line(error))
-        counts = f"{judgement.alarms} alarm, {judgement.oks} ok, {judgement.skips} skip"
-        said = counts if judgement.status == "judged" else f"{judgement.status}: {judgement.reason}"
-        progress(f"judge {detector.id}", said, judgement.status == "judged")
-        judgements.append(judgement)
-    return judgements
+            detector_run = DetectorRun(detector.id, "failed", one_line(error))
+        counts = f"{detector_run.firing} alarm, {detector_run.ok} ok, {detector_run.unknown} skip"
+        said = counts if detector_run.status == "evaluated" else f"{detector_run.status}: {detector_run.message}"
+        progress(f"judge {detector.id}", said, detector_run.status == "evaluated")
+        detector_runs.append(detector_run)
+    return detector_runs
 
 
 def one_line(error: Exception) -> str:
@@ -101,7 +101,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
                 progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
             elif kind == "judge":
                 of_subject = [detector for detector in detectors.values() if detector.subject == name]
-                run.judgements.extend(judge(warehouse, of_subject, hour, config, progress))
+                run.detector_runs.extend(judge(warehouse, of_subject, hour, config, progress))
             elif step == "causes":
                 progress("causes", find_causes(warehouse, detectors, hour), True)
             else:

@@ -26,7 +26,7 @@ _TRAINING = """
 import importlib
 from datetime import UTC, datetime
 from spark_apps.runtime import warehouse_io
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 from spark_apps.runtime.session import start_session
 from streamwarden.base.config import Config
 spark = start_session("archive")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from streamwarden.base.catalogue import SparkApp
+from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import ensure_day
 

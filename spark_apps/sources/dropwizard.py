@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from spark_apps.sources.jmx_catalogue import METRICS, number
+from spark_apps.sources.jmx_catalog import METRICS, number
 from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 _UPTIME = "uptime_ms"

@@ -32,7 +32,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.arrow_batches import batch_of
-from spark_apps.sources.jmx_catalogue import METRICS, PRESENCES, Role
+from spark_apps.sources.jmx_catalog import METRICS, PRESENCES, Role
 from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.read_source import read_source

@@ -19,7 +19,7 @@ import httpx
 from streamwarden.base.addresses import address_of
 from streamwarden.base.config import JmxEndpoint, load_config
 
-from spark_apps.sources.jmx_catalogue import Role
+from spark_apps.sources.jmx_catalog import Role
 
 
 @dataclass(frozen=True)

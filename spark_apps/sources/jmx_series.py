@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Literal
 
-from spark_apps.sources.jmx_catalogue import MBean, Reading, Role, beans_of, key_properties, sums_of
+from spark_apps.sources.jmx_catalog import MBean, Reading, Role, beans_of, key_properties, sums_of
 
 Labels = tuple[tuple[str, str], ...]
 Dialect = Literal["jmx", "rules", "jvm", "micrometer", "container", "node"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from spark_apps.sources.jmx_catalogue import beans_of, number, readings_of
+from spark_apps.sources.jmx_catalog import beans_of, number, readings_of
 from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
 
 _RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime"]}

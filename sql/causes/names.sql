@@ -1,7 +1,7 @@
 -- Findings by name, as they were judged last.
 select distinct on (fingerprint)
   fingerprint,
-  detector || ': ' || resource as name
+  detector || ': ' || resource_name as name
 from detect.evaluation
 where fingerprint = any(cast(:fingerprints as text[]))
 order by fingerprint asc, hour desc

@@ -11,11 +11,11 @@ with recursive mechanism as materialized (
 ),
 
 causing as (
-  select * from jsonb_to_recordset(cast(:causes as jsonb)) as (mechanism text, detector text, becauses text[])
+  select * from jsonb_to_recordset(cast(:causes as jsonb)) as (mechanism text, detector text, reasons text[])
 ),
 
 suffering as (
-  select * from jsonb_to_recordset(cast(:effects as jsonb)) as (mechanism text, detector text, becauses text[])
+  select * from jsonb_to_recordset(cast(:effects as jsonb)) as (mechanism text, detector text, reasons text[])
 ),
 
 alarm as materialized (
@@ -23,7 +23,7 @@ alarm as materialized (
     *,
     identity ->> 'cluster' as cluster
   from detect.evaluation
-  where hour > cast(:hour as timestamptz) - interval '6 hours' and hour <= :hour and status = 'alarm' and thing is not null
+  where hour > cast(:hour as timestamptz) - interval '6 hours' and hour <= :hour and status = 'firing' and resource is not null
 ),
 
 -- What was in alarm lately, though it may be over: an effect outlives its cause by some hours.
@@ -32,13 +32,13 @@ lately as (
     c.mechanism,
     m.path,
     a.fingerprint,
-    a.thing,
+    a.resource,
     a.hour,
     a.affected,
-    a.figures,
-    c.becauses
+    a.metrics,
+    c.reasons
   from alarm as a
-  inner join causing as c on a.detector = c.detector and a.because = any(c.becauses)
+  inner join causing as c on a.detector = c.detector and a.reason = any(c.reasons)
   inner join mechanism as m on c.mechanism = m.mechanism
   order by a.fingerprint asc, c.mechanism asc, a.hour desc
 ),
@@ -47,9 +47,9 @@ cause as materialized (
   select
     l.*,
     b.began,
-    detect.since_of(l.figures) as since
+    detect.since_of(l.metrics) as since
   from lately as l
-  cross join lateral detect.alarm_began(l.fingerprint, l.becauses, l.hour) as b
+  cross join lateral detect.firing_began(l.fingerprint, l.reasons, l.hour) as b
 ),
 
 link as materialized (
@@ -58,7 +58,7 @@ link as materialized (
     downstream,
     split_part(downstream, ':', 1) as kind,
     max(seen_hour) as seen_hour
-  from public.thing_links(:hour)
+  from public.resource_links(:hour)
   where basis not in ('leads', 'read by', 'writes')
   group by upstream, downstream
 ),
@@ -68,9 +68,9 @@ walk as (
     mechanism,
     path,
     fingerprint,
-    array[thing] as way,
-    thing as reached,
-    array_position(path, split_part(thing, ':', 1)) as position,
+    array[resource] as way,
+    resource as reached,
+    array_position(path, split_part(resource, ':', 1)) as position,
     cast(:hour as timestamptz) as seen_hour
   from cause
   union all
@@ -104,16 +104,16 @@ effect as materialized (
     m.parts,
     a.fingerprint,
     a.detector,
-    a.thing,
+    a.resource,
     a.cluster,
     a.identity,
     a.affected,
     b.began,
-    detect.since_of(a.figures) as since
+    detect.since_of(a.metrics) as since
   from alarm as a
-  inner join suffering as s on a.detector = s.detector and a.because = any(s.becauses)
+  inner join suffering as s on a.detector = s.detector and a.reason = any(s.reasons)
   inner join mechanism as m on s.mechanism = m.mechanism
-  cross join lateral detect.alarm_began(a.fingerprint, s.becauses, a.hour) as b
+  cross join lateral detect.firing_began(a.fingerprint, s.reasons, a.hour) as b
   where a.hour = :hour and s.mechanism = any(array(select distinct p.mechanism from place as p))
 ),
 
@@ -133,7 +133,7 @@ host as (
   select
     h.cluster,
     h.host,
-    min(public.thing_key('instance', i.account, i.region, i.instance_id)) as member
+    min(public.resource_key('instance', i.account, i.region, i.instance_id)) as member
   from (
     select distinct
       cluster,
@@ -181,7 +181,7 @@ leader as materialized (
   select
     cluster,
     leader,
-    public.thing_key('broker', cluster, leader::text) as place
+    public.resource_key('broker', cluster, leader::text) as place
   from (
     select distinct
       cluster,
@@ -193,7 +193,7 @@ leader as materialized (
 spread as materialized (
   select
     parts,
-    public.thing_key('group', cluster, group_id) as thing,
+    public.resource_key('group', cluster, group_id) as resource,
     place,
     parts_there,
     explained
@@ -224,7 +224,7 @@ spread as materialized (
 
 whole as materialized (
   select
-    public.thing_key('group', cluster, group_id) as thing,
+    public.resource_key('group', cluster, group_id) as resource,
     cluster,
     parts,
     hit
@@ -242,7 +242,7 @@ whole as materialized (
 -- Partitions without a replica, and the brokers that had it when they answered last: they lag now, or are silent.
 missing as materialized (
   select
-    public.thing_key('broker', p.cluster, p.leader::text) as thing,
+    public.resource_key('broker', p.cluster, p.leader::text) as resource,
     p.cluster,
     p.topic,
     p.partition,
@@ -261,7 +261,7 @@ missing as materialized (
 
 follower as materialized (
   select distinct
-    thing,
+    resource,
     cluster,
     identity ->> 'broker_id' as broker_id
   from effect
@@ -293,8 +293,8 @@ holder as (
 
 lacking as materialized (
   select
-    m.thing,
-    public.thing_key('broker', m.cluster, h.broker_id::text) as place,
+    m.resource,
+    public.resource_key('broker', m.cluster, h.broker_id::text) as place,
     count(*) as explained
   from missing as m
   inner join holder as h
@@ -302,21 +302,21 @@ lacking as materialized (
       m.cluster = h.cluster and m.topic = h.topic and m.leader <> h.broker_id
       and h.partition_bytes ? m.partition::text
       and (h.is_silent or h.partition_lags ? m.partition::text)
-  group by m.thing, public.thing_key('broker', m.cluster, h.broker_id::text)
+  group by m.resource, public.resource_key('broker', m.cluster, h.broker_id::text)
 ),
 
 lacked as (
   select
-    thing,
+    resource,
     count(*) as affected_parts
   from missing
-  group by thing
+  group by resource
 ),
 
 -- What a broker follows, by who leads it, and what of that lacks its replica: a leader that can't answer loses followers.
 followed as materialized (
   select
-    f.thing,
+    f.resource,
     p.leader,
     count(*) filter (where p.is_missing) as explained,
     count(*) filter (where p.is_held) as parts_there
@@ -344,16 +344,16 @@ followed as materialized (
       on n.hour = :hour and h.cluster = n.cluster and h.topic = n.topic and k.partition::integer = n.partition
     where (h.cluster, h.broker_id::text) in (select o.cluster, o.broker_id from follower as o)
   ) as p on f.cluster = p.cluster and f.broker_id = p.broker_id and f.broker_id <> p.leader::text
-  group by f.thing, p.leader
+  group by f.resource, p.leader
 ),
 
 followed_whole as (
   select
-    thing,
+    resource,
     sum(explained)::bigint as affected_parts,
     nullif(sum(parts_there), 0)::bigint as parts
   from followed
-  group by thing
+  group by resource
 ),
 
 -- A broker whose replicas nobody read says nothing about who lacks them.
@@ -367,17 +367,17 @@ pair as materialized (
     e.parts,
     e.fingerprint as effect,
     e.detector,
-    e.thing,
+    e.resource,
     e.cluster,
     e.identity,
     e.began as effect_began,
     e.since as effect_since,
     c.fingerprint as cause,
-    c.thing as cause_thing,
+    c.resource as cause_resource,
     c.began as cause_began,
     c.since as cause_since,
     c.hour as cause_hour,
-    c.figures as cause_figures,
+    c.metrics as cause_figures,
     p.place,
     p.way,
     p.seen_hour,
@@ -388,13 +388,13 @@ pair as materialized (
   from effect as e
   inner join place as p on e.mechanism = p.mechanism
   inner join cause as c on p.mechanism = c.mechanism and p.fingerprint = c.fingerprint
-  left join spread as s on e.parts = s.parts and e.thing = s.thing and p.place = s.place
-  left join whole as w on e.thing = w.thing
-  left join lacking as k on e.parts = 'replica' and e.thing = k.thing and p.place = k.place
-  left join lacked as l on e.parts = 'replica' and e.thing = l.thing
+  left join spread as s on e.parts = s.parts and e.resource = s.resource and p.place = s.place
+  left join whole as w on e.resource = w.resource
+  left join lacking as k on e.parts = 'replica' and e.resource = k.resource and p.place = k.place
+  left join lacked as l on e.parts = 'replica' and e.resource = l.resource
   left join followed as f
-    on e.parts = 'follower' and e.thing = f.thing and p.place = public.thing_key('broker', e.cluster, f.leader::text)
-  left join followed_whole as fw on e.parts = 'follower' and e.thing = fw.thing
+    on e.parts = 'follower' and e.resource = f.resource and p.place = public.resource_key('broker', e.cluster, f.leader::text)
+  left join followed_whole as fw on e.parts = 'follower' and e.resource = fw.resource
   left join lateral (
     select
       count(*) filter (where o.is_hit) as hit,
@@ -438,12 +438,12 @@ pair as materialized (
   where
     e.fingerprint <> c.fingerprint
     and case e.parts
-      when 'thing' then e.thing = p.place
-      when 'named' then e.thing = p.place and (c.figures -> 'disturbs')::jsonb ? e.thing
+      when 'resource' then e.resource = p.place
+      when 'named' then e.resource = p.place and (c.metrics -> 'disturbs')::jsonb ? e.resource
       when 'replica' then
-        e.thing <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
+        e.resource <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
         and (k.explained > 0 or e.cluster <> all(array(select r.cluster from replicas_read as r)))
-      when 'follower' then e.thing <> p.place and f.explained > 0
+      when 'follower' then e.resource <> p.place and f.explained > 0
       when 'partition' then both_hit.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
       when 'led' then left_behind.hit > 0 and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
       else s.explained > 0
@@ -457,9 +457,9 @@ explained as materialized (
     cause,
     detector,
     effect,
-    thing
+    resource
   from pair
-  where parts in ('thing', 'named') or explained_parts >= 0.8 * affected_parts
+  where parts in ('resource', 'named') or explained_parts >= 0.8 * affected_parts
 ),
 
 -- How others fare that hang on the same place, with a fifth of their parts or with what is hit of them.
@@ -468,7 +468,7 @@ exposed as materialized (
     mechanism,
     cause,
     detector,
-    thing
+    resource
   from explained
   union
 
@@ -476,7 +476,7 @@ exposed as materialized (
     p.mechanism,
     p.cause,
     p.detector,
-    p.thing
+    p.resource
   from (
     select distinct
       mechanism,
@@ -492,9 +492,9 @@ exposed as materialized (
       q.mechanism,
       q.cause,
       q.detector,
-      s.thing
+      s.resource
     from spread as s
-    inner join whole as w on s.thing = w.thing
+    inner join whole as w on s.resource = w.resource
     where s.parts = q.parts and s.place = q.place and s.parts_there >= 0.2 * w.parts
   ) as p
   union
@@ -509,7 +509,7 @@ exposed as materialized (
       cause,
       detector
     from pair
-    where parts = 'thing'
+    where parts = 'resource'
   ) as q
   inner join place as r on q.mechanism = r.mechanism and q.cause = r.fingerprint
 ),
@@ -517,12 +517,12 @@ exposed as materialized (
 judged as materialized (
   select
     detector,
-    thing,
+    resource,
     fingerprint,
     identity ->> 'cluster' as cluster,
-    status = 'alarm' as is_sick
+    status = 'firing' as is_sick
   from detect.evaluation
-  where hour = :hour and status in ('alarm', 'ok') and detector = any(array(select distinct p.detector from pair as p))
+  where hour = :hour and status in ('firing', 'ok') and detector = any(array(select distinct p.detector from pair as p))
 ),
 
 on_it as (
@@ -533,7 +533,7 @@ on_it as (
     count(*) filter (where j.is_sick) as sick,
     count(*) filter (where not j.is_sick) as well
   from exposed as x
-  inner join judged as j on x.detector = j.detector and x.thing = j.thing
+  inner join judged as j on x.detector = j.detector and x.resource = j.resource
   group by x.mechanism, x.cause, x.detector
 ),
 
@@ -542,8 +542,8 @@ off_it as (
     q.mechanism,
     q.cause,
     q.detector,
-    count(distinct j.thing) filter (where j.is_sick and x.thing is null and o.effect is null) as sick,
-    count(distinct j.thing) filter (where not j.is_sick and x.thing is null) as well
+    count(distinct j.resource) filter (where j.is_sick and x.resource is null and o.effect is null) as sick,
+    count(distinct j.resource) filter (where not j.is_sick and x.resource is null) as well
   from (
     select distinct
       mechanism,
@@ -555,7 +555,7 @@ off_it as (
   ) as q
   inner join judged as j on q.detector = j.detector and q.cluster = j.cluster
   left join exposed as x
-    on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and j.thing = x.thing
+    on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and j.resource = x.resource
   -- What another cause explains, or this one in another way, says nothing against it.
   left join explained as o on j.fingerprint = o.effect and (q.cause, q.mechanism) <> (o.cause, o.mechanism)
   group by q.mechanism, q.cause, q.detector
@@ -570,7 +570,7 @@ late_at as (
     sum(s.explained) as late,
     sum(s.parts_there) as partitions
   from spread as s
-  inner join whole as w on s.thing = w.thing
+  inner join whole as w on s.resource = w.resource
   group by s.parts, s.place, w.cluster
 ),
 
@@ -606,7 +606,7 @@ joint as (
       place,
       explained_parts
     from pair
-    where parts not in ('thing', 'named')
+    where parts not in ('resource', 'named')
   ) as one
   group by effect, mechanism
 ),
@@ -619,7 +619,7 @@ factor as (
     late_at.late / nullif(late_at.partitions, 0)::double precision as late_there,
     late_elsewhere.late / nullif(late_elsewhere.partitions, 0) as late_elsewhere,
     p.explained_parts::double precision / nullif(p.affected_parts, 0) as explained_share,
-    public.chance_of(p.explained_parts, p.affected_parts, p.parts_there, p.all_parts) as coincidence,
+    public.coincidence_probability(p.explained_parts, p.affected_parts, p.parts_there, p.all_parts) as coincidence,
     p.parts_there::double precision / nullif(p.all_parts, 0) as chance,
     on_it.sick as sick_there,
     on_it.well as well_there,
@@ -658,7 +658,7 @@ weighed as (
   select
     *,
     case
-      when parts in ('thing', 'named') then 1.0
+      when parts in ('resource', 'named') then 1.0
       when explained_share is null then 0.5
       when explained_share < least_share and joint_share >= least_share and is_most then 0.6
       -- Most of it lies there, which is no chance, or nearly all others that hang on it are late as well.
@@ -704,7 +704,7 @@ strength as (
     ) as strength,
     array_position(
       array['cluster', 'volume', 'instance', 'broker', 'store', 'application', 'process', 'topic', 'group'],
-      split_part(cause_thing, ':', 1)
+      split_part(cause_resource, ':', 1)
     ) as layer
   from weighed
 ),
@@ -719,7 +719,7 @@ likeliest as (
       partition by effect
       order by
         is_strong desc, parts in ('leader', 'member') and (chance = 1 or explained_share < least_share) asc,
-        strength desc, parts = 'thing' asc, coincidence asc, layer asc, cause_began asc, cause asc
+        strength desc, parts = 'resource' asc, coincidence asc, layer asc, cause_began asc, cause asc
     ) as place_in_line
   from (
     select distinct on (effect, cause)

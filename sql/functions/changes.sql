@@ -1,7 +1,7 @@
 -- What changed in the three hours that end with an hour, by comparing each hour with the one before it that is known:
 -- processes and machines that were started anew, volumes, topics, who reads. Such a change is told, never called a cause.
 create or replace function public.changes(as_of timestamptz) returns table (
-  hour timestamptz, thing text, what text, was text, now text
+  hour timestamptz, resource text, what text, was text, now text
 ) language sql stable as $$
   with span as (
     select as_of - interval '4 hours' as begins
@@ -9,18 +9,18 @@ create or replace function public.changes(as_of timestamptz) returns table (
 
   seen as (
     select
-      public.thing_key('broker', b.cluster, coalesce(b.broker_id::text, b.endpoint)) as thing, b.hour, f.what, f.value
+      public.resource_key('broker', b.cluster, coalesce(b.broker_id::text, b.endpoint)) as resource, b.hour, f.what, f.value
     from metrics.broker_hourly as b
     cross join lateral (values ('restarted', to_jsonb(b.process_started_at))) as f (what, value)
     where b.hour > (select begins from span) and b.hour <= as_of and b.broker_id is not null
 
     union all
-    select public.thing_key('process', p.cluster, p.endpoint), p.hour, 'restarted', to_jsonb(p.process_started_at)
+    select public.resource_key('process', p.cluster, p.endpoint), p.hour, 'restarted', to_jsonb(p.process_started_at)
     from metrics.jvm_app_hourly as p
     where p.hour > (select begins from span) and p.hour <= as_of
 
     union all
-    select public.thing_key('instance', i.account, i.region, i.instance_id), i.hour, f.what, f.value
+    select public.resource_key('instance', i.account, i.region, i.instance_id), i.hour, f.what, f.value
     from inventory.instance_hourly as i
     cross join lateral (
       values ('launched', to_jsonb(i.launched_at)), ('instance_type', to_jsonb(i.instance_type))
@@ -28,7 +28,7 @@ create or replace function public.changes(as_of timestamptz) returns table (
     where i.hour > (select begins from span) and i.hour <= as_of
 
     union all
-    select public.thing_key('volume', v.account, v.region, v.volume_id), v.hour, f.what, f.value
+    select public.resource_key('volume', v.account, v.region, v.volume_id), v.hour, f.what, f.value
     from inventory.volume_hourly as v
     cross join lateral (
       values
@@ -39,7 +39,7 @@ create or replace function public.changes(as_of timestamptz) returns table (
     where v.hour > (select begins from span) and v.hour <= as_of
 
     union all
-    select public.thing_key('topic', t.cluster, t.topic), t.hour, f.what, f.value
+    select public.resource_key('topic', t.cluster, t.topic), t.hour, f.what, f.value
     from inventory.topic_hourly as t
     cross join lateral (
       values
@@ -49,14 +49,14 @@ create or replace function public.changes(as_of timestamptz) returns table (
     where t.hour > (select begins from span) and t.hour <= as_of
 
     union all
-    select public.thing_key('group', m.cluster, m.group_id), m.hour, 'hosts',
+    select public.resource_key('group', m.cluster, m.group_id), m.hour, 'hosts',
       jsonb_agg(distinct ltrim(m.host, '/') order by ltrim(m.host, '/'))
     from inventory.consumer_member_hourly as m
     where m.hour > (select begins from span) and m.hour <= as_of
     group by m.cluster, m.group_id, m.hour
 
     union all
-    select public.thing_key('store', s.cluster, s.topic), s.hour, 'versions', to_jsonb(s.versions)
+    select public.resource_key('store', s.cluster, s.topic), s.hour, 'versions', to_jsonb(s.versions)
     from metrics.state_store_hourly as s
     where s.hour > (select begins from span) and s.hour <= as_of
   ),
@@ -64,13 +64,13 @@ create or replace function public.changes(as_of timestamptz) returns table (
   compared as (
     select
       s.*,
-      lag(s.value) over (partition by s.thing, s.what order by s.hour) as before
+      lag(s.value) over (partition by s.resource, s.what order by s.hour) as before
     from seen as s
     where s.value is not null
   )
 
-  select c.hour, c.thing, c.what, c.before #>> '{}', c.value #>> '{}'
+  select c.hour, c.resource, c.what, c.before #>> '{}', c.value #>> '{}'
   from compared as c
   where c.before <> c.value and c.hour > as_of - interval '3 hours'
-  order by c.hour, c.thing, c.what
+  order by c.hour, c.resource, c.what
 $$;

@@ -2,7 +2,7 @@
 -- follows from each, deeper and deeper.
 create or replace function tickets.incident_of(of_ticket bigint) returns table (
   ticket_id bigint, cause_ticket_id bigint, depth integer, fingerprint text, detector text, title text, severity text,
-  state text, thing text, opened_hour timestamptz, healed_hour timestamptz, sentence text, strength double precision
+  state text, resource text, opened_hour timestamptz, resolved_hour timestamptz, message text, strength double precision
 ) language sql stable as $$
   with recursive carrier as (
     select c.ticket_id, coalesce(c.root_ticket_id, c.ticket_id) as root_id
@@ -29,14 +29,14 @@ create or replace function tickets.incident_of(of_ticket bigint) returns table (
   )
 
   select m.ticket_id, m.cause_ticket_id, coalesce(t.depth, 1), m.fingerprint, m.detector, m.title, m.severity, m.state,
-    m.thing, m.opened_hour, coalesce(m.closed_hour, m.healed_hour), w.sentence, w.strength
+    m.resource, m.opened_hour, coalesce(m.closed_hour, m.resolved_hour), w.message, w.strength
   from member as m
   left join tree as t on m.ticket_id = t.ticket_id
   left join tickets.ticket as cause on m.cause_ticket_id = cause.ticket_id
   left join lateral (
-    select c.sentence, c.strength
+    select c.message, c.strength
     from detect.cause as c
-    where c.hour <= m.last_alarm_hour and c.hour >= m.opened_hour and c.effect = m.fingerprint
+    where c.hour <= m.last_firing_hour and c.hour >= m.opened_hour and c.effect = m.fingerprint
     and c.cause = cause.fingerprint
     order by c.hour desc limit 1
   ) as w on true

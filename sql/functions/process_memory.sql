@@ -16,7 +16,7 @@ create or replace function metrics.process_memory(
   total_bytes double precision,                -- null: its heap limit isn't known
   most_bytes double precision,                 -- with caches that can't be told taken for own ones; null: not known
   limit_bytes double precision,                -- of its container, or its machine where that has less
-  machine_memory_bytes double precision,
+  host_memory_bytes double precision,
   machine_total_bytes double precision,        -- all JVMs of its machine; a container takes no more than its limit
   machine_most_bytes double precision,         -- null: that of one of them isn't known
   neighbours_bytes double precision,           -- the others on its machine
@@ -80,7 +80,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     p.total_bytes,
     p.most_bytes,
     p.limit_bytes,
-    p.machine_memory_bytes,
+    p.host_memory_bytes,
     case when p.instance_id is not null then sum(p.held_bytes) over machine end,
     case when p.instance_id is not null and not bool_or(p.most_bytes is null) over machine
       then sum(least(p.most_bytes, p.limit_bytes)) over machine end,
@@ -99,12 +99,12 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       grown.total_bytes,
       grown.most_bytes,
       room.limit_bytes,
-      m.memory_bytes as machine_memory_bytes,
+      m.memory_bytes as host_memory_bytes,
       m.system_memory_used_percent,
       case when grown.total_bytes is not null then least(grown.total_bytes, room.limit_bytes) end as held_bytes,
       case when a.heap_max_bytes is not null then least(taken.bytes, room.limit_bytes) end as held_now_bytes
     from metrics.jvm_app_hourly as a
-    left join metrics.machine_memory(of_hour) as m using (instance_id)
+    left join metrics.host_memory(of_hour) as m using (instance_id)
     left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
     left join unfilled as c on a.cluster = c.cluster and a.endpoint = c.endpoint
     left join unseen as u on a.cluster = u.cluster and a.application_id = u.application_id

@@ -10,7 +10,7 @@ create or replace function tickets.related(of_ticket bigint) returns table (
   tie as (
     select c.effect, c.cause
     from this
-    inner join detect.cause as c on c.hour = this.last_alarm_hour and this.fingerprint in (c.effect, c.cause)
+    inner join detect.cause as c on c.hour = this.last_firing_hour and this.fingerprint in (c.effect, c.cause)
     where c.strength >= 0.3
   ),
 
@@ -23,7 +23,7 @@ create or replace function tickets.related(of_ticket bigint) returns table (
         when o.fingerprint in (select cause from tie) and o.state = 'open' then 'Possible cause'
         when o.fingerprint in (select effect from tie) and o.state = 'open' then 'May follow from this'
         when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
-        when o.state = 'open' and o.thing = this.thing then 'About the same thing'
+        when o.state = 'open' and o.resource = this.resource then 'About the same thing'
       end as relation
     from this
     inner join tickets.ticket as o on o.ticket_id <> this.ticket_id

@@ -1,7 +1,7 @@
 -- Since when a finding is as it is, where its figures know it to the minute.
-create or replace function detect.since_of(figures json) returns timestamptz
+create or replace function detect.since_of(metrics json) returns timestamptz
 language sql stable as $$
-  select (f.value)::timestamptz from json_each_text(figures) as f
+  select (f.value)::timestamptz from json_each_text(metrics) as f
   where f.key ~ '(^|_)since$' and f.value is not null
   limit 1
 $$;

@@ -109,7 +109,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     cross join lateral (
       select greatest(1, ceil(p.bytes_per_second / bytes_per_partition))::integer as partitions
     ) as n
-    left join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', l.cluster, l.topic)
+    left join public.resources(as_of) as t on t.kind = 'topic' and t.key = public.resource_key('topic', l.cluster, l.topic)
     where l.partitions > n.partitions
   )
 
@@ -132,4 +132,4 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
   left join need as n using (cluster, topic)
 $$;
 comment on function public.topics_by_rate is
-'The topics of an hour, and how many partitions those need whose rate is low. See the detector topic_partitions_wasted.';
+'The topics of an hour, and how many partitions those need whose rate is low. See the detector topic_overpartitioned.';

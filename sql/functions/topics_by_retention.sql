@@ -41,7 +41,7 @@ create or replace function public.topics_by_retention(
   owned as (
     select r.cluster, r.topic, t.owner
     from topic as r
-    inner join public.things(as_of) as t on t.kind = 'topic' and t.key = public.thing_key('topic', r.cluster, r.topic)
+    inner join public.resources(as_of) as t on t.kind = 'topic' and t.key = public.resource_key('topic', r.cluster, r.topic)
     where r.saved_bytes is not null
   )
 

@@ -130,7 +130,7 @@ create table metrics.instance_hourly (
   primary key (hour, account, region, instance_id)
 );
 
--- JMX readings of brokers by our metric names (spark_apps/sources/jmx_catalogue.py). Counters are kept as they are read.
+-- JMX readings of brokers by our metric names (spark_apps/sources/jmx_catalog.py). Counters are kept as they are read.
 create table metrics.broker_sample (
   hour timestamptz not null,  -- The hour it was read for (UTC)
   cluster text not null,  -- Kafka cluster
@@ -144,7 +144,7 @@ create table metrics.broker_sample (
   primary key (hour, cluster, endpoint, metric, labels, at)
 ) partition by range (hour);
 
--- JMX readings of applications by our metric names (spark_apps/sources/jmx_catalogue.py). Counters are kept as they are read.
+-- JMX readings of applications by our metric names (spark_apps/sources/jmx_catalog.py). Counters are kept as they are read.
 create table metrics.jvm_app_sample (
   hour timestamptz not null,  -- The hour it was read for (UTC)
   cluster text not null,  -- Kafka cluster it works on

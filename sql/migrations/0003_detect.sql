@@ -50,7 +50,7 @@ create table detect.judgement (
   oks integer not null,  -- Healthy resources
   skips integer not null,  -- Resources that couldn't be judged
   seconds double precision not null,  -- Time it took
-  judged_at timestamptz not null,  -- When (UTC)
+  evaluated_at timestamptz not null,  -- When (UTC)
   primary key (hour, detector)
 );
 
@@ -65,7 +65,7 @@ create table detect.evaluation (
   severity text not null,  -- Severity in force for this row
   reason text not null,  -- One sentence for people
   evidence json not null,  -- The other columns of the detector's row, in its order
-  judged_at timestamptz not null,  -- When (UTC)
+  evaluated_at timestamptz not null,  -- When (UTC)
   primary key (hour, detector, fingerprint)
 ) partition by range (hour);
 create index evaluation_by_fingerprint on detect.evaluation (fingerprint, hour);

@@ -15,7 +15,7 @@ create table tickets.ticket (
   muted text check (muted in ('wont_fix', 'snoozed')),  -- Set by people; a mute keeps it from reopening
   muted_until timestamptz,  -- End of a snooze (UTC)
   opened_hour timestamptz not null,  -- First hour in alarm (UTC)
-  last_alarm_hour timestamptz not null,  -- Newest hour in alarm (UTC)
+  last_firing_hour timestamptz not null,  -- Newest hour in alarm (UTC)
   closed_hour timestamptz,  -- Hour whose health closed it (UTC)
   close_reason text,  -- healthy, deleted, person or wont_fix
   previous_ticket_id bigint references tickets.ticket,  -- An older ticket of the same finding

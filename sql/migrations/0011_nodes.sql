@@ -1,4 +1,4 @@
--- Readings of node exporters by our metric names (spark_apps/sources/jmx_catalogue.py). Counters are kept as they are read.
+-- Readings of node exporters by our metric names (spark_apps/sources/jmx_catalog.py). Counters are kept as they are read.
 create table metrics.node_sample (
   hour timestamptz not null,  -- The hour it was read for (UTC)
   cluster text not null,  -- Kafka cluster it belongs to, or whose applications it runs

@@ -13,11 +13,11 @@ alter table detect.evaluation
   add column commands jsonb not null default '[]',  -- Lines to paste into a shell
   add column convinces jsonb not null default '[]',  -- The few figures that convince, in their order
   add column affected jsonb not null default '[]',  -- Parts of the thing that are hit: keys, or {topic, partition}
-  add column nothing_to_judge boolean not null default false;  -- A skip that isn't for want of data: a detached volume, say
+  add column is_not_applicable boolean not null default false;  -- A skip that isn't for want of data: a detached volume, say
 comment on column detect.evaluation.figures is 'The detector''s figures, raw, in its order';
 comment on column detect.evaluation.severity is 'Severity of an alarm; null: it is none';
 update detect.evaluation set cure = figures ->> 'advice' where figures ->> 'advice' is not null;
-update detect.evaluation set nothing_to_judge = true where (figures ->> 'nothing_to_judge')::boolean;
+update detect.evaluation set is_not_applicable = true where (figures ->> 'is_not_applicable')::boolean;
 
 -- Who owns what, by patterns of the config; the first that matches counts.
 create table detect.owner (

@@ -7,7 +7,7 @@ create table tickets.issue (
   external_key text,  -- Key there; null: not yet filed
   external_url text,  -- Link there
   state text,  -- As people have it there: open, acknowledged, snoozed, wont_fix or closed; null: not yet asked
-  told_change_id bigint not null default 0,  -- Newest change it was told; later ones are told in their order
+  delivered_change_id bigint not null default 0,  -- Newest change it was told; later ones are told in their order
   attempts integer not null default 0,  -- Times that the next change was tried
   error text,  -- Why it isn't told yet, one line
   attempted_at timestamptz,  -- Last try (UTC)
@@ -17,7 +17,7 @@ create table tickets.issue (
 );
 create index issue_by_key on tickets.issue (tracker, external_key);
 
-insert into tickets.issue (ticket_id, tracker, external_key, external_url, told_change_id, created_at)
+insert into tickets.issue (ticket_id, tracker, external_key, external_url, delivered_change_id, created_at)
 select
   t.ticket_id,
   t.sink,

@@ -4,7 +4,7 @@ alter table tickets.ticket
   add column root_ticket_id bigint references tickets.ticket,  -- Of a ticket in which others stand: the root, where it isn't this one
   add column issue_title text,  -- Title in the tracker where it isn't its own: the root's
   add column issue_severity text,  -- The worst severity of all that stand in it; null: its own
-  add column healed_hour timestamptz;  -- Since when its own finding is over while others that stand in it aren't (UTC)
+  add column resolved_hour timestamptz;  -- Since when its own finding is over while others that stand in it aren't (UTC)
 comment on column tickets.ticket.summary_ticket_id is
 'The ticket in whose place in the tracker it stands: of the incident that it belongs to, or the storm''s summary';
 comment on column tickets.ticket.cause_ticket_id is 'The ticket of the finding that it follows from';

@@ -1,6 +1,6 @@
 -- What people say of findings, on a page, by the command line or in a tracker, is kept with who said it and when.
 create table tickets.answer (
-  answer_id bigint generated always as identity primary key,  -- Our id
+  response_id bigint generated always as identity primary key,  -- Our id
   fingerprint text not null,  -- Finding
   detector text not null,  -- Detector id
   ticket_id bigint references tickets.ticket,  -- Its ticket then; null: it had none
@@ -13,12 +13,12 @@ create table tickets.answer (
   said_at timestamptz not null default now(),  -- When (UTC)
   check (verb in ('acknowledge', 'snooze', 'wont_fix', 'unmute', 'close', 'wrong', 'comment', 'split', 'join'))
 );
-create index answer_by_finding on tickets.answer (fingerprint, answer_id);
+create index answer_by_finding on tickets.answer (fingerprint, response_id);
 create index answer_wrong on tickets.answer (detector, said_at) where verb = 'wrong';
 
 -- Who said so, why and when stands in the answer that made a bond. Old bonds were said by the command line.
 alter table tickets.bond
-  add column answer_id bigint references tickets.answer;  -- What made it so
+  add column response_id bigint references tickets.answer;  -- What made it so
 with told as (
   insert into tickets.answer (fingerprint, detector, ticket_id, verb, who, place, words, other, said_at)
   select
@@ -35,14 +35,14 @@ with told as (
   left join lateral (
     select n.ticket_id, n.detector from tickets.ticket as n where n.fingerprint = b.one order by n.ticket_id desc limit 1
   ) as t on true
-  returning answer_id, fingerprint, other
+  returning response_id, fingerprint, other
 )
 
-update tickets.bond as b set answer_id = told.answer_id
+update tickets.bond as b set response_id = told.response_id
 from told
 where told.fingerprint = b.one and told.other = b.other;
 alter table tickets.bond
-  alter column answer_id set not null,
+  alter column response_id set not null,
   drop column who,
   drop column why,
   drop column said_at;

@@ -1,5 +1,5 @@
 -- What changed on some things in the three hours that end with an hour.
 select c.*
 from public.changes(:hour) as c
-where c.thing = any(cast(:things as text[]))
-order by c.hour, c.thing, c.what
+where c.resource = any(cast(:resources as text[]))
+order by c.hour, c.resource, c.what

@@ -3,12 +3,12 @@ select
   j.detector,
   j.hour,
   j.status,
-  j.reason,
-  j.alarms,
-  j.oks,
-  j.skips,
+  j.message,
+  j.firing,
+  j.ok,
+  j.unknown,
   a.severity
-from detect.judgement as j
+from detect.detector_run as j
 left join (
   select
     e.detector,
@@ -16,7 +16,7 @@ left join (
     (array_agg(e.severity order by public.severity_rank(e.severity)))[1] as severity
   from detect.evaluation as e
   where
-    e.status = 'alarm'
+    e.status = 'firing'
     and e.hour > cast(:newest as timestamptz) - make_interval(hours => :hours)
     and e.hour <= cast(:newest as timestamptz)
   group by e.detector, e.hour

@@ -4,6 +4,6 @@ select
   e.first_hour,
   e.last_hour,
   e.matched_hour,
-  e.things
+  e.resources
 from detect.exception as e
 where e.detector = :detector

@@ -4,11 +4,11 @@ select
   d.title,
   j.params,
   j.sql_checksum,
-  j.judged_at as detector_judged_at,
-  (select max(n.hour) from detect.judgement as n where n.detector = e.detector and n.status = 'judged') as newest_hour
+  j.evaluated_at as detector_evaluated_at,
+  (select max(n.hour) from detect.detector_run as n where n.detector = e.detector and n.status = 'evaluated') as newest_hour
 from detect.evaluation as e
 left join detect.detector as d on e.detector = d.detector
-left join detect.judgement as j on e.hour = j.hour and e.detector = j.detector
+left join detect.detector_run as j on e.hour = j.hour and e.detector = j.detector
 where e.fingerprint = :fingerprint and e.hour = coalesce(cast(:hour as timestamptz), e.hour)
 order by e.hour desc
 limit 1

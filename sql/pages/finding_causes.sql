@@ -9,8 +9,8 @@ select
   c.share_factor,
   c.siblings_factor,
   c.amount_factor,
-  c.sentence,
-  c.figures,
+  c.message,
+  c.metrics,
   t.title as cause_title
 from detect.weighing as w
 left join detect.cause as c on w.hour = c.hour and c.effect = :fingerprint

@@ -4,7 +4,7 @@ select
   e.hour,
   e.status,
   e.severity,
-  e.reason
+  e.message
 from detect.evaluation as e
 where
   e.fingerprint = any(cast(:fingerprints as text[]))

@@ -8,7 +8,7 @@ select
   t.muted_until,
   coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,
   t.opened_hour,
-  t.last_alarm_hour,
+  t.last_firing_hour,
   t.closed_hour,
   t.close_reason,
   t.summary_ticket_id is not null as in_summary,
@@ -23,7 +23,7 @@ left join lateral (
         'untold', (
           select count(*) from tickets.change as c
           where
-            c.ticket_id = i.ticket_id and c.change_id > i.told_change_id
+            c.ticket_id = i.ticket_id and c.change_id > i.delivered_change_id
             and coalesce(c.tracker, i.tracker) = i.tracker
         )
       ) order by i.created_at, i.tracker

@@ -8,9 +8,9 @@ with ranked as (
     count(*) over () as total,
     row_number() over (
       order by
-        f.muted is not null asc, f.status <> 'alarm' asc,
+        f.muted is not null asc, f.status <> 'firing' asc,
         public.severity_rank(f.severity) asc,
-        cause.ticket_id is not null asc, f.since_hour desc nulls last, f.resource asc, f.fingerprint asc
+        cause.ticket_id is not null asc, f.since_hour desc nulls last, f.resource_name asc, f.fingerprint asc
     ) as place
   from public.findings_now as f
   left join tickets.ticket as t on f.ticket_id = t.ticket_id
@@ -20,7 +20,7 @@ with ranked as (
     and f.detector = coalesce(cast(:detector as text), f.detector)
     and (
       cast(:words as text) is null
-      or position(lower(cast(:words as text)) in lower(concat_ws(' ', f.resource, f.title, f.reason, f.ticket_key))) > 0
+      or position(lower(cast(:words as text)) in lower(concat_ws(' ', f.resource_name, f.title, f.message, f.ticket_key))) > 0
     )
 )
 

@@ -3,14 +3,14 @@ select
   c.app,
   c.source,
   c.status,
-  coalesce(c.reason, 'no reason given') as reason,
+  coalesce(c.message, 'no reason given') as message,
   count(*) as resources,
   trim_array(
-    array_agg(c.resource order by c.resource), greatest(cast(count(*) as integer) - cast(:examples as integer), 0)
+    array_agg(c.resource_name order by c.resource_name), greatest(cast(count(*) as integer) - cast(:examples as integer), 0)
   ) as examples,
   count(*) over () as total
 from detect.coverage as c
 where c.hour = cast(:hour as timestamptz) and c.status <> 'answered'
-group by c.app, c.source, c.status, c.reason
-order by count(*) desc, c.app asc, c.source asc, c.status asc, reason asc
+group by c.app, c.source, c.status, c.message
+order by count(*) desc, c.app asc, c.source asc, c.status asc, message asc
 limit cast(:most as integer)

@@ -5,9 +5,9 @@ select
   own.muted,
   own.acknowledged_by,
   e.hour as alarm_hour,
-  e.because,
   e.reason,
-  e.resource
+  e.message,
+  e.resource_name
 from (
   select t.ticket_id
   from tickets.ticket as t
@@ -20,11 +20,11 @@ inner join tickets.ticket as own on m.ticket_id = own.ticket_id
 left join lateral (
   select
     v.hour,
-    v.because,
     v.reason,
-    v.resource
+    v.message,
+    v.resource_name
   from detect.evaluation as v
-  where v.fingerprint = m.fingerprint and v.status = 'alarm'
+  where v.fingerprint = m.fingerprint and v.status = 'firing'
   order by v.hour desc
   limit 1
 ) as e on true

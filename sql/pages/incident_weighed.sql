@@ -11,8 +11,8 @@ select
   c.siblings_factor,
   c.amount_factor,
   c.way,
-  c.sentence,
-  c.figures,
+  c.message,
+  c.metrics,
   effect.title as effect_title,
   cause.title as cause_title
 from detect.cause as c

@@ -7,8 +7,8 @@ with newest as (
 ),
 
 parked as (
-  select params ->> 'parked_brokers' as pattern from detect.judgement
-  where detector = 'topic_on_parked_broker' and status = 'judged'
+  select params ->> 'parked_brokers' as pattern from detect.detector_run
+  where detector = 'topic_on_parked_broker' and status = 'evaluated'
   order by hour desc
   limit 1
 ),
@@ -36,7 +36,7 @@ select
     when p.pattern <> '' and b.cluster || '/' || b.broker_id ~ p.pattern then 'parked'
     when exists (
       select from detect.evaluation as e
-      where e.hour = b.hour and e.detector = 'disk_filling' and e.status = 'alarm'
+      where e.hour = b.hour and e.detector = 'disk_filling' and e.status = 'firing'
         and e.identity ->> 'cluster' = b.cluster and e.identity ->> 'broker_id' = cast(b.broker_id as text)
     ) then 'filling'
   end as barred_because,

@@ -6,11 +6,11 @@ select
   t.partitions,
   t.replication_factor,
   held.log_bytes,
-  e.because,
-  e.reason
+  e.reason,
+  e.message
 from (
-  select max(hour) as hour from detect.judgement
-  where detector = 'changelog_abandoned' and status = 'judged'
+  select max(hour) as hour from detect.detector_run
+  where detector = 'changelog_abandoned' and status = 'evaluated'
 ) as newest
 inner join inventory.topic_hourly as t
   on newest.hour = t.hour and t.application_id = :application_id and t.kind <> 'plain'

@@ -6,8 +6,8 @@ with newest as (
     detector,
     hour,
     cast(params ->> 'replicas' as integer) as wanted
-  from detect.judgement
-  where detector in ('topic_replication_weak', 'topic_on_parked_broker') and status = 'judged'
+  from detect.detector_run
+  where detector in ('topic_replication_weak', 'topic_on_parked_broker') and status = 'evaluated'
   order by detector asc, hour desc
 ),
 
@@ -15,10 +15,10 @@ told as (
   select
     n.wanted,
     e.status,
-    e.figures,
+    e.metrics,
     case e.detector
-      when 'topic_on_parked_broker' then e.figures -> 'worst_topics'
-      else e.figures -> 'weak_topics'
+      when 'topic_on_parked_broker' then e.metrics -> 'worst_topics'
+      else e.metrics -> 'weak_topics'
     end as topics
   from newest as n
   inner join detect.evaluation as e using (detector, hour)
@@ -34,15 +34,15 @@ one as (
     w.ordinality as place,
     count(*) over (partition by kind.weakness) as shown_topics,
     cast(case kind.weakness
-      when 'one replica' then t.figures ->> 'single_topics'
-      when 'stops writes' then t.figures ->> 'stopping_topics'
-      when 'deceives' then t.figures ->> 'deceiving_topics'
-      when 'one rack' then t.figures ->> 'one_rack_topics'
-      else t.figures ->> 'astray_topics'
+      when 'one replica' then t.metrics ->> 'single_topics'
+      when 'stops writes' then t.metrics ->> 'stopping_topics'
+      when 'deceives' then t.metrics ->> 'deceiving_topics'
+      when 'one rack' then t.metrics ->> 'one_rack_topics'
+      else t.metrics ->> 'astray_topics'
     end as integer) as topics
   from told as t
   cross join lateral json_array_elements(
-    case when t.status = 'alarm' and json_typeof(t.topics) = 'array' then t.topics else '[]' end
+    case when t.status = 'firing' and json_typeof(t.topics) = 'array' then t.topics else '[]' end
   ) with ordinality as w
   cross join lateral (select coalesce(w.value ->> 'weakness', 'astray') as weakness) as kind
 )

@@ -2,7 +2,7 @@
 select
   kind,
   whose,
-  things,
+  resources,
   without_price,
   usd_per_month,
   sum(usd_per_month) over of_kind as kind_usd_per_month,

@@ -2,10 +2,10 @@
 -- place, as it follows from it or came in a storm, counts with that. `owner`: what one owner has, '' what nobody has; then
 -- what stands in the place of another's is told as well.
 select
-  t.ticket_id, root.fingerprint, root.detector, root.resource, root.identity, root.title,
+  t.ticket_id, root.fingerprint, root.detector, root.resource_name, root.identity, root.title,
   coalesce(t.issue_severity, t.severity) as severity,
   t.opened_hour, t.muted_until,
-  filed.external_url, root.owner, root.thing, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
+  filed.external_url, root.owner, root.resource, c.title as cause_title, c.fingerprint as cause_fingerprint, e.hour, e.finding,
   t.opened_hour >= cast(:start as timestamptz) as is_new,
   (select count(*) from tickets.ticket as m where m.summary_ticket_id = t.ticket_id and m.state = 'open') as members,
   count(*) over () as total
@@ -18,7 +18,7 @@ left join lateral (
   select v.hour, to_jsonb(v) as finding
   from detect.evaluation as v
   where
-    v.fingerprint = root.fingerprint and v.detector = root.detector and v.status = 'alarm'
+    v.fingerprint = root.fingerprint and v.detector = root.detector and v.status = 'firing'
     and v.hour >= root.opened_hour and v.hour < cast(:finish as timestamptz)
   order by v.hour desc
   limit 1

@@ -13,10 +13,10 @@ with finding as (
 
 judged as (
   select
-    j.hour, sum(j.alarms) as alarms, sum(j.oks) as oks, sum(j.skips) as skips,
+    j.hour, sum(j.firing) as firing, sum(j.ok) as ok, sum(j.unknown) as unknown,
     row_number() over (order by j.hour desc) as place
-  from detect.judgement as j
-  where j.hour >= cast(:start as timestamptz) and j.hour < cast(:finish as timestamptz) and j.status = 'judged'
+  from detect.detector_run as j
+  where j.hour >= cast(:start as timestamptz) and j.hour < cast(:finish as timestamptz) and j.status = 'evaluated'
   group by j.hour
 )
 
@@ -27,5 +27,5 @@ select
   (select count(*) from finding where is_closed) as closed,
   (select count(*) from judged) as hours_judged,
   (select max(hour) from judged) as newest_hour,
-  (select oks from judged where place = 1) as healthy,
-  (select skips from judged where place = 1) as skipped
+  (select ok from judged where place = 1) as healthy,
+  (select unknown from judged where place = 1) as skipped

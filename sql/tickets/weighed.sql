@@ -12,19 +12,19 @@ select
   c.amount_factor,
   c.way,
   c.seen_hour,
-  c.sentence,
-  c.figures,
-  e.resource,
-  e.reason,
+  c.message,
+  c.metrics,
+  e.resource_name,
+  e.message,
   d.title
 from detect.cause as c
 left join lateral (
   select
-    v.resource,
-    v.reason,
+    v.resource_name,
+    v.message,
     v.detector
   from detect.evaluation as v
-  where v.fingerprint = c.cause and v.hour <= c.hour and v.hour > c.hour - interval '6 hours' and v.status = 'alarm'
+  where v.fingerprint = c.cause and v.hour <= c.hour and v.hour > c.hour - interval '6 hours' and v.status = 'firing'
   order by v.hour desc
   limit 1
 ) as e on true

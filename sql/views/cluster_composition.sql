@@ -2,14 +2,14 @@
 create or replace view public.cluster_composition as
 with lacking as materialized (
   select
-    public.thing_key('topic', cluster, topic) as key,
+    public.resource_key('topic', cluster, topic) as key,
     has_copy
   from public.topic_copies
   where has_copy is not true
 ),
 
-thing as materialized (
-  select * from public.thing
+resource as materialized (
+  select * from public.resource
   where cluster is not null and kind in ('application', 'process', 'store', 'topic', 'group')
 ),
 
@@ -24,7 +24,7 @@ target as (
       t.owner,
       detect.latency_target_of(t.key) as seconds,
       count(*) as applications
-    from thing as t
+    from resource as t
     where t.kind = 'application'
     group by t.cluster, t.owner, detect.latency_target_of(t.key)
   ) as of_target
@@ -38,11 +38,11 @@ seen as (
     t.owner,
     t.kind,
     t.kind = 'application' and (t.cluster, t.application) in (
-      select s.cluster, s.application from thing as s where s.kind = 'store' and s.application is not null
+      select s.cluster, s.application from resource as s where s.kind = 'store' and s.application is not null
     ) as has_state,
     t.key in (select l.key from lacking as l where not l.has_copy) as has_no_copy,
     t.key in (select l.key from lacking as l where l.has_copy is null) as may_have_copy
-  from thing as t
+  from resource as t
 )
 
 select

@@ -58,7 +58,7 @@ topic as (
     c.bytes_out_per_second
   from log as l
   left join carried as c on l.cluster = c.cluster and l.topic = c.topic
-  left join public.thing as t on t.key = public.thing_key('topic', l.cluster, l.topic)
+  left join public.resource as t on t.key = public.resource_key('topic', l.cluster, l.topic)
   left join inventory.broker_storage_price((select hour from newest)) as p on l.cluster = p.cluster
 ),
 
@@ -66,22 +66,22 @@ advice as (
   select
     f.title as whose,
     coalesce(
-      (e.figures ->> 'saved_usd_per_month')::double precision, (e.figures ->> 'usd_per_month')::double precision
+      (e.metrics ->> 'saved_usd_per_month')::double precision, (e.metrics ->> 'usd_per_month')::double precision
     ) as usd,
     null::integer as partitions,
     null::double precision as bytes_in_per_second,
     null::double precision as bytes_out_per_second
-  from detect.judgement as j
+  from detect.detector_run as j
   inner join detect.evaluation as e using (detector, hour)
   inner join detect.detector as f using (detector)
-  where e.status = 'alarm' and j.hour = (select max(hour) from detect.judgement where status = 'judged')
+  where e.status = 'firing' and j.hour = (select max(hour) from detect.detector_run where status = 'evaluated')
   and j.detector in ('topic_retention_wasteful', 'topic_compaction_wasteful', 'changelog_abandoned', 'topic_abandoned')
 )
 
 select
   kind,  -- volumes, logs or advice
   whose,  -- Application, owner or cluster; of advice its title; null: nobody is named
-  count(*) as things,  -- Volumes, topics or findings
+  count(*) as resources,  -- Volumes, topics or findings
   count(*) filter (where usd is null) as without_price,  -- Of these, whose price isn't known: they don't count
   sum(usd) as usd_per_month,  -- List price, or what it would save
   sum(partitions) as partitions,  -- Of the topics, without their copies; null of volumes and advice

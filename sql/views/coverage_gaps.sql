@@ -4,10 +4,10 @@ select
   hour,  -- Start of the hour (UTC)
   app,  -- Spark app that asked
   source,  -- Source that was asked
-  resource,  -- What was asked for
+  resource_name,  -- What was asked for
   status,  -- late, refused or missing
-  reason,  -- Why
+  message,  -- Why
   asked_at  -- When (UTC)
 from detect.coverage
 where status <> 'answered'
-order by hour desc, app asc, source asc, resource asc;
+order by hour desc, app asc, source asc, resource_name asc;

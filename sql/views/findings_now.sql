@@ -5,9 +5,9 @@ select
   case when e.hour = newest.hour then e.status else 'unseen' end as status,  -- alarm, ok, skip (can't be judged), or unseen: absent from the newest hour
   e.detector,  -- Detector id
   d.title,  -- What is wrong, in general
-  e.resource,  -- The resource
-  e.reason,  -- What its detector says of it, with figures
-  e.cure as advice,  -- What to do about it
+  e.resource_name,  -- The resource
+  e.message,  -- What its detector says of it, with figures
+  e.actions as advice,  -- What to do about it
   s.since_hour,  -- First hour in alarm without a healthy hour since (UTC)
   e.hour as judged_hour,  -- Hour that was judged (UTC)
   t.ticket_id,  -- Our ticket's id; null: none is open
@@ -16,22 +16,22 @@ select
   t.muted,  -- wont_fix or snoozed, where people said so
   coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who works on it, where somebody said so
   e.fingerprint,  -- Id of the finding, for joins and links
-  e.because,  -- Which case of the detector it is
-  e.thing,  -- Key of the thing it is about, as in the view thing
+  e.reason,  -- Which case of the detector it is
+  e.resource,  -- Key of the thing it is about, as in the view thing
   e.owner,  -- Who owns the thing; null: nobody is named
   e.application,  -- Application that the thing belongs to
   e.commands,  -- Lines to paste into a shell
-  e.figures,  -- The detector's figures, raw
-  e.convinces  -- The few of them that convince, in their order
+  e.metrics,  -- The detector's figures, raw
+  e.key_metrics  -- The few of them that convince, in their order
 from (
   select v.fingerprint
   from detect.detector as d
   cross join lateral (
-    select max(j.hour) as hour from detect.judgement as j where j.detector = d.detector and j.status = 'judged'
+    select max(j.hour) as hour from detect.detector_run as j where j.detector = d.detector and j.status = 'evaluated'
   ) as judged
   cross join lateral (
     select a.fingerprint from detect.evaluation as a
-    where a.hour = judged.hour and a.detector = d.detector and a.status = 'alarm'
+    where a.hour = judged.hour and a.detector = d.detector and a.status = 'firing'
   ) as v
   union
   select fingerprint from tickets.ticket where state = 'open'
@@ -41,10 +41,10 @@ cross join lateral (
 ) as e
 inner join detect.detector as d on e.detector = d.detector
 cross join lateral (
-  select max(j.hour) as hour from detect.judgement as j where j.detector = d.detector and j.status = 'judged'
+  select max(j.hour) as hour from detect.detector_run as j where j.detector = d.detector and j.status = 'evaluated'
 ) as newest
 left join tickets.ticket as t on e.fingerprint = t.fingerprint and t.state = 'open'
 left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and place.detector <> 'storm'
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
-left join detect.standing as s on e.fingerprint = s.fingerprint
+left join detect.open_finding as s on e.fingerprint = s.fingerprint
 where newest.hour is not null;

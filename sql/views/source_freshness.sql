@@ -8,7 +8,7 @@ select
   count(*) filter (where c.hour = newest.hour) as resources,  -- Resources asked for in that hour
   count(*) filter (where c.hour = newest.hour and c.status = 'answered') as answered,  -- Of these, answered
   max(c.asked_at) as asked_at,  -- When it was last asked (UTC)
-  min(c.reason) filter (where c.hour = newest.hour and c.status <> 'answered') as example_reason  -- One of the reasons why not
+  min(c.message) filter (where c.hour = newest.hour and c.status <> 'answered') as example_reason  -- One of the reasons why not
 from detect.coverage as c
 inner join (select app, source, max(hour) as hour from detect.coverage group by app, source) as newest
   on c.app = newest.app and c.source = newest.source

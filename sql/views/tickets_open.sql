@@ -3,10 +3,10 @@ create or replace view public.tickets_open as
 select
   t.severity,  -- Severity of the last alarm
   t.title,  -- Title in the tracker
-  t.resource,  -- The resource
+  t.resource_name,  -- The resource
   t.detector,  -- Detector id
   t.opened_hour,  -- First hour in alarm (UTC)
-  t.last_alarm_hour,  -- Newest hour in alarm (UTC)
+  t.last_firing_hour,  -- Newest hour in alarm (UTC)
   t.muted,  -- wont_fix or snoozed, where people said so
   coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who works on it, where somebody said so
   t.muted_until,  -- End of a snooze (UTC)

@@ -1,4 +1,4 @@
--- All topics that topic_partitions_wasted found in its newest hour, with its parameters of that hour; most partitions first.
+-- All topics that topic_overpartitioned found in its newest hour, with its parameters of that hour; most partitions first.
 create or replace view public.topics_low_rate as
 select
   l.cluster,  -- Kafka cluster
@@ -16,8 +16,8 @@ from (
   select
     hour,
     params
-  from detect.judgement
-  where detector = 'topic_partitions_wasted' and status = 'judged'
+  from detect.detector_run
+  where detector = 'topic_overpartitioned' and status = 'evaluated'
   order by hour desc
   limit 1
 ) as j

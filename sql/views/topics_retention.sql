@@ -15,8 +15,8 @@ from (
   select
     hour,
     params
-  from detect.judgement
-  where detector = 'topic_retention_wasteful' and status = 'judged'
+  from detect.detector_run
+  where detector = 'topic_retention_wasteful' and status = 'evaluated'
   order by hour desc
   limit 1
 ) as j

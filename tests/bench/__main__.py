@@ -16,7 +16,7 @@ from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, scale, schemas, size
-from tests.bench.figure import Figure, measured
+from tests.bench.metric import Metric, measured
 
 PARTS = {
     "load": load.measure,
@@ -47,23 +47,23 @@ def main() -> int:
         try:
             # A process of its own: none inherits another's JVM, with its environment and its compiled code.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                figures = process.submit(measured, PARTS[name]).result()
+                metrics = process.submit(measured, PARTS[name]).result()
         except Exception as error:
             broken.append(name)
             console.print(Text(f"{name} broke off: {error}", "red"))
             continue
-        missed += [figure.name.strip() for figure in figures if not figure.met]
-        console.print(_table(name, figures))
+        missed += [metric.name.strip() for metric in metrics if not metric.met]
+        console.print(_table(name, metrics))
     for what, names in (("missed", missed), ("broke off", broken)):
         if names:
             console.print(f"[red]{what}:[/] {'; '.join(names)}")
     return 1 if missed or broken else 0
 
 
-def _table(part: str, figures: list[Figure]) -> Table:
+def _table(part: str, metrics: list[Metric]) -> Table:
     table = Table(part, "measured", "limit", "", box=None, pad_edge=False)
-    for figure in figures:
-        table.add_row(figure.name, figure.shown, figure.limit_shown, "met" if figure.met else "[red]missed")
+    for metric in metrics:
+        table.add_row(metric.name, metric.shown, metric.limit_shown, "met" if metric.met else "[red]missed")
     return table
 
 

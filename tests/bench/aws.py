@@ -30,7 +30,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from spark_apps.apps.ebs_volumes.series import OVERLAP
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.cloudwatch import CALLS_AT_ONCE, SERIES_PER_CALL, Span, read_metrics
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 from tests.bench.serving import serving
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -45,7 +45,7 @@ VOLUMES_EACH = 20  # of an instance
 CALLS = VOLUMES * METRICS // SERIES_PER_CALL
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Of either its best run, warm, one after the other; and the source's first one, cold."""
     end = start_of_hour(datetime.now(UTC))
     span = Span(end - HOUR - OVERLAP, end, PERIOD_SECONDS)
@@ -63,14 +63,14 @@ def measure() -> list[Figure]:
     ours, cpu = min(warm)
     least = max(bare, VOLUMES * METRICS * POINTS / POINTS_PER_SECOND)
     return [
-        Figure(f"{CALLS} GetMetricData calls, {VOLUMES:,} volumes × {METRICS} × {POINTS}, by bare boto3", bare, "s"),
-        Figure("  CPU", bare_cpu, "s"),
-        Figure("the same by the source, cold", cold, "s"),
-        Figure("  CPU", cold_cpu, "s"),
-        Figure("the same by the source, in a warm session", ours, "s"),
-        Figure("  CPU", cpu, "s"),
-        Figure("the source against bare boto3, or the pace that AWS allows", ours / least, "times", 1.5),
-        Figure("CPU of the source against that of bare boto3", cpu / bare_cpu, "times", MOST_CPU),
+        Metric(f"{CALLS} GetMetricData calls, {VOLUMES:,} volumes × {METRICS} × {POINTS}, by bare boto3", bare, "s"),
+        Metric("  CPU", bare_cpu, "s"),
+        Metric("the same by the source, cold", cold, "s"),
+        Metric("  CPU", cold_cpu, "s"),
+        Metric("the same by the source, in a warm session", ours, "s"),
+        Metric("  CPU", cpu, "s"),
+        Metric("the source against bare boto3, or the pace that AWS allows", ours / least, "times", 1.5),
+        Metric("CPU of the source against that of bare boto3", cpu / bare_cpu, "times", MOST_CPU),
     ]
 
 

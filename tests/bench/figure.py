@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Figure:
+class Metric:
     """`value` must not exceed `limit`; without a limit it is told for information."""
 
     name: str
@@ -29,7 +29,7 @@ class Figure:
         return "" if self.limit is None else f"≤ {self.limit:,.2f} {self.unit}"
 
 
-def measured(part: Callable[[], list[Figure]]) -> list[Figure]:
+def measured(part: Callable[[], list[Metric]]) -> list[Metric]:
     """A part's figures.
 
     Raises:

@@ -40,7 +40,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 BROKERS, GROUPS, SAMPLES = 8, 300, 3
@@ -128,7 +128,7 @@ _ROWS: dict[type[DataSource], tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Seconds of an hour by size, each in a process of its own: nothing of it is warm; and memory."""
     costs = {}
     for size in SIZES:
@@ -144,15 +144,15 @@ def measure() -> list[Figure]:
     exponent = math.log(costs[most][0] / costs[least][0]) / math.log(most / least)
     return [
         *(
-            Figure(f"an hour of {size:,} partitions", seconds, "s", LIMIT_SECONDS if size == LIMITED else None)
+            Metric(f"an hour of {size:,} partitions", seconds, "s", LIMIT_SECONDS if size == LIMITED else None)
             for size, (seconds, _, _) in costs.items()
         ),
-        Figure("exponent of that", exponent, "", WORST_EXPONENT),
+        Metric("exponent of that", exponent, "", WORST_EXPONENT),
         *(
-            Figure(f"  memory of Python and JVM, {size:,} partitions", jvm, "GiB")
+            Metric(f"  memory of Python and JVM, {size:,} partitions", jvm, "GiB")
             for size, (_, jvm, _) in costs.items()
         ),
-        *(Figure(f"  of it the driver's Python, {size:,}", own, "GiB") for size, (_, _, own) in costs.items()),
+        *(Metric(f"  of it the driver's Python, {size:,}", own, "GiB") for size, (_, _, own) in costs.items()),
     ]
 
 

@@ -18,7 +18,7 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url
 
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 
 SERVER = PROJECT_ROOT / "var" / "bench-postgres"
 
@@ -30,7 +30,7 @@ class _NewFleet(Fleet):
         return super().environment() | {WAREHOUSE_ENV: embedded_url(SERVER, f"warehouse_{self.folder.name}")}
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Brings everything up on free ports, as `make demo` does, and runs the hour once each way."""
     console = Console()
     time.sleep(
@@ -50,10 +50,10 @@ def measure() -> list[Figure]:
             _run(fleet)
             run_ended = time.monotonic()
     return [
-        Figure("tickets after the start (dependencies installed)", ended - started, "s", 300),
-        Figure("the hourly DAG run", ended - began, "s", 60),
-        Figure("the same hour by `streamwarden run`", run_ended - run_began, "s", 25),
-        Figure("memory of everything when idle", idle_gib, "GiB", 4),
+        Metric("tickets after the start (dependencies installed)", ended - started, "s", 300),
+        Metric("the hourly DAG run", ended - began, "s", 60),
+        Metric("the same hour by `streamwarden run`", run_ended - run_began, "s", 25),
+        Metric("memory of everything when idle", idle_gib, "GiB", 4),
     ]
 
 

@@ -16,8 +16,8 @@ from streamwarden.base.hours import start_of_hour
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
-from spark_apps.sources.jmx_catalogue import Role
-from tests.bench.figure import Figure
+from spark_apps.sources.jmx_catalog import Role
+from tests.bench.metric import Metric
 from tests.bench.serving import serving
 
 BROKERS, TOPICS, PARTITIONS, APPS = 30, 1000, 3, 200
@@ -40,7 +40,7 @@ _OTHERS = 10_000
 """Series of a broker that have nothing to do with topics: a real page has some eleven thousand."""
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Seconds of both."""
     spark = start_session("bench", master="local[2]")
     try:
@@ -52,8 +52,8 @@ def measure() -> list[Figure]:
     finally:
         spark.stop()
     return [
-        Figure(f"{BROKERS} brokers × {TOPICS} topics ({page_mb:.0f} MB a page, {rows:,} rows)", brokers, "s", 20),
-        Figure(f"{APPS} applications by the same way", apps, "s", 20),
+        Metric(f"{BROKERS} brokers × {TOPICS} topics ({page_mb:.0f} MB a page, {rows:,} rows)", brokers, "s", 20),
+        Metric(f"{APPS} applications by the same way", apps, "s", 20),
     ]
 
 
@@ -121,15 +121,15 @@ def _broker_page() -> bytes:
 
 def _app_page() -> bytes:
     stores = [f'rocksdb_state_id="store-{store}",task_id="0_{task}"' for store in range(5) for task in range(8)]
-    figures = ("size_all_mem_tables", "block_cache_usage", "block_cache_capacity", "put_rate", "get_rate", "flush_rate")
+    metrics = ("size_all_mem_tables", "block_cache_usage", "block_cache_capacity", "put_rate", "get_rate", "flush_rate")
     lines = [
         "process_start_time_seconds 1.7952551756E9",
         'jvm_memory_used_bytes{area="heap"} 9.0567656E7',
         'jvm_memory_max_bytes{area="heap"} 2.59522560E8',
         "java_lang_OperatingSystem_ProcessCpuTime 3.17E9",
         *(
-            f'kafka_streams_stream_state_metrics_{figure}{{{store},thread_id="t"}} 1.0E6'
-            for figure in figures
+            f'kafka_streams_stream_state_metrics_{metric}{{{store},thread_id="t"}} 1.0E6'
+            for metric in metrics
             for store in stores
         ),
     ]

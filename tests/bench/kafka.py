@@ -46,7 +46,7 @@ from spark_apps.sources.kafka_client import (
 )
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import KafkaOffsets
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 from tests.spark_apps.offsets_log import TOPIC, commit, commit_key, commit_value, log_partition
 
@@ -71,17 +71,17 @@ _VALUE = struct.Struct(">qiBq")
 """Of a commit of layout 4: offset, leader's epoch, length of the metadata (none), time."""
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Snapshots of a growing cluster, then the hour of commits."""
-    figures: list[Figure] = []
+    metrics: list[Metric] = []
     with _fleet(brokers=1) as fleet:
-        figures += _snapshot(fleet, 10_000)
-        figures += _hour_of_commits(fleet)
-        figures.append(Figure("memory of Spark and its tasks after it all", fleet.memory_gib(), "GiB"))
+        metrics += _snapshot(fleet, 10_000)
+        metrics += _hour_of_commits(fleet)
+        metrics.append(Metric("memory of Spark and its tasks after it all", fleet.memory_gib(), "GiB"))
     with _fleet(brokers=2) as fleet:
         for partitions in (1_000, 30_000):
-            figures += _snapshot(fleet, partitions)
-    return figures
+            metrics += _snapshot(fleet, partitions)
+    return metrics
 
 
 @dataclass
@@ -133,7 +133,7 @@ def _fleet(brokers: int) -> Iterator[_Fleet]:
         yield _Fleet(servers, spark, pids, is_cold=brokers == 1)  # the first; the next one's JVM is warm
 
 
-def _snapshot(fleet: _Fleet, partitions: int) -> list[Figure]:
+def _snapshot(fleet: _Fleet, partitions: int) -> list[Metric]:
     _grow(fleet, partitions)
     begin = datetime.now(UTC).replace(microsecond=0) - HOUR
     with a_database() as url:
@@ -159,12 +159,12 @@ def _snapshot(fleet: _Fleet, partitions: int) -> list[Figure]:
     bare_s, bare_cpu, our_s, our_cpu = map(median, zip(*costs, strict=True))
     what, limit = f"{partitions:,} partitions, {expected - partitions:,} commits", SNAPSHOT_SECONDS.get(partitions)
     return [
-        Figure(f"{what}: bare client, ends only", bare_s, "s"),
-        Figure(f"{what}: bare client, ends only, CPU", bare_cpu, "s"),
-        Figure(f"{what}: our source, {'cold' if fleet.is_cold else 'for the first time'}", cold[0], "s"),
-        Figure("  CPU", cold[1], "s"),
-        Figure(f"{what}: our source, warm", our_s, "s", limit),
-        Figure(f"{what}: our source, warm, CPU", our_cpu, "s", limit),
+        Metric(f"{what}: bare client, ends only", bare_s, "s"),
+        Metric(f"{what}: bare client, ends only, CPU", bare_cpu, "s"),
+        Metric(f"{what}: our source, {'cold' if fleet.is_cold else 'for the first time'}", cold[0], "s"),
+        Metric("  CPU", cold[1], "s"),
+        Metric(f"{what}: our source, warm", our_s, "s", limit),
+        Metric(f"{what}: our source, warm, CPU", our_cpu, "s", limit),
     ]
 
 
@@ -254,7 +254,7 @@ def _bare_lag(servers: str) -> int:
     return len(commits) + len(ends)
 
 
-def _hour_of_commits(fleet: _Fleet) -> list[Figure]:
+def _hour_of_commits(fleet: _Fleet) -> list[Metric]:
     started_ms = int(time.time() * 1000)
     _write_commits(fleet.servers)
     span = {"from": started_ms, "to": started_ms + 3_600_000}
@@ -272,14 +272,14 @@ def _hour_of_commits(fleet: _Fleet) -> list[Figure]:
     bare_s, bare_cpu, seconds, cpu = map(median, zip(*costs, strict=True))
     what = "an hour of 1 M commits"
     return [
-        Figure(f"{what}: bare consumer and decoder", bare_s, "s"),
-        Figure(f"{what}: bare consumer and decoder, CPU", bare_cpu, "s"),
-        Figure(f"{what}: our source, for the first time", first_s, "s"),
-        Figure("  CPU", first_cpu, "s"),
-        Figure(f"{what}: our source, warm", seconds, "s", COMMITS / COMMITS_PER_SECOND),
-        Figure(f"{what}: our source, warm, CPU", cpu, "s"),
-        Figure("CPU of the source against that of the bare consumer", cpu / bare_cpu, "times", COMMITS_CPU_RATIO),
-        Figure("commits per second", COMMITS / seconds, "commits/s"),
+        Metric(f"{what}: bare consumer and decoder", bare_s, "s"),
+        Metric(f"{what}: bare consumer and decoder, CPU", bare_cpu, "s"),
+        Metric(f"{what}: our source, for the first time", first_s, "s"),
+        Metric("  CPU", first_cpu, "s"),
+        Metric(f"{what}: our source, warm", seconds, "s", COMMITS / COMMITS_PER_SECOND),
+        Metric(f"{what}: our source, warm, CPU", cpu, "s"),
+        Metric("CPU of the source against that of the bare consumer", cpu / bare_cpu, "times", COMMITS_CPU_RATIO),
+        Metric("commits per second", COMMITS / seconds, "commits/s"),
     ]
 
 

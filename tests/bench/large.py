@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 from streamwarden.detectors import load_detectors
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -379,7 +379,7 @@ _ROWS = {
       select h, 'orders-prod', format('app-%s-store-%s-changelog', n, s), 'app-' || n, 'store-' || s, 'json', false,
         1000, 10, 0, 990, 990, 1, 1000000, h, h + interval '1 hour', '[]'
       from {_DAY} cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as s""",
-    "detect.coverage": f"""hour, app, source, resource, status, asked_at <-
+    "detect.coverage": f"""hour, app, source, resource_name, status, asked_at <-
       select h, 'consumer_groups', 'kafka_groups', 'orders-prod ' || {_GROUP.format(n="n")}, 'answered', h
       from {_DAY} cross join generate_series(0, :groups - 1) as n
       union all
@@ -407,15 +407,15 @@ _HISTORY = {
         case when n % 3 = 0 then 1500 else 3000 end, case when n % 3 > 0 then 125 end, 'in-use',
         'i-' || lpad((n % :instances)::text, 17, '0'), '{}', :h - d * interval '1 day'
       from generate_series(:days, 1, -1) as d cross join generate_series(0, :volumes - 1) as n""",
-    "detect.judgement": """hour, detector, status, sql_checksum, params, alarms, oks, skips, seconds, judged_at <-
-      select h, detector, 'judged', 'checksum', '{}', 20, 1000, 5, 1, h
+    "detect.detector_run": """hour, detector, status, sql_checksum, params, firing, ok, unknown, seconds, evaluated_at <-
+      select h, detector, 'evaluated', 'checksum', '{}', 20, 1000, 5, 1, h
       from detect.detector
       cross join generate_series(:h - :days * interval '1 day', :h, interval '1 hour') as h""",
-    "detect.evaluation": f"""hour, detector, fingerprint, resource, identity, status, severity, reason, figures,
-      judged_at, thing, because, cure, commands, convinces <-
+    "detect.evaluation": f"""hour, detector, fingerprint, resource_name, identity, status, severity, message, metrics,
+      evaluated_at, resource, reason, actions, commands, key_metrics <-
       select a.hour, a.detector, encode(sha256(convert_to(a.detector || a.n, 'UTF8')), 'hex'), 'thing ' || a.n,
         {_IDENTITY.replace("n::", "a.n::")}, s.status,
-        case when s.status = 'alarm' then (array['critical', 'warning', 'info'])[1 + a.n % 3] end,
+        case when s.status = 'firing' then (array['critical', 'warning', 'info'])[1 + a.n % 3] end,
         repeat('It is slower than it should be, by a figure and another. ', 3),
         json_build_object('a_bytes', a.n, 'b_seconds', a.n, 'c_percent', 12.5), a.hour, d.header ->> 'about' || ':' || a.n, 'slow',
         repeat('Do this, then that. ', 5), '["one --line=to-paste"]', '["a_bytes", "b_seconds"]'
@@ -436,11 +436,11 @@ _HISTORY = {
       inner join detect.detector as d using (detector)
       cross join lateral (
         select case
-          when a.n < 3 or (a.n < 8 and extract(month from a.hour)::integer % 3 = 1) then 'alarm'
-          when a.n = 11 then 'skip' else 'ok' end as status
+          when a.n < 3 or (a.n < 8 and extract(month from a.hour)::integer % 3 = 1) then 'firing'
+          when a.n = 11 then 'unknown' else 'ok' end as status
       ) as s""",
-    "tickets.ticket": f"""fingerprint, detector, resource, identity, severity, title, state, opened_hour,
-      last_alarm_hour, closed_hour, close_reason, thing <-
+    "tickets.ticket": f"""fingerprint, detector, resource_name, identity, severity, title, state, opened_hour,
+      last_firing_hour, closed_hour, close_reason, resource <-
       select encode(sha256(convert_to(d.detector || n, 'UTF8')), 'hex'), d.detector, 'thing ' || n,
         {_IDENTITY}, (array['critical', 'warning', 'info'])[1 + n % 3], d.title || ': thing ' || n,
         case when back = 0 then 'open' else 'closed' end, :h - back * interval '30 days' - interval '4 days',
@@ -465,7 +465,7 @@ def _fill_history(warehouse: sa.Engine, large: Large) -> None:
                     "id": detector.id,
                     "title": detector.title,
                     "severity": detector.severity,
-                    "about": detector.about,
+                    "resource": detector.resource,
                     "hour": HOUR,
                 },
             )

@@ -11,7 +11,7 @@ import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from streamwarden.base.catalogue import SparkApp
+from streamwarden.base.catalog import SparkApp
 from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
@@ -19,14 +19,14 @@ from streamwarden.store.migrate import migrate
 
 from spark_apps.runtime.load import replace_hour
 from spark_apps.runtime.session import start_session
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 
 ROWS = 1_000_000
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 TABLE = "metrics.broker_sample"
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Seconds of both, and their ratio; the hour's first million comes while nothing is warm."""
     url = embedded_url(PROJECT_ROOT / "var" / "bench-postgres", f"b{uuid.uuid4().hex[:8]}")
     os.environ[WAREHOUSE_ENV] = url
@@ -43,10 +43,10 @@ def measure() -> list[Figure]:
         spark.stop()
         warehouse.dispose()
     return [
-        Figure("1 M rows in place of 1 M by bare ADBC, in an indexed table", bare, "s"),
-        Figure("1 M rows through staging into an empty hour, cold", cold, "s"),
-        Figure("1 M rows through staging in place of an hour's 1 M", ours, "s"),
-        Figure("the hour against bare ADBC", ours / bare, "times", 3.0),
+        Metric("1 M rows in place of 1 M by bare ADBC, in an indexed table", bare, "s"),
+        Metric("1 M rows through staging into an empty hour, cold", cold, "s"),
+        Metric("1 M rows through staging in place of an hour's 1 M", ours, "s"),
+        Metric("the hour against bare ADBC", ours / bare, "times", 3.0),
     ]
 
 

@@ -31,14 +31,14 @@ from streamwarden.base.hours import start_of_hour
 from spark_apps.apps import jvm_apps
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 
 CUSTOMERS, RECORD_BYTES, RECORDS_PER_SECOND = 60_000, 2000, 8000
 GROWS, STILL_SECONDS, FILL_SECONDS = 1.01, 30, 300
 _EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Deviations, in percent of what was expected."""
     spark = start_session("bench", master="local[2]")
     try:
@@ -54,15 +54,15 @@ def measure() -> list[Figure]:
     store = next(s for s in stores if s["store"] == "customer-latest")
     cache = store["block_cache_capacity_bytes"] * store["tasks"]
     return [
-        Figure(
+        Metric(
             "RocksDB with a shared cache, full: reported against expected",
             _deviation(shared["rocksdb_measured_bytes"], shared["rocksdb_expected_bytes"]), "%", 10,
         ),
-        Figure(
+        Metric(
             "own block caches, full: reported against expected",
             _deviation(store["block_cache_usage_bytes"], cache), "%", 10,
         ),
-        Figure(
+        Metric(
             "RocksDB with own caches: reported, of a bound with all write buffers",
             100 * own["rocksdb_measured_bytes"] / own["rocksdb_expected_bytes"], "%", 100,
         ),

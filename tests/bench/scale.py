@@ -26,7 +26,7 @@ from streamwarden.store.migrate import migrate
 from streamwarden.ui import pages
 from streamwarden.ui.render import render
 
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 from tests.bench.large import HOUR, Large, fill
 from tests.conftest import a_database
 
@@ -44,22 +44,22 @@ LEAST_CPU_SECONDS = 0.3
 """What costs less has no exponent worth to be told."""
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """All of it; the judging of the largest fleet takes minutes."""
     return [*_judging(), *_growth(), *_reading(), *_backtest()]
 
 
-def _judging() -> list[Figure]:
+def _judging() -> list[Metric]:
     with _large(JUDGED) as warehouse:
         costs = judging(warehouse)
     worst = sorted(costs, key=lambda name: -costs[name])[:5]
     return [
-        Figure("judging an hour of 100 brokers, 5,000 volumes", sum(costs.values()), "CPU s", JUDGING_CPU_SECONDS),
-        *(Figure(f"  {name}", costs[name], "CPU s") for name in worst),
+        Metric("judging an hour of 100 brokers, 5,000 volumes", sum(costs.values()), "CPU s", JUDGING_CPU_SECONDS),
+        *(Metric(f"  {name}", costs[name], "CPU s") for name in worst),
     ]
 
 
-def _growth() -> list[Figure]:
+def _growth() -> list[Metric]:
     costs = {}
     for partitions in SIZES:
         with _large(Large(partitions=partitions)) as warehouse:
@@ -76,27 +76,27 @@ def _growth() -> list[Figure]:
     }
     worst = sorted(exponents, key=lambda name: -exponents[name])[:3]
     return [
-        *(Figure(f"judging {size:,} partitions", sum(costs[size].values()), "CPU s") for size in SIZES),
-        Figure(
+        *(Metric(f"judging {size:,} partitions", sum(costs[size].values()), "CPU s") for size in SIZES),
+        Metric(
             "exponent of that", exponent(lambda size: sum(costs[size].values())), "", WORST_EXPONENT,
         ),
-        *(Figure(f"  {name}", exponents[name], "") for name in worst),
+        *(Metric(f"  {name}", exponents[name], "") for name in worst),
     ]  # fmt: skip
 
 
-def _reading() -> list[Figure]:
+def _reading() -> list[Metric]:
     with _large(LIVED_WITH) as warehouse:
         shown = page_seconds()
         asked = view_seconds(warehouse)
     slowest = sorted(asked, key=lambda name: -asked[name])[:3]
     return [
-        *(Figure(f"page {name}, after {LIVED_WITH.days} days", s, "s", PAGE_SECONDS) for name, (s, _) in shown.items()),
-        Figure("largest page", max(size for _, size in shown.values()) / 1e6, "MB"),
-        *(Figure(f"view {name}", asked[name], "s", VIEW_SECONDS) for name in slowest),
+        *(Metric(f"page {name}, after {LIVED_WITH.days} days", s, "s", PAGE_SECONDS) for name, (s, _) in shown.items()),
+        Metric("largest page", max(size for _, size in shown.values()) / 1e6, "MB"),
+        *(Metric(f"view {name}", asked[name], "s", VIEW_SECONDS) for name in slowest),
     ]
 
 
-def _backtest() -> list[Figure]:
+def _backtest() -> list[Metric]:
     with _large(TRIED_ON) as warehouse:
         started = time.monotonic()
         rule, start = load_detectors()["ebs_volume_starving"], HOUR - timedelta(days=14)
@@ -104,7 +104,7 @@ def _backtest() -> list[Figure]:
         seconds = time.monotonic() - started
     if len(result.hours) != result.hours_asked:
         raise AssertionError(f"{len(result.hours)} of {result.hours_asked} hours are there")
-    return [Figure("backtest of 14 days of 500 volumes", seconds, "s", BACKTEST_SECONDS)]
+    return [Metric("backtest of 14 days of 500 volumes", seconds, "s", BACKTEST_SECONDS)]
 
 
 @contextmanager
@@ -122,9 +122,9 @@ def judging(warehouse: sa.Engine) -> dict[str, float]:
     costs = {}
     for detector in load_detectors().values():
         before = _cpu_seconds(warehouse)
-        judgement = evaluate(warehouse, detector, HOUR, TARGETED)
-        if judgement.status != "judged":
-            raise AssertionError(f"{detector.id}: {judgement.status}: {judgement.reason}")
+        detector_run = evaluate(warehouse, detector, HOUR, TARGETED)
+        if detector_run.status != "evaluated":
+            raise AssertionError(f"{detector.id}: {detector_run.status}: {detector_run.message}")
         costs[detector.id] = _cpu_seconds(warehouse) - before
     return costs
 

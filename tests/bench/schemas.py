@@ -14,13 +14,13 @@ from pyspark.sql import functions as f
 from spark_apps.apps.state_stores import exemplars_of, report_of, shapes_of
 from spark_apps.models.json_shapes import paths_of
 from spark_apps.runtime.session import start_session
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 
 VALUES = 400_000
 TURNS = 3
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Cost of both, each the best of TURNS taken in turn."""
     spark = start_session("bench", master="local[2]")
     try:
@@ -32,14 +32,14 @@ def measure() -> list[Figure]:
         spark.stop()
     (own_s, own_cpu), (our_s, our_cpu) = (map(min, zip(*costs, strict=True)) for costs in zip(*both, strict=True))
     return [
-        Figure(f"{VALUES:,} JSON values, Spark's inference", own_s, "s"),
-        Figure(f"{VALUES:,} JSON values, Spark's inference, CPU", own_cpu, "s"),
-        Figure(f"{VALUES:,} JSON values, exact shapes", our_s, "s"),
-        Figure(f"{VALUES:,} JSON values, exact shapes, CPU", our_cpu, "s"),
-        Figure("exact shapes against Spark's inference", our_s / own_s, "times", 1.5),
-        Figure("exact shapes against Spark's inference, CPU", our_cpu / own_cpu, "times", 1.5),
-        Figure(f"report on {VALUES // 10:,} values, peak memory", few, "MiB"),
-        Figure(f"report on {VALUES:,} values, peak memory against that", many / few, "times", 1.5),
+        Metric(f"{VALUES:,} JSON values, Spark's inference", own_s, "s"),
+        Metric(f"{VALUES:,} JSON values, Spark's inference, CPU", own_cpu, "s"),
+        Metric(f"{VALUES:,} JSON values, exact shapes", our_s, "s"),
+        Metric(f"{VALUES:,} JSON values, exact shapes, CPU", our_cpu, "s"),
+        Metric("exact shapes against Spark's inference", our_s / own_s, "times", 1.5),
+        Metric("exact shapes against Spark's inference, CPU", our_cpu / own_cpu, "times", 1.5),
+        Metric(f"report on {VALUES // 10:,} values, peak memory", few, "MiB"),
+        Metric(f"report on {VALUES:,} values, peak memory against that", many / few, "times", 1.5),
     ]
 
 
@@ -61,7 +61,7 @@ def _values(spark: SparkSession) -> DataFrame:
         (number + 1_700_000_000_000).alias("at"),
     )
     return spark.range(VALUES, numPartitions=2).select(
-        f.lit("demo/orders-changelog").alias("resource"),
+        f.lit("demo/orders-changelog").alias("resource_name"),
         number.alias("position"),
         f.lit(0).alias("partition"),
         number.alias("offset"),

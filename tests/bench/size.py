@@ -18,7 +18,7 @@ from streamwarden.base.warehouse import engine
 from streamwarden.store.housekeeping import retention_days
 from streamwarden.store.migrate import migrate
 
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -91,7 +91,7 @@ _ROWS = {
         select h, 'orders-prod', {_ENDPOINT}, format('metric_%s_total', n), '{{}}', h + s * interval '20 s', 'counter',
           n, h
         from generate_series(1, 60) as n cross join generate_series(1, 8) as b cross join generate_series(1, 4) as s""",
-    "detect.coverage": """(hour, app, source, resource, status, asked_at, reason)
+    "detect.coverage": """(hour, app, source, resource_name, status, asked_at, message)
         select h, 'consumer_groups', 'kafka_groups', format('orders-prod team-%s.reader-%s', n % 40, n), 'answered', h,
           null
         from generate_series(1, :groups) as n""",
@@ -119,7 +119,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Thing:
+class Resource:
     """What a row of the docs' table is about, and what the warehouse holds of it."""
 
     name: str
@@ -134,24 +134,24 @@ class Thing:
 
 
 THINGS = (
-    Thing("volume", "a row a minute", 1440, ("metrics.volume_sample",)),
-    Thing("topic and broker: what JMX counts", "a row an hour", 24, ("metrics.broker_topic_sample",)),
-    Thing("topic and broker: its replicas", "a row an hour", 24, ("metrics.replica_sample",)),
-    Thing("topic, with its configs", "two rows an hour", 24, ("inventory.topic_hourly", "metrics.topic_hourly")),
-    Thing("partition", "a row an hour", 24, ("metrics.partition_hourly",)),
-    Thing("group and partition it reads", "a row an hour", 24, ("metrics.consumer_partition_hourly",)),
+    Resource("volume", "a row a minute", 1440, ("metrics.volume_sample",)),
+    Resource("topic and broker: what JMX counts", "a row an hour", 24, ("metrics.broker_topic_sample",)),
+    Resource("topic and broker: its replicas", "a row an hour", 24, ("metrics.replica_sample",)),
+    Resource("topic, with its configs", "two rows an hour", 24, ("inventory.topic_hourly", "metrics.topic_hourly")),
+    Resource("partition", "a row an hour", 24, ("metrics.partition_hourly",)),
+    Resource("group and partition it reads", "a row an hour", 24, ("metrics.consumer_partition_hourly",)),
 )
 
 
-def measure() -> list[Figure]:
+def measure() -> list[Metric]:
     """Megabytes, by table and in all."""
     hour = an_hour()
     megabytes = {table: filled.bytes / 1e6 for table, filled in hour.items()}
     cluster = sum(size for table, size in megabytes.items() if table not in _BESIDE)
     return [
-        Figure("an hour of 100,000 partitions in the warehouse", cluster, "MB", LIMIT_MB),
-        *(Figure(f"  {table}", size, "MB") for table, size in megabytes.items() if size > 1 and table not in _BESIDE),
-        Figure(f"a day of {VOLUMES} volumes by the minute", megabytes["metrics.volume_sample"], "MB"),
+        Metric("an hour of 100,000 partitions in the warehouse", cluster, "MB", LIMIT_MB),
+        *(Metric(f"  {table}", size, "MB") for table, size in megabytes.items() if size > 1 and table not in _BESIDE),
+        Metric(f"a day of {VOLUMES} volumes by the minute", megabytes["metrics.volume_sample"], "MB"),
     ]
 
 
@@ -196,12 +196,12 @@ def documented(hour: dict[str, Filled]) -> str:
     """The table of docs/deploy.md, and what follows from it."""
     lines = ["| per | a day | with the default retention |", "|---|---|---|"]
     settings = Warehouse()
-    for thing in THINGS:
-        each, days = thing.bytes_each(hour), {table: retention_days(settings, table) for table in thing.tables}
+    for resource in THINGS:
+        each, days = resource.bytes_each(hour), {table: retention_days(settings, table) for table in resource.tables}
         kept = max(days.values())
-        a_day = each * thing.rows_a_day
+        a_day = each * resource.rows_a_day
         lines.append(
-            f"| {thing.name} ({thing.rhythm}, {_size(each)}) | {_size(a_day)} | {_size(a_day * kept)} in {kept} days |"
+            f"| {resource.name} ({resource.rhythm}, {_size(each)}) | {_size(a_day)} | {_size(a_day * kept)} in {kept} days |"
         )
     group = THINGS[-1]
     kept = retention_days(settings, group.tables[0])

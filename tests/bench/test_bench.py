@@ -7,14 +7,14 @@ from functools import partial
 import pytest
 
 from tests.bench.__main__ import PARTS, main
-from tests.bench.figure import Figure
+from tests.bench.metric import Metric
 
 
 def test_a_part_that_breaks_off_stops_no_other_and_all_that_was_missed_is_named_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(PARTS, "load", partial(int, "no [such] number"))
-    monkeypatch.setitem(PARTS, "hour", partial(list, [Figure("a figure", 2, "s", limit=1), Figure("other", 2, "s")]))
+    monkeypatch.setitem(PARTS, "hour", partial(list, [Metric("a figure", 2, "s", limit=1), Metric("other", 2, "s")]))
     monkeypatch.setenv("PART", "load,hour")
     assert main() == 1
     said = capsys.readouterr().out

@@ -170,13 +170,13 @@ def _table(outcomes: list[Outcome]) -> Table:
         met = [one for one in outcomes if fault.name in one.faults]
         if met:
             seconds = [one.seconds for one in met]
-            figures = [
+            metrics = [
                 len(met),
                 *(sum(one.disturbed == end for one in met) for end in ends),
                 *(sum(one.repaired == way for one in met) for way in ways),
                 sum(bool(one.wrong) for one in met),
             ]
-            table.add_row(fault.name, *map(str, figures), f"{statistics.median(seconds):.0f}", f"{max(seconds):.0f}")
+            table.add_row(fault.name, *map(str, metrics), f"{statistics.median(seconds):.0f}", f"{max(seconds):.0f}")
     return table
 
 

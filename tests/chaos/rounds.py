@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 import sqlalchemy as sa
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 
 from tests.chaos.faults import FAULTS, TWO_RUNS, Fault, jvms
 from tests.chaos.world import World, environment_of, tree
@@ -53,9 +53,9 @@ _PASSING = {
     "detect.load": {"rows"},
     "tickets.change": {"change_id", "ticket_id"},
     "tickets.ticket": {"ticket_id"},
-    "tickets.issue": {"ticket_id", "told_change_id", "attempts", "external_key", "external_url", "error", "state"},
+    "tickets.issue": {"ticket_id", "delivered_change_id", "attempts", "external_key", "external_url", "error", "state"},
 }
-_KNOWN_THEN = {"tickets.change": {"because", "finding", "incident"}}
+_KNOWN_THEN = {"tickets.change": {"reason", "finding", "incident"}}
 """What a ticket was told by. Where a source had a gap then, or an app had nothing loaded, it says less, and stays when
 the hour is run again; a comment may say more."""
 
@@ -187,7 +187,7 @@ class Reference:
                 one for one in columns
                 if _values(lines, one) == _values(seen[0][0][table], one) and one not in _PASSING.get(table, ())
             ]  # fmt: skip
-        reference = cls(apps, rows, steady, titles, frozenset(said["not_judged"]), run_seconds)
+        reference = cls(apps, rows, steady, titles, frozenset(said["not_evaluated"]), run_seconds)
         _undisturbed(runner, apps)
         if wrong := reference.against(world, rows_of(warehouse)):
             raise RuntimeError(f"undisturbed, the hour isn't the same when it is run again: {wrong}")
@@ -215,7 +215,7 @@ class Reference:
 
 def _undisturbed(runner: Runner, apps: tuple[str, ...]) -> dict[str, Any]:
     said = runner.run(apps)
-    if said["failed"] or (apps == ALL and said["not_judged"]):
+    if said["failed"] or (apps == ALL and said["not_evaluated"]):
         raise RuntimeError(f"undisturbed, the hour isn't whole: {said}")
     return said
 
@@ -269,7 +269,7 @@ def one_round(
         if "is sent again from" in str(again.get("failed")):  # a lost answer: the tracker gets time to settle
             _let_trackers_settle(warehouse)
             again = runner.run(reference.apps)
-        if again.get("failed") or {*again.get("not_judged", ())} - reference.blocked:
+        if again.get("failed") or {*again.get("not_evaluated", ())} - reference.blocked:
             wrong.append(f"mended, the hour isn't whole: {again}")
         left = reference.against(world, rows_of(warehouse), told_with_gaps=with_gaps) + leftovers(warehouse)
     seconds = time.monotonic() - begun

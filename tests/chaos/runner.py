@@ -1,6 +1,6 @@
 """Runs the hour as `streamwarden run` does, once for each line that it is given: Python and JVM stay warm in between.
 
-{"hour": "…", "apps": ["…"]}  →  {"failed": {step: why}, "rows": {app: {table: n}}, "not_judged": {detector: why}}
+{"hour": "…", "apps": ["…"]}  →  {"failed": {step: why}, "rows": {app: {table: n}}, "not_evaluated": {detector: why}}
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
             said = {
                 "failed": run.failed,
                 "rows": run.rows,
-                "not_judged": {one.detector: one.reason for one in run.judgements if one.status != "judged"},
+                "not_evaluated": {one.detector: one.message for one in run.detector_runs if one.status != "evaluated"},
             }
         except (StreamwardenError, sa.exc.SQLAlchemyError, psycopg.Error) as error:  # one line of the command line
             said = {"failed": {"run": one_line(error)}}

@@ -64,7 +64,7 @@ class _Runner:
 
     def run(self, _: Sequence[str]) -> dict[str, Any]:
         if self.world.is_broken:
-            return {"failed": {"run": "broken"}, "not_judged": {}}
+            return {"failed": {"run": "broken"}, "not_evaluated": {}}
         self.runs += 1
         with self.world.warehouse.begin() as connection:
             connection.exec_driver_sql(
@@ -72,7 +72,7 @@ class _Runner:
                   select n, 'a' || n, '{self.runs}' from generate_series(1, 2) as n on conflict (position) do nothing"""
             )
             connection.exec_driver_sql(f"delete from detect.owner where position = 2 and {self.rerun_loses}")
-        return {"failed": {}, "not_judged": {}}
+        return {"failed": {}, "not_evaluated": {}}
 
 
 def _break(world: Any, *_: object) -> None:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 from streamwarden.base.paths import PROJECT_ROOT
 
 DAGS = PROJECT_ROOT / "dags"

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
-from streamwarden.base.catalogue import APPS, WRITER_OF
+from streamwarden.base.catalog import APPS, WRITER_OF
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
@@ -112,10 +112,10 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
         airflow.run_hour(HOUR)
     with warehouse.connect() as connection:
         asked = {"hour": HOUR}
-        judgements = connection.execute(
-            sa.text("select detector, status from detect.judgement where hour = :hour"), asked
+        detector_runs = connection.execute(
+            sa.text("select detector, status from detect.detector_run where hour = :hour"), asked
         )
-        verdicts = dict(judgements.tuples().all())
+        verdicts = dict(detector_runs.tuples().all())
         loads = connection.execute(sa.text("select app, status from detect.load where hour = :hour"), asked)
         ended = dict(loads.tuples().all())
     detectors = load_detectors().values()
@@ -127,7 +127,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
         line.split(" --hour ")[0].split()[-1] for line in (noting_spark / "submitted").read_text().splitlines()
     ]
     assert submitted == ["together", FAILING, FAILING, FAILING]  # what was loaded together isn't loaded again
-    assert verdicts == {d.id: "blocked" if d.id in blocked else "judged" for d in detectors}
+    assert verdicts == {d.id: "blocked" if d.id in blocked else "evaluated" for d in detectors}
     assert _leaks(tmp_path, place) == []
     assert place.states() == {
         **{f"gather.{app}": "failed" if app == FAILING else "success" for app in APPS},

@@ -146,7 +146,7 @@ def test_what_the_product_says_suffices_carries_the_load(module_warehouse: sa.En
             given = connection.execute(ask, load).one()
             if not given.suffices:
                 continue
-            whole = [None if figure is None else int(np.ceil(figure)) for figure in given[:3]]
+            whole = [None if metric is None else int(np.ceil(metric)) for metric in given[:3]]
             limits = volume_limits(volume_type, *whole)
             minute = np.ones(1)
             asked_iops = minute * (0 if limits.is_hdd else iops)

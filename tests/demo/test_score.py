@@ -22,8 +22,8 @@ SCHEMA = Injected("schema", "state_store_schema_drift", "orders-customer-latest-
 CHAIN = Injected("chain", "ebs_volume_starving", "vol-3", START.isoformat(), "disk", ("Log flushes are slow: shop/3",))
 
 
-def ticket(detector: str, resource: str, opened_at: datetime = START, text: str = "") -> Ticket:
-    return Ticket("http://127.0.0.1/issue1", "title", detector, resource, opened_at, text)
+def ticket(detector: str, resource_name: str, opened_at: datetime = START, text: str = "") -> Ticket:
+    return Ticket("http://127.0.0.1/issue1", "title", detector, resource_name, opened_at, text)
 
 
 def test_an_incident_is_found_by_one_ticket_that_names_what_follows() -> None:
@@ -41,7 +41,7 @@ def test_two_tickets_about_one_fault_are_no_find() -> None:
 
 
 def test_everything_found_and_nothing_else() -> None:
-    tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource)]
+    tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource_name)]
     result = score([MEMORY, SCHEMA], tickets, START)
     assert str(result) == "2 of 2 incidents in exactly one ticket each, 0 false"
     assert result.is_perfect
@@ -72,7 +72,7 @@ def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracke
         message = client.post("/msg", data={"content": text}).json()["data"]["id"]
         issue = client.post("/issue", data={"title": "<script> é", "messages": message}).json()["data"]["id"]
         found = [one for one in open_tickets(url, *user) if one.title == "<script> é"]
-        assert [(one.detector, one.resource) for one in found] == [("app_memory_heavy", "demo/orders")]
+        assert [(one.detector, one.resource_name) for one in found] == [("app_memory_heavy", "demo/orders")]
         assert datetime.now(UTC) - found[0].opened_at < timedelta(minutes=1)
         etag = client.get(f"/issue/{issue}").headers["etag"]
         client.patch(f"/issue/{issue}", data={"status": "resolved"}, headers={"If-Match": etag}).raise_for_status()

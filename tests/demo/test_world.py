@@ -42,11 +42,11 @@ def add(world: World, volume_id: str = "vol-1", volume_type: str = "gp2", size_g
     world.add_volume(*PLACE, volume_id, volume_type, size_gib, instance_id="i-1", **more)
 
 
-def read(world: World, name: str, resource: str = "vol-1", start: datetime = HOUR, minutes: int = 20, place=PLACE):
-    namespace, key = ("AWS/EC2", "InstanceId") if resource.startswith("i-") else ("AWS/EBS", "VolumeId")
+def read(world: World, name: str, resource_name: str = "vol-1", start: datetime = HOUR, minutes: int = 20, place=PLACE):
+    namespace, key = ("AWS/EC2", "InstanceId") if resource_name.startswith("i-") else ("AWS/EBS", "VolumeId")
     if name.endswith("_percent"):
         namespace = "CWAgent"
-    metric = Metric(namespace, name, frozenset({(key, resource)}))
+    metric = Metric(namespace, name, frozenset({(key, resource_name)}))
     found = world.read(*place, metric, int(start.timestamp()) // 60, minutes)
     return None if found is None else found[1]
 
@@ -150,16 +150,16 @@ def test_any_minute_gives_the_same_answer_whatever_was_asked_before():
 
 
 def test_skipping_quiet_days_changes_nothing(monkeypatch):
-    figures = []
+    metrics = []
     for skip in (True, False):
         world = make_world("m5.large")
         surge = Surge(HOUR - timedelta(hours=2), HOUR - timedelta(hours=1), read_iops=2000)
         add(world, created_at=NOW - timedelta(days=20), load=LoadModel(surges=(surge,)))
         if not skip:
             monkeypatch.setattr("demo.world.Unit._stays_full", lambda self, day: False)
-        figures.append([read(world, "BurstBalance"), read(world, "EBSIOBalance%", "i-1")])
-    assert np.array_equal(figures[0], figures[1], equal_nan=True)
-    assert figures[0][0].max() < 100
+        metrics.append([read(world, "BurstBalance"), read(world, "EBSIOBalance%", "i-1")])
+    assert np.array_equal(metrics[0], metrics[1], equal_nan=True)
+    assert metrics[0][0].max() < 100
 
 
 def test_measured_minutes_replace_the_model_and_no_others():

@@ -69,9 +69,9 @@ def test_the_hour_goes_on_with_what_was_gathered(
     assert errors.strip().splitlines()[-1].startswith("streamwarden: the hour is incomplete")
     with warehouse.connect() as connection:
         loads = connection.execute(sa.text("select app, status from detect.load")).tuples().all()
-        judged = connection.execute(sa.text("select detector, status from detect.judgement")).tuples().all()
+        judged = connection.execute(sa.text("select detector, status from detect.detector_run")).tuples().all()
     assert dict(loads) == {"ebs_volumes": "loaded", "brokers": "failed"}
-    assert dict(judged)["ebs_volume_starving"] == "judged"
+    assert dict(judged)["ebs_volume_starving"] == "evaluated"
     assert dict(judged)["controllers_missing"] == "blocked"
 
 

@@ -13,11 +13,11 @@ def test_the_pages_are_not_stale() -> None:
     assert stale_pages() == [], "run `make docs` and commit what it writes"
 
 
-def test_every_detector_has_a_page_with_its_blind_spots() -> None:
+def test_every_detector_has_a_page_with_its_limitations() -> None:
     made = pages()
     for detector in load_detectors().values():
         page = made[f"detectors/{detector.id}.md"]
-        assert detector.blind_spots.strip() in page
+        assert detector.limitations.strip() in page
         assert all(f"| `{name}` |" in page for name in detector.params)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamwarden.detectors import Detector, load_detectors
-from streamwarden.graph import hour_graph
+from streamwarden.dag_graph import hour_graph
 
 
 def a_detector(subject: str, *reads: str) -> Detector:

@@ -32,13 +32,13 @@ def test_a_run_ends_with_what_could_not_be_had(
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
     monkeypatch.setattr(pipeline._Spark, "run_app", lambda *_: {})
     with warehouse.begin() as connection:
-        for source, resource, reason in GAPS:
+        for source, resource_name, message in GAPS:
             connection.execute(
                 sa.text(
-                    "insert into detect.coverage (hour, app, source, resource, status, reason, asked_at)"
+                    "insert into detect.coverage (hour, app, source, resource_name, status, message, asked_at)"
                     " values (:hour, 'an app', :source, :resource, 'missing', :reason, :hour)"
                 ),
-                {"hour": HOUR, "source": source, "resource": resource, "reason": reason},
+                {"hour": HOUR, "source": source, "resource_name": resource_name, "message": message},
             )
     said = CliRunner().invoke(app, ["run", "--hour", f"{HOUR:%Y-%m-%dT%H:%M}"]).output.splitlines()
     said = said[said.index("What couldn't be had of this hour:") :]
@@ -86,9 +86,9 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
     monkeypatch.setattr(pipeline._Spark, "run_app", run_app)
     told: list[tuple[str, str, bool]] = []
     run = pipeline.run_hour(Config(), HOUR, [], lambda *line: told.append(line))
-    statuses = {judgement.detector: judgement.status for judgement in run.judgements}
-    assert statuses.pop("state_store_schema_drift") == "blocked", run.judgements
-    assert set(statuses.values()) == {"judged"}
+    statuses = {detector_run.detector: detector_run.status for detector_run in run.detector_runs}
+    assert statuses.pop("state_store_schema_drift") == "blocked", run.detector_runs
+    assert set(statuses.values()) == {"evaluated"}
     assert run.failed == {"gather.state_stores": "out of luck"}
     assert ("gather state_stores", "out of luck", False) in told
     assert ("gather brokers", "3 rows", True) in told
@@ -99,11 +99,11 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
 def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine) -> None:
     good = replace(load_detectors()["controllers_missing"], reads=(), params={}, sql="select 1 where :hour is null")
     bad = replace(good, id="bad", sql="select 1 / 0, :hour as x")
-    said = replace(good, id="said", sql="select 'healthy' as because, 'c' as cluster where :hour is not null")
+    said = replace(good, id="said", sql="select 'healthy' as reason, 'c' as cluster where :hour is not null")
     no_text = {"where": {"cluster": "c"}, "off": True, "why": "PostgreSQL's text holds no \0"}
     config = Config.model_validate({"detectors": {"said": {"except": [no_text]}}})
     told: list[str] = []
-    judgements = pipeline.judge(warehouse, [bad, said, good], HOUR, config, lambda step, *_: told.append(step))
-    assert [judgement.status for judgement in judgements] == ["failed", "failed", "judged"]
-    assert "NUL" in str(judgements[1].reason)
+    detector_runs = pipeline.judge(warehouse, [bad, said, good], HOUR, config, lambda step, *_: told.append(step))
+    assert [detector_run.status for detector_run in detector_runs] == ["failed", "failed", "evaluated"]
+    assert "NUL" in str(detector_runs[1].message)
     assert told == ["judge bad", "judge said", "judge controllers_missing"]

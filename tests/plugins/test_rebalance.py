@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from streamwarden.rebalance import EVEN, Balance, Move
-from streamwarden.rebalance import plan as plan_of
+from streamwarden.plans.rebalance import EVEN, Balance, Move
+from streamwarden.plans.rebalance import plan as plan_of
 
 GIB = 2.0**30
 

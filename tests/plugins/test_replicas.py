@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamwarden.replicas import Placed, place
+from streamwarden.plans.replicas import Placed, place
 
 from tests.plugins.test_rebalance import GIB, broker, partition
 

@@ -37,7 +37,7 @@ from tests.simulator import (
 )
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import SMALL, STANDARD, Scenario
-from tests.simulator.score import Score, figures, pooled, show, show_wrong
+from tests.simulator.score import Score, metrics, pooled, show, show_wrong
 
 PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "volumes": volumes.evaluate,
@@ -101,7 +101,7 @@ def main() -> int:
             seconds = time.monotonic() - started
             console.print(f"seed {seed}, {name}: {sum(s.cases for s in made)} h in {seconds:.0f} s", style="dim")
             for score in made:
-                console.print(f"  {score.analysis}: {figures(score)}", style="dim")
+                console.print(f"  {score.analysis}: {metrics(score)}", style="dim")
                 show_wrong(console, score, again)
     spark.stop()
     return 0 if show(console, by_analysis(scores)) and is_whole else 1

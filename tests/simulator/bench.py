@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 from pyspark.sql import DataFrame, SparkSession
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 from streamwarden.base.paths import PROJECT_ROOT

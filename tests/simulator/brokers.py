@@ -225,11 +225,11 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
 
 def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> None:
     """Whether what a broker was short of before it went is told, and nothing else."""
-    said = {verdict.resource: verdict for verdict in verdicts if verdict.status == "alarm"}
+    said = {verdict.resource_name: verdict for verdict in verdicts if verdict.status == "firing"}
     for fault in fleet.truth[DOWN].faults:
-        if verdict := said.get(fault.resource):
-            told = {name for name in SHORTAGES if verdict.figures.get(name)}
-            wrong = ", ".join(told ^ fleet.shortages.get(fault.resource, set()))
+        if verdict := said.get(fault.resource_name):
+            told = {name for name in SHORTAGES if verdict.metrics.get(name)}
+            wrong = ", ".join(told ^ fleet.shortages.get(fault.resource_name, set()))
             result.claim("says what it was short of", fault, verdict, wrong or None)
 
 
@@ -237,12 +237,12 @@ def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> tuple[Score
     """Of the fleet's own: other parts may have left something in the warehouse."""
     verdicts = []
     for finding in bench.judge(rule, config):
-        columns = finding.about.columns
+        columns = finding.resource.columns
         if columns["cluster"] not in truth.decoys:
             continue
-        resource = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
-        said = finding.because if rule == DOWN else finding.severity or ""
+        resource_name = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
+        said = finding.reason if rule == DOWN else finding.severity or ""
         verdicts.append(
-            Verdict(resource, JUDGED, finding.status, finding.reason, said, finding.figures, finding.severity)
+            Verdict(resource_name, JUDGED, finding.status, finding.message, said, finding.metrics, finding.severity)
         )
     return score(rule, at_once(bench.detector(rule)), verdicts, truth), verdicts

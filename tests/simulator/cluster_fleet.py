@@ -25,7 +25,7 @@ RULES = (
     "produce_failing",
     "compaction_stalled",
     "broker_requests_high",
-    "reassignment_disturbs",
+    "reassignment_impact",
 )
 # fmt: off
 (FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED,
@@ -49,13 +49,13 @@ class Fleet:
 
     def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *verdicts: str) -> None:
         """Must be told in the judged hour, as one of these: severities, of brokers that are down becauses."""
-        resource = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].faults.append(Fault.judged(resource, cluster.kind, *verdicts))
+        resource_name = cluster.name if broker is None else cluster.broker(broker)
+        self.truth[rule].faults.append(Fault.judged(resource_name, cluster.kind, *verdicts))
 
     def unclear(self, rule: str, cluster: Cluster, broker: int | None = None) -> None:
         """Nobody can say whether it should be told."""
-        resource = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].unclear.append((resource, JUDGED, JUDGED + HOUR))
+        resource_name = cluster.name if broker is None else cluster.broker(broker)
+        self.truth[rule].unclear.append((resource_name, JUDGED, JUDGED + HOUR))
 
 
 def a_broker(cluster: Cluster) -> int:

@@ -27,9 +27,9 @@ def broker_down(fleet: Fleet, cluster: Cluster) -> None:
     is_lost(fleet, cluster, broker, "down")
 
 
-def is_lost(fleet: Fleet, cluster: Cluster, broker: int, because: str, *shortages: str) -> None:
+def is_lost(fleet: Fleet, cluster: Cluster, broker: int, reason: str, *shortages: str) -> None:
     goes_down(cluster, broker)
-    fleet.fault(DOWN, cluster, broker, because)
+    fleet.fault(DOWN, cluster, broker, reason)
     fleet.shortages[cluster.broker(broker)] = {*shortages}
     fleet.fault(LACKING, cluster, broker, "warning")
 

@@ -193,7 +193,7 @@ def build(scenario: Scenario) -> Fleet:
     """Those are faults that waste by Kafka's rules."""
     fleet = fleets.build(scenario, 17, a_changelog, FAULTS, DECOYS)
     may_waste = {fleets.kind_of(make) for make in (*FAULTS, as_by_default, as_advised, keys_grow)}
-    for one in fleet.things:
+    for one in fleet.resources:
         wasteful = one.kind in may_waste and one.is_wasteful()
         if wasteful:
             fleet.fault(one)
@@ -209,11 +209,11 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         for day in range(-1, KNOWN // 24 + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
         for table, rows in TABLES.items():
-            copy(connection, table, *[rows(one) for one in fleet.things])
+            copy(connection, table, *[rows(one) for one in fleet.resources])
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
+        Verdict(name, JUDGED, row.status, row.message, metrics=row.metrics)
         for row in bench.judge(RULE)
-        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
+        if (name := str(row.resource.columns["cluster"])) in fleet.truth.decoys
     ]
     return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
 

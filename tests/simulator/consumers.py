@@ -207,7 +207,7 @@ class Cluster:
 
 def hash_of(text: str) -> int:
     """The same number in every process."""
-    return sum(ord(letter) * 31**i for i, letter in enumerate(text)) % 2**31
+    return sum(ord(notification) * 31**i for i, notification in enumerate(text)) % 2**31
 
 
 @dataclass
@@ -267,7 +267,7 @@ def build(scenario: Scenario) -> Fleet:
             first = start_of_hour(event.start) - HOUR
             hours |= {first + n * HOUR for n in range(int((ends - first) / HOUR) + 2)}
             moment = ends + 24 * HOUR
-        hours |= {start_of_hour(night.start) for night in cluster.nights[-2:]}
+        hours |= {start_of_hour(sample_fleet.start) for sample_fleet in cluster.nights[-2:]}
         hours |= {START + HOUR * chance.randrange(24, scenario.days * 24 - 1) for _ in range(CONTROL_HOURS)}
     return fleet
 
@@ -331,8 +331,8 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
         case "short rogue":
             return Event(kind, start, start + MINUTE * chance.randint(12, 18), rate, topic)
         case "rogue at night":
-            night = min((n.start for n in cluster.nights if n.start >= start), default=start)
-            return Event(kind, night, night + MINUTE * minutes, rate, topic)
+            sample_fleet = min((n.start for n in cluster.nights if n.start >= start), default=start)
+            return Event(kind, sample_fleet, sample_fleet + MINUTE * minutes, rate, topic)
         case "rogue beside a lagging group":
             return Event(kind, start, start + MINUTE * minutes, rate, chance.choice(cluster.topics[1:]))
         case "rogue in bursts":
@@ -388,11 +388,11 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.load("consumer_groups", writer.groups())
         writer.remember()
     name = "consumer_rogue"
-    verdicts = [Verdict.of(row.about.columns["cluster"], row) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.resource.columns["cluster"], row) for row in bench.judge(name)]
     for cluster in fleet.clusters.values():
         fleet.truth.decoys[cluster.name] = "nothing near"
     result = score("rogue consumers", bench.detector(name), verdicts, fleet.truth)
-    result.false_alarms = [(v, _near(fleet.clusters[v.resource], v.hour)) for v, _ in result.false_alarms]
+    result.false_alarms = [(v, _near(fleet.clusters[v.resource_name], v.hour)) for v, _ in result.false_alarms]
     _check_clients(result, fleet, verdicts)
     return result
 
@@ -400,12 +400,12 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 def _check_clients(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
     """Where brokers count by client, the rogue is among those that are named, also when it has stopped."""
     for verdict in verdicts:
-        cluster, read_at = fleet.clusters[verdict.resource], verdict.hour + HOUR + JMX_AT
+        cluster, read_at = fleet.clusters[verdict.resource_name], verdict.hour + HOUR + JMX_AT
         for fault in fleet.truth.faults:
-            is_of = fault.resource == verdict.resource and fault.begins < verdict.hour + HOUR <= fault.ends + HOUR
-            if is_of and verdict.status == "alarm" and ROGUE in cluster.fetched(read_at):
-                named = [each["client_id"] for each in verdict.figures["fetching_clients"] or []]
-                suspect = verdict.figures["top_client"]
+            is_of = fault.resource_name == verdict.resource_name and fault.begins < verdict.hour + HOUR <= fault.ends + HOUR
+            if is_of and verdict.status == "firing" and ROGUE in cluster.fetched(read_at):
+                named = [each["client_id"] for each in verdict.metrics["fetching_clients"] or []]
+                suspect = verdict.metrics["top_client"]
                 is_right = ROGUE in named and suspect in ((ROGUE, None) if MIRROR in named else (ROGUE,))
                 result.claim("client named", fault, verdict, None if is_right else f"{suspect} of {', '.join(named)}")
 
@@ -429,16 +429,16 @@ class _Sources:
         return null_filled(self.bench.spark, self.folder / f"{name}.parquet", rows, **rest)
 
     def _hosts(self, case: Case) -> list[str]:
-        return [Case(f"i-{case.resource}-{broker}", case.hour).name for broker in range(BROKERS)]
+        return [Case(f"i-{case.resource_name}-{broker}", case.hour).name for broker in range(BROKERS)]
 
     def volumes(self) -> dict[str, DataFrame]:
         """The gp3 volumes of each broker, with their last minutes and their weeks."""
         end = JUDGED + HOUR
         minutes, weeks = Points(), Points()
         instances, disks = [], []
-        place = {"account": ACCOUNT, "region": REGION, "tags": {}, "observed_at": end, "resource": ACCOUNT, "gap": None}
+        place = {"account": ACCOUNT, "region": REGION, "tags": {}, "observed_at": end, "resource_name": ACCOUNT, "gap": None}
         for case in self.chosen:
-            cluster = self.fleet.clusters[case.resource]
+            cluster = self.fleet.clusters[case.resource_name]
             for broker, host in enumerate(self._hosts(case)):
                 born = JUDGED - cluster.history
                 instances.append(place | {"instance_id": host, "instance_type": "r5.xlarge", "state": "running",
@@ -494,7 +494,7 @@ class _Sources:
         now: list[dict[str, Any]] = []
         before: list[dict[str, Any]] = []
         for case in self.chosen:
-            cluster = self.fleet.clusters[case.resource]
+            cluster = self.fleet.clusters[case.resource_name]
             clusters.append(KafkaCluster(name=case.name, bootstrap_servers="127.0.0.1:1"))
             for broker, host in enumerate(self._hosts(case)):
                 url = f"http://{host.replace('@', '-')}:8778/jolokia"
@@ -507,7 +507,7 @@ class _Sources:
                     rows += [key | {"metric": metric, "labels": json.dumps(labels), "value": value}
                              for metric, labels, value in _broker(cluster, broker, at)]  # fmt: skip
         kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
-        started = {"kind": kind, "resource": f.col("endpoint")}
+        started = {"kind": kind, "resource_name": f.col("endpoint")}
         sources = {
             "jmx": self._frame("now", now).withColumns(started),
             "earlier_counters": self._frame("before", before)
@@ -529,7 +529,7 @@ class _Sources:
         rows = []
         fetched = [each | {"hour": JUDGED - HOUR} for each in self.fetched_before]
         for case in self.chosen:
-            cluster = self.fleet.clusters[case.resource]
+            cluster = self.fleet.clusters[case.resource_name]
             for topic in (cluster.topics[0], cluster.changelog) if cluster.has_silent_readers else ():
                 sent = [cluster.sent(topic, case.hour - n * HOUR) for n in range(USUAL_HOURS + 1)]
                 incoming = topic.bytes_per_second * 3600
@@ -553,7 +553,7 @@ class _Sources:
         """Topics, groups with their members, offsets and commits."""
         topics, groups, offsets, commits, times = [], [], [], [], []
         for case in self.chosen:
-            cluster = self.fleet.clusters[case.resource]
+            cluster = self.fleet.clusters[case.resource_name]
             topics += _topics(case, cluster)
             groups += _groups(case, cluster)
             for topic in (*cluster.topics, cluster.changelog):
@@ -566,7 +566,7 @@ class _Sources:
                     times += written
         create = self.bench.spark.createDataFrame
         read = create([(case.name, "read", 0) for case in self.chosen], READ)
-        told = self._frame("commits", commits, generation="int", members=MEMBERS, resource="string")
+        told = self._frame("commits", commits, generation="int", members=MEMBERS, resource_name="string")
         exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
                  "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
         sources = {
@@ -574,9 +574,9 @@ class _Sources:
             "kafka_groups": rows_frame(self.bench.spark, groups, KafkaGroups({}).schema()),
             "kafka_log_dirs": rows_frame(self.bench.spark, [], KafkaLogDirs({}).schema()),
             "unlisted_groups": rows_frame(self.bench.spark, [], NO_GROUPS_UNLISTED),
-            "kafka_offsets": self._frame("offsets", offsets, resource="string"),
+            "kafka_offsets": self._frame("offsets", offsets, resource_name="string"),
             "kafka_commits": told.unionByName(read, allowMissingColumns=True),
-            "kafka_record_times": self._frame("times", times, resource="string").withColumns(exact),
+            "kafka_record_times": self._frame("times", times, resource_name="string").withColumns(exact),
             "known_ends": rows_frame(self.bench.spark, [], NO_KNOWN_ENDS),
             "known_commits": rows_frame(self.bench.spark, [], KNOWN_COMMITS),
         }
@@ -640,7 +640,7 @@ def _since_ever(cluster: Cluster, at: datetime) -> Iterator[Reading]:
 def _topics(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
     everywhere = list(range(BROKERS))
     partitions = [{"partition": p, "leader": p, "replicas": everywhere, "isr": everywhere} for p in range(PARTITIONS)]
-    known = {"cluster": case.name, "configs": {}, "observed_at": JUDGED + HOUR, "resource": case.name}
+    known = {"cluster": case.name, "configs": {}, "observed_at": JUDGED + HOUR, "resource_name": case.name}
     return [known | {"topic": t.name, "partitions": partitions} for t in (*cluster.topics, cluster.changelog)]
 
 
@@ -650,7 +650,7 @@ def _groups(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
         "state": "STABLE",
         "protocol": "classic",
         "observed_at": JUDGED + HOUR,
-        "resource": case.name,
+        "resource_name": case.name,
     }
     assigned = {topic.name: list(range(PARTITIONS)) for topic in cluster.topics}
     rows = [known | {"group_id": group, "members": [_member(group, assigned)]} for group in GROUPS]

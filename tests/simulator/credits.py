@@ -152,13 +152,13 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
     return [
         place | {"instance_id": one.name, "instance_type": one.instance_type, "state": "running", "tags": {},
                  "launched_at": JUDGED - 900 * HOUR, "observed_at": JUDGED + HOUR}
-        for one in fleet.things
+        for one in fleet.resources
     ]  # fmt: skip
 
 
 def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
     """CloudWatch's of the judged hour, every five minutes."""
-    for one in (each for each in fleet.things if each.answers):
+    for one in (each for each in fleet.resources if each.answers):
         left, borrowed = one.balances()
         for n in range(12):
             share = (n + 1) / 12
@@ -175,7 +175,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
 def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
     """The hours before, as the app left them."""
     frames = []
-    for one in (each for each in fleet.things if each.since < NOW):
+    for one in (each for each in fleet.resources if each.since < NOW):
         left, borrowed = one.balances()
         hours = np.arange(one.since, NOW)
         frames.append(

@@ -24,7 +24,7 @@ from tests.simulator.clusters import GIB, READ_AFTER, drift
 from tests.simulator.scenario import JUDGED, Scenario
 from tests.simulator.score import Score
 
-RULE = "machine_disk_filling"
+RULE = "host_disk_filling"
 DAYS = 28
 NOW = DAYS * 24
 """The judged hour's place in each array of hours."""
@@ -223,7 +223,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 
 
 def _endpoints(fleet: Fleet) -> Iterator[JmxEndpoint]:
-    for machine in fleet.things:
+    for machine in fleet.resources:
         of = {"cluster": machine.name, "instance_id": f"i-{machine.name}"}
         yield JmxEndpoint(role="node", url=machine.node, protocol="prometheus", **of)
         yield JmxEndpoint(role="app", app="app", url=_app(machine), **of)
@@ -261,9 +261,9 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
-        copy(connection, "metrics.file_system_hourly", *[_past(m) for m in fleet.things])
-        copy(connection, "metrics.jvm_app_hourly", *[_restored(m) for m in fleet.things])
-        brokers = [m for m in fleet.things if m.is_broker]
+        copy(connection, "metrics.file_system_hourly", *[_past(m) for m in fleet.resources])
+        copy(connection, "metrics.jvm_app_hourly", *[_restored(m) for m in fleet.resources])
+        brokers = [m for m in fleet.resources if m.is_broker]
         told = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
         machines = [f"i-{m.name}" for m in brokers]
         copy(connection, "metrics.broker_hourly", told.assign(endpoint="http://b:8778", instance_id=machines))

@@ -11,24 +11,24 @@ import numpy as np
 from tests.simulator.scenario import Fault, Scenario, Truth
 
 
-class Thing(Protocol):
+class Resource(Protocol):
     """What may have a fault."""
 
     name: str
     kind: str
 
 
-T = TypeVar("T", bound=Thing)
+T = TypeVar("T", bound=Resource)
 
 
 @dataclass
 class Fleet(Generic[T]):
-    things: list[T] = field(default_factory=list)
+    resources: list[T] = field(default_factory=list)
     truth: Truth = field(default_factory=Truth)
 
-    def fault(self, thing: T, *verdicts: str) -> None:
+    def fault(self, resource: T, *verdicts: str) -> None:
         """Must be told in the judged hour, as one of these."""
-        self.truth.faults.append(Fault.judged(thing.name, thing.kind, *verdicts))
+        self.truth.faults.append(Fault.judged(resource.name, resource.kind, *verdicts))
 
 
 Make = Callable[[Fleet[T], T], None]
@@ -50,8 +50,8 @@ def build(
     kinds = (*scenario.some(faults), *decoys)
     for n in range(scenario.applications * 2):
         make = kinds[n % len(kinds)]
-        thing = a_thing(n, kind_of(make), np.random.default_rng([scenario.seed, number, n]))
-        make(fleet, thing)
-        fleet.things.append(thing)
-        fleet.truth.decoys[thing.name] = thing.kind
+        resource = a_thing(n, kind_of(make), np.random.default_rng([scenario.seed, number, n]))
+        make(fleet, resource)
+        fleet.resources.append(resource)
+        fleet.truth.decoys[resource.name] = resource.kind
     return fleet

@@ -291,7 +291,7 @@ def _url(process: Process, number: int = 0) -> str:
 
 
 def _endpoints(fleet: Fleet) -> Iterator[JmxEndpoint]:
-    for process in fleet.things:
+    for process in fleet.resources:
         of = {"cluster": process.name, "instance_id": f"i-{process.name}"}
         for number in range(process.jvms):
             yield JmxEndpoint(
@@ -355,8 +355,8 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
-        copy(connection, "metrics.jvm_app_hourly", *[_past(p) for p in fleet.things])
-        nodes = [_node_past(p) for p in fleet.things if p.has_node]
+        copy(connection, "metrics.jvm_app_hourly", *[_past(p) for p in fleet.resources])
+        nodes = [_node_past(p) for p in fleet.resources if p.has_node]
         copy(connection, "metrics.node_hourly", *nodes)
 
 

@@ -24,7 +24,7 @@ from streamwarden.base.hours import HOUR
 from streamwarden.causes import find_causes
 from streamwarden.detectors import Finding, load_detectors
 from streamwarden.detectors.evaluate import store_findings
-from streamwarden.detectors.things import KINDS, Thing
+from streamwarden.detectors.resources import KINDS, Resource
 from streamwarden.tickets import reconcile
 
 from tests.simulator.bench import Bench
@@ -37,7 +37,7 @@ MANY_PARTITIONS, MANY_FINDINGS = 100_000, 2_000
 TABLES = (
     "inventory.volume_hourly", "inventory.instance_hourly", "inventory.consumer_member_hourly", "metrics.broker_hourly",
     "metrics.partition_hourly", "metrics.consumer_partition_hourly", "metrics.replica_sample", "metrics.volume_sample",
-    "metrics.jvm_app_hourly", "metrics.state_store_hourly", "detect.evaluation", "detect.judgement", "detect.cause",
+    "metrics.jvm_app_hourly", "metrics.state_store_hourly", "detect.evaluation", "detect.detector_run", "detect.cause",
     "detect.weighing", "detect.load", "tickets.ticket", "tickets.change", "tickets.issue",
 )  # fmt: skip
 Row = dict[str, Any]
@@ -82,13 +82,13 @@ class Symptom:
     """A finding in alarm from an hour on."""
 
     detector: str
-    thing: str
-    because: str
+    resource: str
+    reason: str
     begins: int
     incident: str
     ends: int = HOURS
     affected: list[Spot] = field(default_factory=list)
-    figures: Row = field(default_factory=dict)
+    metrics: Row = field(default_factory=dict)
     is_root: bool = False
     also: set[str] = field(default_factory=set)
     """Other incidents that have a part in it."""
@@ -199,20 +199,20 @@ class World:
             self.poison(cluster)
 
     def add(
-        self, detector: str, thing: str, because: str, begins: int, incident: str, affected: Iterable[Spot] = (),
-        is_root: bool = False, also: Iterable[str] = (), **figures: Any,
+        self, detector: str, resource: str, reason: str, begins: int, incident: str, affected: Iterable[Spot] = (),
+        is_root: bool = False, also: Iterable[str] = (), **metrics: Any,
     ) -> None:  # fmt: skip
-        known = next((s for s in self.symptoms if (s.detector, s.thing) == (detector, thing)), None)
+        known = next((s for s in self.symptoms if (s.detector, s.resource) == (detector, resource)), None)
         if known is not None:
             known.also.add(incident)
         else:
-            found = Symptom(detector, thing, because, begins, incident, HOURS, list(affected), figures, is_root)
+            found = Symptom(detector, resource, reason, begins, incident, HOURS, list(affected), metrics, is_root)
             found.also.update(also)
             self.symptoms.append(found)
 
     def calm(self, cluster: Cluster) -> int:
         """A broker that nothing is the matter with."""
-        ill = {s.thing for s in self.symptoms if s.detector != "partitions_under_replicated"}
+        ill = {s.resource for s in self.symptoms if s.detector != "partitions_under_replicated"}
         return self.dice.choice(
             [b for b in cluster.brokers if not {cluster.volume(b), f"broker:{cluster.name}/{b}"} & ill]
         )
@@ -247,25 +247,25 @@ class World:
             if cluster.tells_in_sync or spot not in cluster.lacking:
                 cluster.lacking[spot].add(broker)
                 told.add(broker if cluster.tells_in_sync else cluster.leaders[spot])
-        because = "missing" if cluster.tells_in_sync else "followers_missing"
+        reason = "missing" if cluster.tells_in_sync else "followers_missing"
         for broker in sorted(told):
-            thing = f"broker:{cluster.name}/{broker}"
-            self.add("partitions_under_replicated", thing, because, since + self.dice.randint(0, 1), incident)
+            resource = f"broker:{cluster.name}/{broker}"
+            self.add("partitions_under_replicated", resource, reason, since + self.dice.randint(0, 1), incident)
 
     def late(self, cluster: Cluster, name: str, since: int, incident: str, spots: list[Spot], **how: Any) -> None:
         cluster.busy.add(name)
-        because = how.pop("because", None) or self.dice.choice(["falls_behind", "catches_up_slowly", "stands"])
-        self.add("consumer_group_lagging", cluster.group(name), because, since, incident, spots, **how)
+        reason = how.pop("reason", None) or self.dice.choice(["falls_behind", "catches_up_slowly", "stands"])
+        self.add("consumer_group_lagging", cluster.group(name), reason, since, incident, spots, **how)
 
     def disk(self, cluster: Cluster, incident: str, *, broker: int | None = None, is_root: bool = True) -> None:
         dice, broker, since = self.dice, broker or self.calm(cluster), self.dice.randint(0, 2)
         if dice.random() < 0.2:
             cluster.silent.add(broker)
-        because = dice.choice(["bucket_empty", "at_iops_limit", "at_throughput_limit"])
-        self.add("ebs_volume_starving", cluster.volume(broker), because, since, incident, is_root=is_root)
-        for detector, says, chance in (("broker_slow", "hurts", 0.7), ("log_flush_slow", "slow", 0.5)):
+        reason = dice.choice(["bucket_empty", "at_iops_limit", "at_throughput_limit"])
+        self.add("ebs_volume_starving", cluster.volume(broker), reason, since, incident, is_root=is_root)
+        for detector, verdicts, chance in (("broker_slow", "hurts", 0.7), ("log_flush_slow", "slow", 0.5)):
             if broker not in cluster.silent and dice.random() < chance:
-                self.add(detector, f"broker:{cluster.name}/{broker}", says, since + dice.randint(0, 1), incident)
+                self.add(detector, f"broker:{cluster.name}/{broker}", verdicts, since + dice.randint(0, 1), incident)
         self.spread(cluster, broker, since, incident)
 
     def cpu(self, cluster: Cluster, incident: str) -> None:
@@ -278,9 +278,9 @@ class World:
     def rogue(self, cluster: Cluster, incident: str) -> None:
         broker = self.calm(cluster)
         share = self.dice.uniform(70, 100)
-        thing = f"cluster:{cluster.name}"
+        resource = f"cluster:{cluster.name}"
         known: Row = {"unaccounted_of_excess_percent": share}
-        self.add("consumer_rogue", thing, "rogue", 0, incident, is_root=True, **known)
+        self.add("consumer_rogue", resource, "rogue", 0, incident, is_root=True, **known)
         cluster.reads[broker] = self.dice.uniform(0.7, 0.95)
         self.disk(cluster, incident, broker=broker, is_root=False)
 
@@ -289,7 +289,7 @@ class World:
         store = f"store:{cluster.name}/{app}-s-changelog"
         self.add("state_store_schema_drift", store, "breaks_restore", since - 1, incident, is_root=True)
         self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "none_alive", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), because="stands")
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="stands")
 
     def memory(self, cluster: Cluster, incident: str) -> None:
         app, since = self.app(cluster), self.dice.randint(1, 2)
@@ -297,7 +297,7 @@ class World:
             "app_memory_heavy", f"application:{cluster.name}/{app}", "system_full", since - 1, incident, is_root=True
         )
         self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "gone", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), because="nobody")
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="nobody")
 
     def app(self, cluster: Cluster) -> str:
         return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])
@@ -305,12 +305,12 @@ class World:
     def transaction(self, cluster: Cluster, incident: str) -> None:
         topic, since = self.dice.choice(sorted({topic for topic, _ in cluster.leaders})), self.dice.randint(0, 2)
         spots = self.dice.sample([s for s in sorted(cluster.leaders) if s[0] == topic], 2)
-        thing = f"topic:{cluster.name}/{topic}"
-        self.add("transaction_hanging", thing, "holds_readers", since, incident, spots, is_root=True)
+        resource = f"topic:{cluster.name}/{topic}"
+        self.add("transaction_hanging", resource, "holds_readers", since, incident, spots, is_root=True)
         for name in sorted(cluster.groups):
             held = [spot for spot in spots if spot in cluster.groups[name]]
             if held and name not in cluster.busy and self.dice.random() < 0.6:
-                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, because="one_stands")
+                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="one_stands")
 
     def machine(self, cluster: Cluster, incident: str) -> None:
         """The disk of a machine on which members of groups run."""
@@ -328,9 +328,9 @@ class World:
         if free:
             name = self.dice.choice(free)
             spot = self.dice.choice(sorted(cluster.groups[name]))
-            because = "stands" if len(cluster.groups[name]) == 1 else "one_stands"
+            reason = "stands" if len(cluster.groups[name]) == 1 else "one_stands"
             label = f"{cluster.name} poison {name}"
-            self.late(cluster, name, self.dice.randint(0, 2), label, [spot], because=because, is_root=True)
+            self.late(cluster, name, self.dice.randint(0, 2), label, [spot], reason=reason, is_root=True)
 
     def early(self, cluster: Cluster) -> None:
         """A group that has been late for hours when the broker of its partitions falls ill."""
@@ -350,7 +350,7 @@ class World:
 
     def elsewhere(self, cluster: Cluster) -> None:
         """A group that is slow by itself on what healthy brokers lead."""
-        ill = {s.thing for s in self.symptoms}
+        ill = {s.resource for s in self.symptoms}
         well = [b for b in cluster.brokers if cluster.volume(b) not in ill and f"broker:{cluster.name}/{b}" not in ill]
         for name in sorted(cluster.groups):
             spots = [s for s in sorted(cluster.groups[name]) if cluster.leaders[s] in well]
@@ -360,13 +360,13 @@ class World:
 
     def namesake(self, cluster: Cluster, other: Cluster) -> None:
         """The application of that name in another cluster fails for another reason."""
-        hit = [s.thing.partition("/jmx-")[2] for s in self.symptoms if s.detector == "stream_threads_dead"]
+        hit = [s.resource.partition("/jmx-")[2] for s in self.symptoms if s.detector == "stream_threads_dead"]
         for app in hit:
             label = f"{other.name} namesake {app}"
             if app in other.apps and app not in other.busy:
                 other.busy.add(app)
-                thing = f"process:{other.name}/jmx-{app}"
-                self.add("stream_threads_dead", thing, "some_dead", 1, label, is_root=True)
+                resource = f"process:{other.name}/jmx-{app}"
+                self.add("stream_threads_dead", resource, "some_dead", 1, label, is_root=True)
 
     def write(self, connection: sa.Connection, hour: int) -> None:
         """Facts and findings of an hour."""
@@ -377,20 +377,20 @@ class World:
         for symptom in self.symptoms:
             if symptom.begins <= hour < symptom.ends:
                 found.append(
-                    _found(symptom.detector, symptom.thing, symptom.because, symptom.affected, symptom.figures)
+                    _found(symptom.detector, symptom.resource, symptom.reason, symptom.affected, symptom.metrics)
                 )
-        ill = {(s.detector, s.thing) for s in self.symptoms if s.begins <= hour}
+        ill = {(s.detector, s.resource) for s in self.symptoms if s.begins <= hour}
         for cluster in self.clusters:
             well = [("consumer_group_lagging", cluster.group(name)) for name in cluster.groups]
             well += [("stream_threads_dead", f"process:{cluster.name}/jmx-{app}") for app in cluster.apps]
             for broker in cluster.brokers:
                 well += [("ebs_volume_starving", cluster.volume(broker))]
                 well += [(name, f"broker:{cluster.name}/{broker}") for name in ("broker_slow", "log_flush_slow")]
-            found += [_found(detector, thing, None) for detector, thing in well if (detector, thing) not in ill]
+            found += [_found(detector, resource, None) for detector, resource in well if (detector, resource) not in ill]
         store_findings(connection, found, at, datetime.now(UTC))
         insert_many(
             connection,
-            (("detect.judgement", {"hour": at, "detector": d, "status": "judged", "alarms": 0}) for d in DETECTORS),
+            (("detect.detector_run", {"hour": at, "detector": d, "status": "evaluated", "firing": 0}) for d in DETECTORS),
         )
 
 
@@ -417,10 +417,10 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScore) -> None:
     with warehouse.connect() as connection:
         rows = connection.execute(_ISSUES).mappings().all()
-    issue_of = {(row["detector"], row["thing"]): row["issue"] for row in rows}
+    issue_of = {(row["detector"], row["resource"]): row["issue"] for row in rows}
     root_of = {row["issue"]: row["root"] for row in rows}
-    told = [s for s in world.symptoms if (s.detector, s.thing) in issue_of]
-    filed = {issue_of[s.detector, s.thing] for s in told if not s.also}  # what follows from two may stand alone
+    told = [s for s in world.symptoms if (s.detector, s.resource) in issue_of]
+    filed = {issue_of[s.detector, s.resource] for s in told if not s.also}  # what follows from two may stand alone
     result.faults += len(world.symptoms)
     result.cases += HOURS
     result.resources += len(world.symptoms)
@@ -428,7 +428,7 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
     result.incidents += len(labels)
     result.issues += len(filed)
     for one, other in combinations(told, 2):
-        same = issue_of[one.detector, one.thing] == issue_of[other.detector, other.thing]
+        same = issue_of[one.detector, one.resource] == issue_of[other.detector, other.resource]
         if one.also or other.also:  # it follows from two: either is right
             if same and not {one.incident, *one.also} & {other.incident, *other.also}:
                 result.wrongly_together += 1
@@ -444,20 +444,20 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
     for symptom in told:
         sizes[symptom.incident] += 1
     for symptom in told:
-        issue = issue_of[symptom.detector, symptom.thing]
+        issue = issue_of[symptom.detector, symptom.resource]
         if symptom.is_root and sizes[symptom.incident] > 1:
             result.roots += 1
-            is_right = root_of[issue] == symptom.thing
+            is_right = root_of[issue] == symptom.resource
             result.roots_right += is_right
             if not is_right:
                 result.wrong.append(f"world {number}: root of {symptom.incident} is {root_of[issue]}")
         elif symptom.is_root:
             result.alone += 1
-            result.alone_merged += sum(issue_of[s.detector, s.thing] == issue for s in told) > 1
+            result.alone_merged += sum(issue_of[s.detector, s.resource] == issue for s in told) > 1
 
 
 def _named(symptom: Symptom) -> str:
-    return f"{symptom.thing} ({symptom.detector} {symptom.because}, {symptom.incident}, from {symptom.begins})"
+    return f"{symptom.resource} ({symptom.detector} {symptom.reason}, {symptom.incident}, from {symptom.begins})"
 
 
 def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
@@ -491,7 +491,7 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
         insert_many(connection, known)
         store_findings(connection, found, at, datetime.now(UTC))
         insert_many(
-            connection, [("detect.judgement", {"hour": at, "detector": d, "status": "judged"}) for d in DETECTORS]
+            connection, [("detect.detector_run", {"hour": at, "detector": d, "status": "evaluated"}) for d in DETECTORS]
         )
         for table in ("metrics.partition_hourly", "metrics.consumer_partition_hourly"):
             connection.exec_driver_sql(f"analyze {table}")  # as a load of so many rows does
@@ -521,14 +521,14 @@ def insert_many(connection: sa.Connection, rows: Iterable[tuple[str, Row]]) -> N
 
 
 def _found(
-    detector: str, thing: str, because: str | None, affected: Iterable[Spot] = (), figures: Row | None = None
+    detector: str, resource: str, reason: str | None, affected: Iterable[Spot] = (), metrics: Row | None = None
 ) -> Finding:  # fmt: skip
-    kind, _, parts = thing.partition(":")
-    about = Thing(kind, dict(zip(KINDS[kind], parts.split("/"), strict=True)), parts)
+    kind, _, parts = resource.partition(":")
+    resource = Resource(kind, dict(zip(KINDS[kind], parts.split("/"), strict=True)), parts)
     spots = tuple({"topic": topic, "partition": partition} for topic, partition in affected)
-    status: Any = "alarm" if because else "ok"
-    severity = "warning" if because else None
-    return Finding(detector, about, because or "fine", status, severity, figures or {}, "So it is.", affected=spots)
+    status: Any = "firing" if reason else "ok"
+    severity = "warning" if reason else None
+    return Finding(detector, resource, reason or "fine", status, severity, metrics or {}, "So it is.", affected=spots)
 
 
 def _at(hour: int) -> datetime:
@@ -548,7 +548,7 @@ _MUST = sa.text("""
       table_schema = :schema and table_name = :relation and is_identity = 'NO' and is_nullable = 'NO'
       and column_default is null""")
 _ISSUES = sa.text("""
-    select t.detector, t.thing, coalesce(t.summary_ticket_id, t.ticket_id) as issue, root.thing as root
+    select t.detector, t.resource, coalesce(t.summary_ticket_id, t.ticket_id) as issue, root.resource as root
     from tickets.ticket as t
     inner join tickets.ticket as c on coalesce(t.summary_ticket_id, t.ticket_id) = c.ticket_id
     inner join tickets.ticket as root on coalesce(c.root_ticket_id, c.ticket_id) = root.ticket_id

@@ -31,7 +31,7 @@ from tests.simulator.frames import null_filled, rows_frame
 from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
 
-RULE = "instance_failing"
+RULE = "instance_unhealthy"
 ACCOUNT, REGION = "123456789013", "eu-west-1"
 PLACE = {"account": ACCOUNT, "region": REGION}
 MINUTES = 240
@@ -123,14 +123,14 @@ def _rise(minutes: np.ndarray, at: int, until: int, to: float) -> None:
     minutes[until:] = np.minimum(minutes[until:], 70)
 
 
-def take_out(group: Group, reason: str, *, hours_ago: float | None = None) -> Machine:
+def take_out(group: Group, message: str, *, hours_ago: float | None = None) -> Machine:
     """Auto Scaling terminates its first; by default within the judged hour, of which the minutes are known."""
     group.is_scaling = True
     machine = group.one
     back = timedelta(hours=hours_ago) if hours_ago else int(group.chance.integers(3, 50)) * _MINUTE
     machine.gone_at, machine.state = END - back, "terminated"
     machine.cause = (
-        f"At {machine.gone_at:%Y-%m-%dT%H:%M:%SZ} an instance was taken out of service in response to {reason}."
+        f"At {machine.gone_at:%Y-%m-%dT%H:%M:%SZ} an instance was taken out of service in response to {message}."
     )
     group.machines.append(Machine(f"{machine.name}-new", machine.cpu.clip(0, 70), machine.memory.clip(0, 60)))
     return machine
@@ -344,9 +344,9 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
 def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
     """Of its own fleet."""
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.reason, row.because, row.figures, row.severity)
+        Verdict(name, JUDGED, row.status, row.message, row.reason, row.metrics, row.severity)
         for row in bench.judge(rule)
-        if row.about.columns["account"] == ACCOUNT and (name := str(row.about.columns[key])) in truth.decoys
+        if row.resource.columns["account"] == ACCOUNT and (name := str(row.resource.columns[key])) in truth.decoys
     ]
     return score(rule, at_once(bench.detector(rule)), verdicts, truth)
 
@@ -355,7 +355,7 @@ def _sources(
     bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet, folder: Path
 ) -> dict[str, Any]:
     """As `extract` gives them, for the judged hour."""
-    every = [(group, machine) for group in fleet.things for machine in group.machines]
+    every = [(group, machine) for group in fleet.resources for machine in group.machines]
     ec2 = rows_frame(
         bench.spark,
         [
@@ -371,7 +371,7 @@ def _sources(
         bench.spark, folder / "points",
         chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE),
               credits.points(burstable, PLACE)),
-        calls="int", metrics_asked="int", resource="string",
+        calls="int", metrics_asked="int", resource_name="string",
     )  # fmt: skip
     return {
         "machines": app.machines_of(ec2, END).withColumn("known_until", f.lit(END)),
@@ -404,7 +404,7 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
 
 def _remember(bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet) -> None:
     """What other apps, and earlier hours, left."""
-    every = [(group, machine) for group in fleet.things for machine in group.machines]
+    every = [(group, machine) for group in fleet.resources for machine in group.machines]
     with bench.warehouse.begin() as connection:
         for day in range(-1, 12):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})

@@ -26,19 +26,19 @@ def evaluate(
     readings: Callable[[T], Iterator[dict[str, Any]]],
 ) -> Score:
     """Reads the judged hour, judges and scores."""
-    clusters = [KafkaCluster(name=thing.name, bootstrap_servers="127.0.0.1:1") for thing in fleet.things]
+    clusters = [KafkaCluster(name=resource.name, bootstrap_servers="127.0.0.1:1") for resource in fleet.resources]
     config = Config(kafka=clusters, jmx=list(endpoints))
     with TemporaryDirectory() as folder:
-        read = null_filled(bench.spark, Path(folder) / "jmx", (row for each in fleet.things for row in readings(each)))
+        read = null_filled(bench.spark, Path(folder) / "jmx", (row for each in fleet.resources for row in readings(each)))
         earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
         sources = {
-            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
+            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource_name": f.col("endpoint")}),
             "earlier_counters": bench.spark.createDataFrame([], earlier),
         }
         bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, config))
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.reason, figures=row.figures)
+        Verdict(name, JUDGED, row.status, row.message, metrics=row.metrics)
         for row in bench.judge(rule)
-        if (name := str(row.about.columns["cluster"])) in fleet.truth.decoys
+        if (name := str(row.resource.columns["cluster"])) in fleet.truth.decoys
     ]
     return score(rule, at_once(bench.detector(rule)), verdicts, fleet.truth)

@@ -437,8 +437,8 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
     for verdict in verdicts:
         for fault in fleet.guessed:
-            if verdict.resource == fault.resource and fault.due <= verdict.hour < fault.ends - HOUR:
-                wrong = verdict.reason if verdict.status == "ok" else None
+            if verdict.resource_name == fault.resource_name and fault.due <= verdict.hour < fault.ends - HOUR:
+                wrong = verdict.message if verdict.status == "ok" else None
                 result.claim("what is guessed isn't ok", fault, verdict, wrong)
     return result
 
@@ -449,15 +449,15 @@ def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
         bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), JUDGED, Config()))
     for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
         bench.remember(table, "cluster")
-    return [Verdict.of(row.about.columns["cluster"], row) for row in bench.judge("consumer_group_lagging")]
+    return [Verdict.of(row.resource.columns["cluster"], row) for row in bench.judge("consumer_group_lagging")]
 
 
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
     """Of forecasts for readers that are on their way back."""
     for verdict in verdicts:
-        told = verdict.figures["catches_up_in_seconds"]
-        timeline = fleet.timelines[verdict.resource]
-        if verdict.status == "alarm" and told and timeline.kind == "rewound too far":
+        told = verdict.metrics["catches_up_in_seconds"]
+        timeline = fleet.timelines[verdict.resource_name]
+        if verdict.status == "firing" and told and timeline.kind == "rewound too far":
             reader, end = timeline.readers[0], verdict.hour + HOUR
             log = timeline.logs[0]
             rate = len(log.appended) / _seconds(START + (FIRST_HOUR + HOURS + 1) * HOUR)
@@ -472,7 +472,7 @@ def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
 def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
     topics, groups, offsets, commits, times, ends = [], [], [], [], [], []
     for case in chosen:
-        timeline = fleet.timelines[case.resource]
+        timeline = fleet.timelines[case.resource_name]
         topics += _topics(case)
         groups.append(_group(case, timeline))
         for partition in range(PARTITIONS):
@@ -483,15 +483,15 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             ends.append(_known_end(case, timeline.logs[partition], partition))
     create = bench.spark.createDataFrame
     read = create([(case.name, "read", 0) for case in chosen], READ)
-    told = null_filled(bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
+    told = null_filled(bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string")
     sources = {
         "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(bench.spark, groups, KafkaGroups({}).schema()),
         "kafka_log_dirs": rows_frame(bench.spark, [], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(bench.spark, [], NO_GROUPS_UNLISTED),
-        "kafka_offsets": null_filled(bench.spark, folder / "offsets", offsets, resource="string"),
+        "kafka_offsets": null_filled(bench.spark, folder / "offsets", offsets, resource_name="string"),
         "kafka_commits": told.unionByName(read, allowMissingColumns=True),
-        "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource="string"),
+        "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource_name="string"),
     }
     sources["known_commits"] = rows_frame(bench.spark, [], KNOWN_COMMITS)
     sources["known_ends"] = null_filled(bench.spark, folder / "ends", ends)
@@ -502,7 +502,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
 def _topics(case: Case) -> list[dict[str, Any]]:
     partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(PARTITIONS)]
     config = {"message.timestamp.type": {"value": "CreateTime", "source": "DEFAULT_CONFIG"}}
-    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource": case.name}
+    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource_name": case.name}
     return [head | {"topic": topic, "partitions": partitions} for topic in ("events", "elsewhere")]
 
 
@@ -512,7 +512,7 @@ def _group(case: Case, timeline: Timeline) -> dict[str, Any]:
     member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": {topic: [*range(PARTITIONS)]}}
     return {
         "cluster": case.name, "group_id": GROUP, "protocol": "classic", "state": "EMPTY" if is_gone else "STABLE",
-        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource": case.name,
+        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource_name": case.name,
     }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import jvm_apps as app
 from spark_apps.sources.jmx import checked
-from spark_apps.sources.jmx_endpoint import Answer, Refused
+from spark_apps.sources.jmx_endpoint import Response, Refused
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
@@ -45,7 +45,7 @@ READ_AFTER, READ_EVERY = timedelta(minutes=1), timedelta(seconds=5)
 """When a run reads JMX, after the end of its hour, and how long it waits between two readings."""
 SEEN_BEFORE = READ_AFTER + (SAMPLES - 1) * READ_EVERY
 """What begins by its last reading the run of the hour before sees already, and may say."""
-WORST_FIRST = ("alarm", "skip", "ok")
+WORST_FIRST = ("firing", "unknown", "ok")
 
 
 class Store(NamedTuple):
@@ -146,7 +146,7 @@ class Process:
     silent: tuple[datetime, datetime] | None = None
     speechless: tuple[datetime, datetime] | None = None
     """Its agent answers, and each of its beans says NaN, or all but one."""
-    says: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
     """What it still tells then."""
     leak_from: datetime | None = None
     leak_per_hour: float = 0.0
@@ -253,7 +253,7 @@ class _Builder:
 
     def add_fault(self, fault: Fault) -> None:
         """Of an application's instances the first to be told is the fault."""
-        if not any((f.resource, f.kind) == (fault.resource, fault.kind) for f in self.fleet.truth.faults):
+        if not any((f.resource_name, f.kind) == (fault.resource_name, fault.kind) for f in self.fleet.truth.faults):
             self.fleet.truth.faults.append(replace(fault, begins=fault.begins - SEEN_BEFORE))
 
     def _outage(self, host: str, begins: datetime) -> datetime | None:
@@ -591,7 +591,7 @@ class _Builder:
         process = self.process(host, self.fitting(host, self.chance.choice([0.5, 0.7])))
         moment = start_of_hour(self.at())
         process.speechless = (moment, moment + 5 * HOUR)
-        process.says = self.chance.choice([(), ("threads",)])
+        process.verdicts = self.chance.choice([(), ("threads",)])
         self.decoy(process, "says NaN", moment)
 
     def cold_caches(self) -> None:
@@ -693,7 +693,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         _readings(fleet, chosen).to_parquet(file, coerce_timestamps="us", allow_truncated_timestamps=True)
         read = bench.spark.read.parquet(str(file))
         sources = {
-            "jmx": read.withColumns({"resource": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
+            "jmx": read.withColumns({"resource_name": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
             "earlier_counters": bench.spark.createDataFrame([], _EARLIER),
         }
         frames = app.transform(sources, JUDGED, config)
@@ -704,12 +704,12 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.remember(table, "cluster")
     name = "app_memory_heavy"
     rows = [
-        Verdict.of(f"{row.figures['app']}@{row.about.columns['cluster'].rsplit('@', 1)[1]}", row)
+        Verdict.of(f"{row.metrics['app']}@{row.resource.columns['cluster'].rsplit('@', 1)[1]}", row)
         for row in bench.judge(name)
     ]
     by_hour: dict[tuple[str, datetime], list[Verdict]] = {}
     for row in rows:
-        by_hour.setdefault((row.resource, row.hour), []).append(row)
+        by_hour.setdefault((row.resource_name, row.hour), []).append(row)
     # An application is as badly off as the worst of its instances.
     verdicts = [min(each, key=lambda row: WORST_FIRST.index(row.status)) for each in by_hour.values()]
     result = score("memory-heavy applications", bench.detector(name), verdicts, fleet.truth)
@@ -724,19 +724,19 @@ def _check_claims(result: Score, fleet: Fleet, by_hour: dict[tuple[str, datetime
         begins, ends = process.speechless or (START, START)
         for hour in (begins + (n - 1) * HOUR for n in range(int((ends - begins) / HOUR))):
             for verdict in by_hour.get((process.unit, hour), []):
-                wrong = verdict.reason if verdict.status == "ok" else None
+                wrong = verdict.message if verdict.status == "ok" else None
                 unsaid = Fault(process.unit, "says NaN", begins, hour, ends)
                 result.claim("what isn't known isn't ok", unsaid, verdict, wrong)
     for fault in fleet.truth.faults:
-        said = by_hour.get((fault.resource, fault.due), [])
-        alarms = [verdict for verdict in said if verdict.status == "alarm"]
-        if alarms and instances[fault.resource] > 1:
-            wrong = f"{len(alarms)} findings" if len(alarms) > 1 else None
-            result.claim("one finding for an application", fault, alarms[0], wrong)
-        process = next(p for p in fleet.processes.values() if p.unit == fault.resource)
+        said = by_hour.get((fault.resource_name, fault.due), [])
+        firing = [verdict for verdict in said if verdict.status == "firing"]
+        if firing and instances[fault.resource_name] > 1:
+            wrong = f"{len(firing)} findings" if len(firing) > 1 else None
+            result.claim("one finding for an application", fault, firing[0], wrong)
+        process = next(p for p in fleet.processes.values() if p.unit == fault.resource_name)
         for (unit, hour), rows in by_hour.items():
-            if process.hides_stores and unit == fault.resource and hour >= process.shapes[-1][0]:
-                wrong = rows[0].reason if rows[0].status == "ok" else None
+            if process.hides_stores and unit == fault.resource_name and hour >= process.shapes[-1][0]:
+                wrong = rows[0].message if rows[0].status == "ok" else None
                 result.claim("what isn't known isn't ok", fault, rows[0], wrong)
 
 
@@ -756,7 +756,7 @@ def _url(process: str) -> str:
 def _config(fleet: Fleet, chosen: list[Case]) -> Config:
     endpoints = []
     for case in chosen:
-        process = fleet.processes[case.resource]
+        process = fleet.processes[case.resource_name]
         _, shape = process.at(case.hour + HOUR)
         endpoints.append(
             JmxEndpoint(
@@ -781,7 +781,7 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
     """What Jolokia answers just after each hour's end, in the source's layout."""
     rows: list[tuple[Any, ...]] = []
     for case in chosen:
-        process = fleet.processes[case.resource]
+        process = fleet.processes[case.resource_name]
         head = (_cluster(case.hour), "app", process.unit, _url(process.name))
         for n in range(SAMPLES):
             at = case.hour + HOUR + READ_AFTER + n * READ_EVERY
@@ -790,11 +790,11 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
             since, _ = process.at(at)
             is_nan = process.speechless is not None and process.speechless[0] <= at < process.speechless[1]
             readings = [
-                (metric, json.dumps(labels, sort_keys=True), None if is_nan and metric not in process.says else value)
+                (metric, json.dumps(labels, sort_keys=True), None if is_nan and metric not in process.verdicts else value)
                 for metric, labels, value in _jvm(fleet, process, at)
             ]
             with suppress(Refused):  # the source calls it a gap
-                answer = checked(Answer(at + case.shift, since + case.shift, readings))
+                answer = checked(Response(at + case.shift, since + case.shift, readings))
                 for metric, labels, value in answer.readings:
                     kind = "counter" if metric.endswith("_total") else "gauge"
                     rows.append((*head, metric, labels, kind, answer.at, value, answer.process_started_at))
@@ -860,7 +860,7 @@ def _rocksdb(shape: Shape, age: timedelta, hours: float, chance: random.Random) 
                 holds = min(capacity, store.data(hours) * segments)
                 usage = max(holds * filled * chance.uniform(0.85, 1.0), 88.0)
             labels = {"kind": store.kind, "store": store.name, "task": f"0_{store.first_task + partition}"}
-            figures = {
+            metrics = {
                 "memtable_bytes": memtables,
                 "memtable_unflushed_bytes": memtables * 0.8,
                 "block_cache_usage_bytes": usage,
@@ -870,13 +870,13 @@ def _rocksdb(shape: Shape, age: timedelta, hours: float, chance: random.Random) 
                 "sst_bytes": store.data(hours) * segments,
                 "keys": 1e6,
             }
-            yield from ((name, labels, value) for name, value in figures.items())
+            yield from ((name, labels, value) for name, value in metrics.items())
 
 
 def _load_machines(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
     """Type and memory of the machines, as EC2 and the CloudWatch agent say them (the app of volumes reads those)."""
     rows = []
-    for host, hour in sorted({(fleet.processes[case.resource].host, case.hour) for case in chosen}):
+    for host, hour in sorted({(fleet.processes[case.resource_name].host, case.hour) for case in chosen}):
         used = [fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)]
         rows.append(
             {

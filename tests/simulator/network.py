@@ -63,7 +63,7 @@ def a_link(number: int, kind: str, chance: np.random.Generator) -> Link:
     """One that does a part of what it may."""
     types = FLAT if kind in WITHOUT_BURST else TYPES
     instance_type = str(chance.choice(list(types)))
-    baseline, peak = (GIGABIT * figure for figure in types[instance_type])
+    baseline, peak = (GIGABIT * metric for metric in types[instance_type])
     wanted = {}
     for direction in ("in", "out"):
         level = baseline * chance.uniform(0.1, 0.6)
@@ -208,13 +208,13 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
             "network_baseline_bytes_per_second": link.baseline if link.tells_limits else None,
             "network_peak_bytes_per_second": link.peak if link.tells_limits else None,
         }
-        for link in fleet.things
+        for link in fleet.resources
     ]  # fmt: skip
 
 
 def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
     """As CloudWatch tells the judged hour."""
-    for link in fleet.things:
+    for link in fleet.resources:
         for direction in ("in", "out"):
             carried = 60 * link.carried(direction)
             step = 1 if link.is_detailed else 5
@@ -229,7 +229,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
 def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
     """The hours before, as far as the rule reads them."""
     rows = []
-    for link in fleet.things:
+    for link in fleet.resources:
         for direction in ("in", "out"):
             carried = link.carried(direction)
             head = place | {

@@ -52,13 +52,13 @@ class Case:
     """One resource in one hour. Its time is moved to JUDGED and the hour becomes part of its name, so that one run of
     app and detector judges hundreds of hours at once; to both it is a fleet of that many resources."""
 
-    resource: str
+    resource_name: str
     hour: datetime
 
     @property
     def name(self) -> str:
         """The resource's name for app and detector."""
-        return f"{self.resource}@{int((self.hour - START) / HOUR)}"
+        return f"{self.resource_name}@{int((self.hour - START) / HOUR)}"
 
     @property
     def shift(self) -> timedelta:
@@ -68,15 +68,15 @@ class Case:
     @classmethod
     def of(cls, name: str) -> Case:
         """The case that has this name."""
-        resource, number = name.rsplit("@", 1)
-        return cls(resource, START + int(number) * HOUR)
+        resource_name, number = name.rsplit("@", 1)
+        return cls(resource_name, START + int(number) * HOUR)
 
 
 @dataclass(frozen=True)
 class Fault:
     """Something that must be found."""
 
-    resource: str
+    resource_name: str
     kind: str
     begins: datetime
     """From here on an alarm is right."""
@@ -91,9 +91,9 @@ class Fault:
     """How it may rightly be judged in the hour it is due; none: that it is told is enough."""
 
     @classmethod
-    def judged(cls, resource: str, kind: str, *verdicts: str) -> Fault:
+    def judged(cls, resource_name: str, kind: str, *verdicts: str) -> Fault:
         """One of the hour that the warehouse holds."""
-        return cls(resource, kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=verdicts)
+        return cls(resource_name, kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=verdicts)
 
 
 @dataclass
@@ -111,13 +111,13 @@ class Truth:
 class Verdict:
     """What the detector said of a resource's hour."""
 
-    resource: str
+    resource_name: str
     hour: datetime
     status: str
-    reason: str
+    message: str
     verdict: str = ""
     """What it took the fault for, where that is scored."""
-    figures: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
     severity: str | None = None
     """Of an alarm."""
 
@@ -125,4 +125,4 @@ class Verdict:
     def of(cls, name: str, finding: Finding, verdict: str = "") -> Verdict:
         """From what a detector says of the case of this name."""
         case = Case.of(name)
-        return cls(case.resource, case.hour, finding.status, finding.reason, verdict, finding.figures, finding.severity)
+        return cls(case.resource_name, case.hour, finding.status, finding.message, verdict, finding.metrics, finding.severity)

@@ -486,14 +486,14 @@ class _Builder:
         if len(self.fleet.truth.faults) == faults:
             return
         told = self.fleet.truth.faults.pop()
-        store, due = self.fleet.stores[told.resource], max(told.due, start_of_hour(told.begins + after))
+        store, due = self.fleet.stores[told.resource_name], max(told.due, start_of_hour(told.begins + after))
         while due + HOUR < told.ends and not shows(store, due + HOUR):
             due += HOUR
         if due + HOUR < told.ends:
-            self.near(told.resource, due, 3)
+            self.near(told.resource_name, due, 3)
             self.fleet.truth.faults.append(replace(told, due=due))
         else:
-            self.fleet.truth.unclear.append((told.resource, told.begins, told.ends))
+            self.fleet.truth.unclear.append((told.resource_name, told.begins, told.ends))
 
     def days_before(self) -> None:
         """Judges hours of the day before as well: what the last store knew then is compared."""
@@ -734,18 +734,18 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     for table in ("metrics.state_store_hourly", "metrics.state_store_change_hourly"):
         bench.remember(table, "topic")
     name = "state_store_schema_drift"
-    verdicts = [Verdict.of(row.about.columns["topic"], row, _verdict(row)) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in bench.judge(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)
 
 
 def _verdict(row: Finding) -> str:
     """Severity, and which way it says that the change breaks."""
-    return f"{row.severity}: {row.figures['breaks']}"
+    return f"{row.severity}: {row.metrics['breaks']}"
 
 
 _SCHEMA = pa.schema(
     {
-        **{name: pa.string() for name in ("resource", "cluster", "topic", "application_id", "store")},
+        **{name: pa.string() for name in ("resource_name", "cluster", "topic", "application_id", "store")},
         "partition": pa.int32(),
         **{name: pa.int64() for name in ("log_start_offset", "hour_start_offset", "log_end_offset", "offset")},
         "at": pa.timestamp("us", "UTC"),
@@ -761,21 +761,21 @@ def _write(fleet: Fleet, chosen: list[Case], file: Path) -> None:
     known: dict[tuple[str, int], bytes] = {}
     with pq.ParquetWriter(file, _SCHEMA) as writer:
         for case in chosen:
-            store = fleet.stores[case.resource]
+            store = fleet.stores[case.resource_name]
             minute = (case.hour + HOUR - START) / timedelta(minutes=1)
             there = store.survivors(minute)
             for write in there.tolist():
-                if (case.resource, write) not in known:
-                    known[case.resource, write] = store.value(write)
+                if (case.resource_name, write) not in known:
+                    known[case.resource_name, write] = store.value(write)
             milliseconds = ((START + case.shift).timestamp() * 1000 + store.times[there] * 60_000).astype(np.int64)
             partition = store.written[there] % PARTITIONS
             end, begun = len(store.times), int(np.searchsorted(store.times, minute - 60))
             head = {
-                "resource": f"{CLUSTER}/{case.name}",
+                "resource_name": f"{CLUSTER}/{case.name}",
                 "cluster": CLUSTER,
                 "topic": case.name,
-                "application_id": case.resource.split("-")[0],
-                "store": case.resource.removesuffix("-changelog").split("-", 1)[1],
+                "application_id": case.resource_name.split("-")[0],
+                "store": case.resource_name.removesuffix("-changelog").split("-", 1)[1],
             }
             logs = [
                 head | {"partition": p, "log_start_offset": 0, "hour_start_offset": begun, "log_end_offset": end}
@@ -790,7 +790,7 @@ def _write(fleet: Fleet, chosen: list[Case], file: Path) -> None:
                 "at": pa.array(milliseconds * 1000).cast(pa.timestamp("us", "UTC")),
                 "position": pa.array((milliseconds << 20) | (partition * 7919 + there) % (1 << 20)),
                 "key": pa.array([f"k-{key}".encode() for key in store.written[there].tolist()]),
-                "value": pa.array([known[case.resource, write] for write in there.tolist()]),
+                "value": pa.array([known[case.resource_name, write] for write in there.tolist()]),
             }
             arrays = [
                 columns.get(n, pa.nulls(count, t)).cast(t) for n, t in zip(_SCHEMA.names, _SCHEMA.types, strict=True)

@@ -28,13 +28,13 @@ class Goal(NamedTuple):
     """A figure and what it must reach."""
 
     name: str
-    figure: float
+    metric: float
     limit: float
     at_most: bool = False
 
     @property
     def is_met(self) -> bool:
-        return self.figure <= self.limit if self.at_most else self.figure >= self.limit
+        return self.metric <= self.limit if self.at_most else self.metric >= self.limit
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Score:
     analysis: str
     cases: int
     resources: int
-    skips: int
+    unknown: int
     faults: int
     missed: list[Fault] = field(default_factory=list)
     refuted: int = 0
@@ -133,36 +133,36 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
     """Compares verdicts with the truth: faults by the hours they had to be told in, tickets by what they were for."""
     by_resource: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in sorted(verdicts, key=lambda v: v.hour):
-        by_resource[verdict.resource].append(verdict)
-    skips = sum(v.status == "skip" for v in verdicts)
-    result = Score(analysis, len(verdicts), len(by_resource), skips, len(truth.faults))
+        by_resource[verdict.resource_name].append(verdict)
+    unknown = sum(v.status == "unknown" for v in verdicts)
+    result = Score(analysis, len(verdicts), len(by_resource), unknown, len(truth.faults))
     leads: dict[tuple[str, datetime, datetime], tuple[Fault, timedelta]] = {}
     for fault in truth.faults:
-        told = [v.hour for v in by_resource[fault.resource] if v.status == "alarm" and _during(v.hour, fault)]
+        told = [v.hour for v in by_resource[fault.resource_name] if v.status == "firing" and _during(v.hour, fault)]
         if not told or told[0] > fault.due:
             result.missed.append(fault)
-        for verdict in by_resource[fault.resource]:
+        for verdict in by_resource[fault.resource_name]:
             if fault.hurts_from and max(fault.due, fault.hurts_from) <= verdict.hour <= fault.ends - HOUR:
-                wrong = verdict.reason if verdict.status == "ok" else None
+                wrong = verdict.message if verdict.status == "ok" else None
                 result.claim("told throughout", fault, verdict, wrong)
-            if fault.verdicts and verdict.hour == fault.due and verdict.status == "alarm":
+            if fault.verdicts and verdict.hour == fault.due and verdict.status == "firing":
                 result.judged += 1
                 if verdict.verdict not in fault.verdicts:
                     result.misjudged.append((fault, verdict))
         first = start_of_hour(fault.begins + SEEN)
-        if fault.outage and fault.outage - _judged_at(first) >= AHEAD:
-            lead = fault.outage - _judged_at(told[0]) if told else timedelta(0)
+        if fault.outage and fault.outage - _evaluated_at(first) >= AHEAD:
+            lead = fault.outage - _evaluated_at(told[0]) if told else timedelta(0)
             cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
             leads[cause] = max(leads.get(cause, (fault, lead)), (fault, lead), key=lambda each: each[1])
     result.warnings = list(leads.values())
-    for resource, said in by_resource.items():
+    for resource_name, said in by_resource.items():
         for ticket in tickets(detector, said):
-            if any(f.resource == resource and _during(ticket.hour, f) for f in truth.faults):
+            if any(f.resource_name == resource_name and _during(ticket.hour, f) for f in truth.faults):
                 continue
             if _is_unclear(ticket, truth):
                 result.refuted += 1
             else:
-                result.false_alarms.append((ticket, truth.decoys.get(resource, "healthy")))
+                result.false_alarms.append((ticket, truth.decoys.get(resource_name, "healthy")))
     return result
 
 
@@ -193,7 +193,7 @@ def _runs(said: Iterable[Verdict]) -> list[list[Verdict]]:
     return runs
 
 
-def _judged_at(hour: datetime) -> datetime:
+def _evaluated_at(hour: datetime) -> datetime:
     return hour + HOUR + SETTLE
 
 
@@ -203,14 +203,14 @@ def _during(hour: datetime, fault: Fault) -> bool:
 
 def _is_unclear(ticket: Verdict, truth: Truth) -> bool:
     return any(
-        resource == ticket.resource and start_of_hour(start) <= ticket.hour <= end
-        for resource, start, end in truth.unclear
+        resource_name == ticket.resource_name and start_of_hour(start) <= ticket.hour <= end
+        for resource_name, start, end in truth.unclear
     )
 
 
-def figures(score: Score) -> str:
+def metrics(score: Score) -> str:
     """One seed in one line."""
-    return ", ".join(f"{goal.name.split(',')[0]} {goal.figure:.3f}" for goal in score.goals)
+    return ", ".join(f"{goal.name.split(',')[0]} {goal.metric:.3f}" for goal in score.goals)
 
 
 def show_wrong(console: Console, score: Score, again: str) -> None:
@@ -219,19 +219,19 @@ def show_wrong(console: Console, score: Score, again: str) -> None:
     for line in score.wrong:
         _show(console, f"[red]wrong[/] {name}: {line}", again)
     for fault in score.missed:
-        _show(console, f"[red]missed[/] {name}: {fault.resource} ({fault.kind}), due {_at(fault.due)}", again)
+        _show(console, f"[red]missed[/] {name}: {fault.resource_name} ({fault.kind}), due {_at(fault.due)}", again)
     for fault, verdict in score.misjudged:
-        said = f"{verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.reason}"
-        _show(console, f"[red]misjudged[/] {name}: {fault.resource} ({fault.kind}) at {_at(fault.due)}: {said}", again)
+        said = f"{verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.message}"
+        _show(console, f"[red]misjudged[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}", again)
     for verdict, decoy in score.false_alarms:
-        where = f"{verdict.resource} ({decoy}) at {_at(verdict.hour)}"
-        _show(console, f"[red]false alarm[/] {name}: {where}: {verdict.reason}", again)
+        where = f"{verdict.resource_name} ({decoy}) at {_at(verdict.hour)}"
+        _show(console, f"[red]false alarm[/] {name}: {where}: {verdict.message}", again)
     for fault, lead in score.warnings:
         if lead < AHEAD:
             times = f"begun {fault.begins:%d %H:%M}, outage {fault.outage:%d %H:%M}: {lead / HOUR:.1f} h ahead"
-            _show(console, f"[yellow]late[/] {name}: {fault.resource} ({fault.kind}), {times}", again)
+            _show(console, f"[yellow]late[/] {name}: {fault.resource_name} ({fault.kind}), {times}", again)
     for claim, fault, verdict, wrong in score.false_claims:
-        where = f"{fault.resource} ({fault.kind}) at {_at(verdict.hour)}"
+        where = f"{fault.resource_name} ({fault.kind}) at {_at(verdict.hour)}"
         _show(console, f"[red]not so: {claim}[/] {name}: {where}: {wrong}", again)
 
 
@@ -245,13 +245,13 @@ def _show(console: Console, line: str, again: str) -> None:
 
 def show(console: Console, scores: Sequence[Score]) -> bool:
     """Prints each analysis; whether every goal is met."""
-    table = Table("analysis", "judged", "faults", "tickets", "skips", "goal", "figure", "limit", "", box=None)
+    table = Table("analysis", "evaluated", "faults", "tickets", "unknown", "goal", "figure", "limit", "", box=None)
     for each in scores:
         judged = f"{each.cases} h of {each.resources}"
-        left = [each.analysis, judged, str(each.faults), str(each.tickets), str(each.skips)]
+        left = [each.analysis, judged, str(each.faults), str(each.tickets), str(each.unknown)]
         for goal in each.goals:
             limit = f"{'≤' if goal.at_most else '≥'} {goal.limit}"
-            table.add_row(*left, goal.name, f"{goal.figure:.3f}", limit, "met" if goal.is_met else "[red]missed")
+            table.add_row(*left, goal.name, f"{goal.metric:.3f}", limit, "met" if goal.is_met else "[red]missed")
             left = [""] * 5
     console.print(table)
     for each in scores:

@@ -53,9 +53,9 @@ def test_some_topics_groups_and_applications_are_judged_right(bench: Bench) -> N
 
 def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
     [result] = scores_of("incidents", bench, SMALL)
-    figures = {goal.name.split(",")[0]: goal for goal in result.goals}
-    assert all(goal.is_met for name, goal in figures.items() if name != "issues per incident"), figures
-    assert figures["issues per incident"].figure < 1.12, "so few incidents that a single one is 2 %"
+    metrics = {goal.name.split(",")[0]: goal for goal in result.goals}
+    assert all(goal.is_met for name, goal in metrics.items() if name != "issues per incident"), metrics
+    assert metrics["issues per incident"].metric < 1.12, "so few incidents that a single one is 2 %"
 
 
 @pytest.mark.rare
@@ -83,8 +83,8 @@ def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_ap
             if column == "process_started_at":
                 assert (told[column] == pd.to_datetime(of_app[column], utc=True))[told[column].notna()].all()
                 continue
-            says, said = (frame[column].to_numpy(float, na_value=np.nan) for frame in (told, of_app))
-            assert np.allclose(says, said, rtol=0.01, equal_nan=True), f"{cluster.kind}: {column}"
+            verdicts, said = (frame[column].to_numpy(float, na_value=np.nan) for frame in (told, of_app))
+            assert np.allclose(verdicts, said, rtol=0.01, equal_nan=True), f"{cluster.kind}: {column}"
 
 
 @pytest.mark.rare
@@ -105,7 +105,7 @@ def test_disks_that_fill_are_told_from_those_that_breathe(bench: Bench) -> None:
 def test_machines_are_judged_right(bench: Bench) -> None:
     scores = scores_of("instances", bench, SMALL)
     assert [(s.analysis, s.missed, s.false_alarms, s.misjudged) for s in scores] == [
-        ("instance_failing", [], [], []), ("instance_network_starving", [], [], []),
+        ("instance_unhealthy", [], [], []), ("instance_network_starving", [], [], []),
         ("instance_cpu_starving", [], [], []),
     ]  # fmt: skip
     assert all(each.faults >= 6 for each in scores)

@@ -31,17 +31,17 @@ def test_a_volume_fault_is_what_the_disk_did() -> None:
         # What nobody meant has no moment before which it could be foreseen.
         assert (fault.outage is None) == (fault.kind not in FAULTS)
         assert fault.begins <= (fault.outage or fault.begins) <= fault.due + HOUR
-        assert Case(fault.resource, fault.due) in chosen
+        assert Case(fault.resource_name, fault.due) in chosen
         if fault.outage and fault.kind.startswith("bucket"):
             start = int((fault.outage - START).total_seconds() // 60)
-            days = [day.balance_percent for day in _days(fleet, fault.resource)]
+            days = [day.balance_percent for day in _days(fleet, fault.resource_name)]
             balance = np.concatenate(days)
             assert balance[start + 5] < 1 < balance[start - 60]
 
 
 def test_decoys_of_volumes_are_never_held_back_for_long() -> None:
     fleet = volumes.build(SMALL)
-    hurt = {fault.resource for fault in fleet.truth.faults}
+    hurt = {fault.resource_name for fault in fleet.truth.faults}
     assert not [name for name, kind in fleet.kinds.items() if kind in DECOYS and name in hurt]
 
 
@@ -53,8 +53,8 @@ def test_a_fleet_may_have_nothing_but_decoys() -> None:
     assert events and not {event.kind for event in events} & {*consumers.ROGUES}
 
 
-def _days(fleet: Fleet, resource: str) -> list[Day]:
-    volume = fleet.world.volumes[resource]
+def _days(fleet: Fleet, resource_name: str) -> list[Day]:
+    volume = fleet.world.volumes[resource_name]
     unit, first = fleet.world._unit_of(volume), int(START.timestamp() // 86_400)
     return [unit.day(day)[0][unit.volumes.index(volume)] for day in range(first, first + fleet.scenario.days)]
 
@@ -64,7 +64,7 @@ def test_stores_hold_every_fault_and_decoy_and_a_version_of_a_thousandth_and_a_h
     kinds = set(fleet.truth.decoys.values())
     assert set(schemas.VERDICTS) <= kinds and len(kinds - set(schemas.VERDICTS)) == len(schemas.DECOYS)
     fault = next(fault for fault in fleet.truth.faults if fault.kind == "rare old version")
-    store = fleet.stores[fault.resource]
+    store = fleet.stores[fault.resource_name]
     release = store.release[store.survivors((fault.due + HOUR - START).total_seconds() / 60)]
     assert (len(release), int((release == 0).sum())) == (schemas.LARGE, schemas.RARE)
 
@@ -100,10 +100,10 @@ def _behind(timeline: lag.Timeline, partition: int, moment: datetime) -> float:
 
 def test_groups_lag_where_the_truth_says_so_and_nowhere_else() -> None:
     fleet = lag.build(SMALL)
-    faults = {fault.resource: fault for fault in fleet.truth.faults}
+    faults = {fault.resource_name: fault for fault in fleet.truth.faults}
     assert {fault.kind for fault in faults.values()} and len(faults) < len(fleet.timelines)
     for name, timeline in fleet.timelines.items():
-        ends = [case.hour + HOUR for case in lag.cases(fleet) if case.resource == name]
+        ends = [case.hour + HOUR for case in lag.cases(fleet) if case.resource_name == name]
         most = {end: max(_behind(timeline, p, end) for p in range(lag.PARTITIONS)) for end in ends}
         if name in faults:
             assert most[faults[name].due + HOUR] >= 300, timeline.kind
@@ -128,12 +128,12 @@ def test_offsets_by_time_follow_the_stamps_and_not_the_appends() -> None:
 def test_advice_is_tried_on_the_load_that_was_wanted_and_not_on_the_one_that_was_allowed() -> None:
     fleet = volumes.build(SMALL)
     fault = next(fault for fault in fleet.truth.faults if fault.kind == "clamped for days")
-    volume = fleet.world.volumes[fault.resource]
+    volume = fleet.world.volumes[fault.resource_name]
 
     def advice(iops: float) -> str | None:
-        figures = {"advised_volume_type": volume.volume_type, "advised_size_gib": volume.size_gib, "advised_iops": iops,
+        metrics = {"advised_volume_type": volume.volume_type, "advised_size_gib": volume.size_gib, "advised_iops": iops,
                    "advised_throughput_mib_s": 500 if volume.volume_type == "gp3" else None}  # fmt: skip
-        return volumes._wrong_advice(fleet, fault, figures)
+        return volumes._wrong_advice(fleet, fault, metrics)
 
     assert "carries it in" in str(advice(volume.limits.base_iops * 1.05))
     assert advice(volume.limits.base_iops * 3) is None

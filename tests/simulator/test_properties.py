@@ -95,14 +95,14 @@ def _hours(fleet: Fleet, first: Any = FIRST, hours: int = HOURS) -> list[Case]:
 
 def _never_milder(verdicts: list[Verdict], ladders: dict[str, list[str]]) -> list[str]:
     """Rungs that are judged milder than the one below them in the same hour."""
-    said = {(verdict.resource, verdict.hour): verdict for verdict in verdicts}
+    said = {(verdict.resource_name, verdict.hour): verdict for verdict in verdicts}
     milder = []
     for names in ladders.values():
         for hour in sorted({hour for _, hour in said}):
             ranks = [_rank(said[name, hour]) for name in names if (name, hour) in said]
             milder += [
-                f"{names[n + 1]} at {hour:%d %H:%M}: {said[names[n + 1], hour].reason} Below it:"
-                f" {said[names[n], hour].reason}"
+                f"{names[n + 1]} at {hour:%d %H:%M}: {said[names[n + 1], hour].message} Below it:"
+                f" {said[names[n], hour].message}"
                 for n in range(len(ranks) - 1)
                 if ranks[n + 1] < ranks[n]
             ]
@@ -110,8 +110,8 @@ def _never_milder(verdicts: list[Verdict], ladders: dict[str, list[str]]) -> lis
 
 
 def _rank(verdict: Verdict) -> int:
-    assert verdict.status != "skip", verdict.reason
-    return RANK[(verdict.severity or "critical") if verdict.status == "alarm" else "ok"]
+    assert verdict.status != "unknown", verdict.message
+    return RANK[(verdict.severity or "critical") if verdict.status == "firing" else "ok"]
 
 
 def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_history_change_none(
@@ -120,7 +120,7 @@ def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_
     fleet = _fleet()
     alone = volumes.judge(bench, fleet, _hours(fleet))
     names = {ladder: [f"vol-{ladder}-{n}" for n in range(len(levels))] for ladder, (_, levels) in LADDERS.items()}
-    assert sum(verdict.status == "alarm" for verdict in alone) > 20
+    assert sum(verdict.status == "firing" for verdict in alone) > 20
     assert _never_milder(alone, names) == []
     # The same again among others, and with a quiet day before it.
     chance = random.Random(3)  # noqa: S311 a simulation
@@ -132,10 +132,10 @@ def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_
     chosen = [*_hours(fleet), *_hours(fleet, FIRST - 20 * HOUR, 4)]
     with a_bench(spark_session) as other:
         among = volumes.judge(other, fleet, chosen)
-    told = {(v.resource, v.hour): (v.status, v.severity, v.reason) for v in alone}
-    again = {(v.resource, v.hour): (v.status, v.severity, v.reason) for v in among if v.resource in mine}
+    told = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in alone}
+    again = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in among if v.resource_name in mine}
     assert {key: again[key] for key in told} == told
-    assert not [v.reason for v in among if v.resource not in mine and v.status == "alarm"]
+    assert not [v.message for v in among if v.resource_name not in mine and v.status == "firing"]
 
 
 def test_a_group_s_verdict_is_never_milder_when_it_is_worse(bench: Bench) -> None:
@@ -158,5 +158,5 @@ def test_a_group_s_verdict_is_never_milder_when_it_is_worse(bench: Bench) -> Non
         add("rewound", reader)
     chosen = [Case(name, START + n * HOUR) for name in builder.fleet.timelines for n in range(6, 14)]
     verdicts = lag.judge(bench, builder.fleet, chosen)
-    assert sum(verdict.status == "alarm" for verdict in verdicts) > 10
+    assert sum(verdict.status == "firing" for verdict in verdicts) > 10
     assert _never_milder(verdicts, ladders) == []

@@ -21,10 +21,10 @@ OUTAGE = START + 9.5 * HOUR
 FAULT = Fault("disk", "empties", START + 5.25 * HOUR, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
 
 
-def scored(statuses: str, truth: Truth | None = None, resource: str = "disk") -> Score:
+def scored(statuses: str, truth: Truth | None = None, resource_name: str = "disk") -> Score:
     """Hours from START on: a alarm, o ok, s skip, space not judged."""
-    names = {"a": "alarm", "o": "ok", "s": "skip"}
-    said = [Verdict(resource, START + n * HOUR, names[s], "…") for n, s in enumerate(statuses) if s != " "]
+    names = {"a": "firing", "o": "ok", "s": "unknown"}
+    said = [Verdict(resource_name, START + n * HOUR, names[s], "…") for n, s in enumerate(statuses) if s != " "]
     return score("disks", DETECTOR, said, truth or Truth([FAULT]))
 
 
@@ -75,7 +75,7 @@ def test_what_nobody_could_know_counts_neither_way() -> None:
 
 def test_a_fault_told_for_something_else_is_named() -> None:
     fault = replace(FAULT, outage=None, verdicts=("critical: restore",))
-    said = [Verdict("disk", fault.due, "alarm", "…", verdict) for verdict in ("critical: restore", "warning: rollback")]
+    said = [Verdict("disk", fault.due, "firing", "…", verdict) for verdict in ("critical: restore", "warning: rollback")]
     right, wrong = (score("disks", DETECTOR, [each], Truth([fault])) for each in said)
     assert (right.judged, right.misjudged, right.well_judged) == (1, [], 1.0)
     assert (wrong.judged, wrong.misjudged, wrong.missed) == (1, [(fault, said[1])], [])
@@ -88,7 +88,7 @@ def test_a_case_s_name_gives_the_case_back() -> None:
 
 
 def test_a_missed_goal_is_named_with_the_command_that_shows_it_again() -> None:
-    verdict = Verdict("vol-2", START, "alarm", "Its bucket will be empty.")
+    verdict = Verdict("vol-2", START, "firing", "Its bucket will be empty.")
     result = Score("starving volumes", 10, 2, 0, 1, [FAULT], false_alarms=[(verdict, "nightly batch")])
     result.claim("advice", FAULT, verdict, "1,000 IOPS advised, 2,000 wanted")
     result.claim("advice", FAULT, verdict, None)

@@ -358,11 +358,11 @@ class _Builder:
     def _know(self, nights: Sequence[datetime]) -> None:
         """Judges the last nights. The first of them are as new to the detector as a new batch is."""
         judged = nights[1:][-NIGHTS:]
-        for night in judged:
-            self.scare(night, night + 4 * HOUR)
+        for sample_fleet in judged:
+            self.scare(sample_fleet, sample_fleet + 4 * HOUR)
         # Before that, the past that the detector would have isn't judged either.
-        for night in nights[: nights.index(judged[0]) + NEW_NIGHTS]:
-            self.fleet.truth.unclear.append((self.volume_id(0), night, night + 2 * HOUR))
+        for sample_fleet in nights[: nights.index(judged[0]) + NEW_NIGHTS]:
+            self.fleet.truth.unclear.append((self.volume_id(0), sample_fleet, sample_fleet + 2 * HOUR))
 
     def spikes(self) -> None:
         """One minute in thirty far beyond what it may do."""

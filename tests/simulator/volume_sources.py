@@ -39,25 +39,25 @@ class Points:
             self.names.append(name)
         return self.numbers[name]
 
-    def add(self, resource: str, metric: str, start: datetime, period_seconds: int, values: np.ndarray) -> None:
+    def add(self, resource_name: str, metric: str, start: datetime, period_seconds: int, values: np.ndarray) -> None:
         """One series from `start` on; NaN: no point. A series without points has a row of its own."""
         there = np.flatnonzero(~np.isnan(values))
         at = np.int64(start.timestamp()) + there * period_seconds
         if not len(there):
             at, values = np.array([-1]), np.array([np.nan])
             there = np.array([0])
-        ids = (self.number(resource), self.number(metric), period_seconds)
+        ids = (self.number(resource_name), self.number(metric), period_seconds)
         self.columns.append((*(np.full(len(at), i, dtype=np.int32) for i in ids), at, values[there]))
 
     def frame(self, spark: SparkSession, file: Path) -> DataFrame:
-        resource, metric, period, at, value = (np.concatenate(column) for column in zip(*self.columns, strict=True))
+        resource_name, metric, period, at, value = (np.concatenate(column) for column in zip(*self.columns, strict=True))
         names, none = pa.array(self.names), at < 0
         count = len(at)
         table = pa.table(
             {
                 "account": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [ACCOUNT]),
                 "region": pa.DictionaryArray.from_arrays(np.zeros(count, np.int8), [REGION]),
-                "resource_id": pa.DictionaryArray.from_arrays(resource, names),
+                "resource_id": pa.DictionaryArray.from_arrays(resource_name, names),
                 "metric": pa.DictionaryArray.from_arrays(metric, names),
                 "at": pa.array(at * 1_000_000, mask=none).cast(pa.timestamp("us", "UTC")),
                 "period_seconds": pa.array(period, mask=none),
@@ -69,7 +69,7 @@ class Points:
         return spark.read.parquet(str(file)).withColumns(rest)
 
 
-_REST = {"calls": "int", "metrics_asked": "int", "resource": "string", "gap": "string"}
+_REST = {"calls": "int", "metrics_asked": "int", "resource_name": "string", "gap": "string"}
 
 
 def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
@@ -77,8 +77,8 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     end = JUDGED + HOUR
     until = {"known_until": f.lit(end)}
     volumes = spark.createDataFrame([_volume_row(fleet, case) for case in chosen], Ec2Volumes({}).schema())
-    hosts = sorted({Case(str(fleet.world.volumes[case.resource].instance_id), case.hour) for case in chosen},
-                   key=lambda c: (c.resource, c.hour))  # fmt: skip
+    hosts = sorted({Case(str(fleet.world.volumes[case.resource_name].instance_id), case.hour) for case in chosen},
+                   key=lambda c: (c.resource_name, c.hour))  # fmt: skip
     instances = spark.createDataFrame([_instance_row(fleet, host) for host in hosts], Ec2Instances({}).schema())
     hour, day = Points(), Points()
     for case in chosen:
@@ -108,7 +108,7 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
 
 
 def _volume_row(fleet: Fleet, case: Case) -> dict[str, Any]:
-    volume = fleet.world.volumes[case.resource]
+    volume = fleet.world.volumes[case.resource_name]
     is_attached = volume.detached_at is None or volume.detached_at > case.hour + HOUR
     attachment = {
         "instance_id": Case(str(volume.instance_id), case.hour).name,
@@ -130,13 +130,13 @@ def _volume_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "attachments": [attachment] if is_attached else [],
         "tags": {},
         "observed_at": JUDGED + HOUR,
-        "resource": f"{ACCOUNT}/{REGION} volumes",
+        "resource_name": f"{ACCOUNT}/{REGION} volumes",
         "gap": None,
     }
 
 
 def _instance_row(fleet: Fleet, case: Case) -> dict[str, Any]:
-    instance = fleet.world.instances[case.resource]
+    instance = fleet.world.instances[case.resource_name]
     kind = INSTANCE_TYPES[instance.instance_type]
     return {
         "account": ACCOUNT,
@@ -156,15 +156,15 @@ def _instance_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "ebs_maximum_bytes_per_second": kind.max_mbps * 125e3,
         "tags": {},
         "observed_at": JUDGED + HOUR,
-        "resource": f"{ACCOUNT}/{REGION} instances",
+        "resource_name": f"{ACCOUNT}/{REGION} instances",
         "gap": None,
     }
 
 
-def _read(world: World, namespace: str, name: str, resource: str, start: datetime, minutes: int) -> np.ndarray:
+def _read(world: World, namespace: str, name: str, resource_name: str, start: datetime, minutes: int) -> np.ndarray:
     dimension = "VolumeId" if namespace == "AWS/EBS" else "InstanceId"
     found = world.read(
-        ACCOUNT, REGION, Metric(namespace, name, frozenset({(dimension, resource)})),
+        ACCOUNT, REGION, Metric(namespace, name, frozenset({(dimension, resource_name)})),
         int(start.timestamp() // 60), minutes,
     )  # fmt: skip
     return np.full(minutes, np.nan) if found is None else np.asarray(found[1], dtype=float)
@@ -173,26 +173,26 @@ def _read(world: World, namespace: str, name: str, resource: str, start: datetim
 def _add_volume(world: World, case: Case, hour: Points, day: Points) -> None:
     start = case.hour - app.OVERLAP
     minutes = int((HOUR + app.OVERLAP) / MINUTE)
-    figures = {}
+    metrics = {}
     for metric in app.VOLUME_METRICS:
-        values = _read(world, "AWS/EBS", metric.name, case.resource, start, minutes)
+        values = _read(world, "AWS/EBS", metric.name, case.resource_name, start, minutes)
         if metric.name == "BurstBalance":
             values = np.round(values)
             values[-LATE_BALANCE:] = np.nan
-        figures[metric.column] = values
+        metrics[metric.column] = values
         hour.add(case.name, metric.column, start + case.shift, 60, values)
     # Those of which the app may want the last day; it says itself which.
     checks = ("iops_exceeded", "throughput_exceeded", "stalled")
-    is_held = any(np.nanmax(figures[name], initial=0) > 0 for name in checks)
-    is_low = np.nanmin(figures["burst_balance_percent"], initial=100) <= LOW_PERCENT
-    if is_held or is_low or np.nanmax(figures["queue_length"], initial=0) >= WAITING:
+    is_held = any(np.nanmax(metrics[name], initial=0) > 0 for name in checks)
+    is_low = np.nanmin(metrics["burst_balance_percent"], initial=100) <= LOW_PERCENT
+    if is_held or is_low or np.nanmax(metrics["queue_length"], initial=0) >= WAITING:
         _add_last_day(world, case, day)
 
 
 def _add_last_day(world: World, case: Case, day: Points) -> None:
     start, period = case.hour + HOUR - app.LOOK_BACK, app.LOOK_BACK_PERIOD_SECONDS
     for metric in app.LOOK_BACK_METRICS:
-        minutes = _read(world, "AWS/EBS", metric.name, case.resource, start, int(app.LOOK_BACK / MINUTE))
+        minutes = _read(world, "AWS/EBS", metric.name, case.resource_name, start, int(app.LOOK_BACK / MINUTE))
         values = minutes.reshape(-1, period // 60)
         known = ~np.isnan(values).all(axis=1)
         merged = np.full(len(values), np.nan)
@@ -206,5 +206,5 @@ def _add_last_day(world: World, case: Case, day: Points) -> None:
 def _add_instance(world: World, case: Case, hour: Points) -> None:
     start = case.hour - app.OVERLAP
     for metric in app.INSTANCE_METRICS:
-        values = _read(world, "AWS/EC2", metric.name, case.resource, start, int((HOUR + app.OVERLAP) / MINUTE))
+        values = _read(world, "AWS/EC2", metric.name, case.resource_name, start, int((HOUR + app.OVERLAP) / MINUTE))
         hour.add(case.name, metric.column, start + case.shift, 60, values)

@@ -75,7 +75,7 @@ def _label(fleet: Fleet) -> None:
         _label_volume(fleet, volume, kind, hurt, meant_at)
         # Neither: a load that would have held it back had it lasted. Nobody can know that it ends; once it has ended
         # for some minutes, everybody can.
-        hurt_by = {fault.begins for fault in fleet.truth.faults if fault.resource == volume.volume_id}
+        hurt_by = {fault.begins for fault in fleet.truth.faults if fault.resource_name == volume.volume_id}
         for at in set(meant_at) - hurt_by:
             surges = [surge for v in fleet.world._unit_of(volume).volumes for surge in v.load.surges]
             ends = max((surge.end for surge in surges if surge.start == at), default=at)
@@ -128,8 +128,8 @@ def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
     row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
     held, stalled, over, drains = [], [], [], []
     for day in range(first, first + fleet.scenario.days):
-        figures, instance = unit.day(day)
-        mine = figures[row]
+        metrics, instance = unit.day(day)
+        mine = metrics[row]
         of_instance = instance.iops_exceeded + instance.bytes_exceeded if instance else np.zeros(len(mine.queue))
         exceeded = np.nan_to_num(mine.iops_exceeded) + np.nan_to_num(mine.bytes_exceeded) + np.nan_to_num(mine.stalled)
         held.append(exceeded + of_instance * (np.nan_to_num(mine.queue) >= 1) > 0)
@@ -160,19 +160,19 @@ def cases(fleet: Fleet) -> list[Case]:
     for fault in fleet.truth.faults:
         until = fault.due
         first = max(start_of_hour(fault.begins) - HOUR, until - HOURS_PER_FAULT * HOUR)
-        of = wanted.setdefault(fault.resource, set())
+        of = wanted.setdefault(fault.resource_name, set())
         of |= {first + n * HOUR for n in range(int((until - first) / HOUR) + 2)}
         if start_of_hour(fault.begins) - HOUR < first:
             begun = start_of_hour(fault.begins)
             of |= {begun + n * HOUR for n in range(3)}
-    for resource, scary in fleet.scary.items():
-        wanted.setdefault(resource, set()).update(scary)
-    for resource in fleet.world.volumes:
-        of = wanted.setdefault(resource, set())
+    for resource_name, scary in fleet.scary.items():
+        wanted.setdefault(resource_name, set()).update(scary)
+    for resource_name in fleet.world.volumes:
+        of = wanted.setdefault(resource_name, set())
         of |= {START + HOUR * chance.randrange(24, fleet.scenario.days * 24) for _ in range(CONTROL_HOURS)}
     together: dict[str, set[datetime]] = {}
-    for resource, hours in wanted.items():
-        together.setdefault(str(fleet.world.volumes[resource].instance_id), set()).update(hours)
+    for resource_name, hours in wanted.items():
+        together.setdefault(str(fleet.world.volumes[resource_name].instance_id), set()).update(hours)
     return [
         Case(volume.volume_id, hour)
         for volume in fleet.world.volumes.values()
@@ -199,39 +199,39 @@ def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    return [Verdict.of(row.about.columns["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
+    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
     """Of each fault the alarm that is due and its last one: what they advise, and since when they say it hurts."""
-    alarms: dict[str, list[Verdict]] = {}
-    judged = {(verdict.resource, verdict.hour) for verdict in verdicts}
+    firing: dict[str, list[Verdict]] = {}
+    judged = {(verdict.resource_name, verdict.hour) for verdict in verdicts}
 
     def judged_since(verdict: Verdict) -> datetime:
         hour = verdict.hour
-        while (verdict.resource, hour - HOUR) in judged:
+        while (verdict.resource_name, hour - HOUR) in judged:
             hour -= HOUR
         return hour
 
     for verdict in verdicts:
-        if verdict.status == "alarm":
-            alarms.setdefault(verdict.resource, []).append(verdict)
+        if verdict.status == "firing":
+            firing.setdefault(verdict.resource_name, []).append(verdict)
     for fault in fleet.truth.faults:
-        during = [v for v in alarms.get(fault.resource, []) if fault.due <= v.hour <= fault.ends]
+        during = [v for v in firing.get(fault.resource_name, []) if fault.due <= v.hour <= fault.ends]
         first = [v for v in during if v.hour == fault.due]
         for verdict in {v.hour: v for v in (*first, *during[-1:])}.values():
             lasts = fault.ends - fault.begins >= SPARE_MINUTES * MINUTE
             # Where its instance holds it back as well, and tighter, another volume helps nothing.
             if lasts and _is_of_volume(fault) and not _is_held_by_instance(fleet, verdict):
-                result.claim(ADVICE, fault, verdict, _wrong_advice(fleet, fault, verdict.figures))
-            if fault.kind.startswith("instance") and verdict.figures.get("instance_wanted_iops") is not None:
-                result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.figures))
+                result.claim(ADVICE, fault, verdict, _wrong_advice(fleet, fault, verdict.metrics))
+            if fault.kind.startswith("instance") and verdict.metrics.get("instance_wanted_iops") is not None:
+                result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.metrics))
             # Of an instance's limit and of slowness the last day isn't asked: the hours judged before tell since when.
-            by_hours = verdict.figures["minutes_at_instance_limit"] or verdict.figures["slow_minutes"]
+            by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
             known_from = judged_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
-                told = max(verdict.figures[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
+                told = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
                 wrong = f"{told:.0f} min told of {hurt / MINUTE:.0f}" if told < least else None
                 result.claim(SINCE, fault, verdict, wrong)
@@ -244,18 +244,18 @@ def _is_of_volume(fault: Fault) -> bool:
 
 def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
     """Whether its instance's limit bound for half of the hour."""
-    over = _hurt(fleet, fleet.world.volumes[verdict.resource]).instance_over
+    over = _hurt(fleet, fleet.world.volumes[verdict.resource_name]).instance_over
     first = int((verdict.hour - START) / MINUTE)
     return int(over[first : first + 60].sum()) >= 30
 
 
-def _wrong_advice(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str | None:
+def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
     """Tries the advised volume on the load that was wanted, while the fault lasted."""
-    advised = [figures[name] for name in ADVISED]
+    advised = [metrics[name] for name in ADVISED]
     if advised[0] is None:
         return "no volume is advised"
-    volume = fleet.world.volumes[fault.resource]
-    limits = volume_limits(advised[0], *(None if figure is None else int(figure) for figure in advised[1:]))
+    volume = fleet.world.volumes[fault.resource_name]
+    limits = volume_limits(advised[0], *(None if metric is None else int(metric) for metric in advised[1:]))
     reads, writes = _wanted(fleet, volume, fault)
     iops = pieces(limits, volume.load.sizes, reads, writes)
     rate = charged_bytes(limits, volume.load.sizes, reads, writes)
@@ -264,18 +264,18 @@ def _wrong_advice(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str
     if carried >= CARRIED:
         return None
     wanted = f"{np.percentile(iops, 99):.0f} IOPS and {np.percentile(rate, 99) / 2**20:.0f} MiB/s"
-    given = ", ".join(str(figure) for figure in advised if figure is not None)
+    given = ", ".join(str(metric) for metric in advised if metric is not None)
     return f"{given} for {wanted}: carries it in {100 * carried:.0f} % of its minutes"
 
 
-def _wrong_instance(fleet: Fleet, fault: Fault, figures: Mapping[str, Any]) -> str | None:
+def _wrong_instance(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
     """Whether what the instance should sustain is what its volumes wanted together, nine minutes of ten."""
     iops, rate = np.zeros(1), np.zeros(1)
-    for volume in fleet.world._unit_of(fleet.world.volumes[fault.resource]).volumes:
+    for volume in fleet.world._unit_of(fleet.world.volumes[fault.resource_name]).volumes:
         reads, writes = _wanted(fleet, volume, fault)
         iops = iops + reads + writes
         rate = rate + charged_bytes(volume.limits, volume.load.sizes, reads, writes)
-    told = figures["instance_wanted_iops"], figures["instance_wanted_bytes_per_second"]
+    told = metrics["instance_wanted_iops"], metrics["instance_wanted_bytes_per_second"]
     if np.mean((iops <= told[0] * 1.02) & (rate <= told[1] * 1.02)) >= 0.9:
         return None
     wanted = f"{np.percentile(iops, 90):.0f} IOPS and {np.percentile(rate, 90) / 1e6:.0f} MB/s"
@@ -295,9 +295,9 @@ def _wanted(fleet: Fleet, volume: Volume, fault: Fault) -> tuple[Minutes, Minute
 def _forecast_errors(verdicts: list[Verdict], faults: list[Fault]) -> list[float]:
     """Of forecasts made while the load that emptied the bucket was there for all of the hour, an hour or more ahead."""
     errors = []
-    outages = {fault.resource: fault for fault in faults if fault.kind.startswith(("b", "n"))}
+    outages = {fault.resource_name: fault for fault in faults if fault.kind.startswith(("b", "n"))}
     for verdict in verdicts:
-        fault, told = outages.get(verdict.resource), verdict.figures["hours_to_exhaustion"]
+        fault, told = outages.get(verdict.resource_name), verdict.metrics["hours_to_exhaustion"]
         if fault is None or fault.outage is None or not told or fault.begins > verdict.hour:
             continue
         left = (fault.outage - verdict.hour - HOUR) / HOUR

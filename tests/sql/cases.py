@@ -115,10 +115,10 @@ def judged(warehouse: sa.Engine, detector: Detector, case: Case) -> list[Finding
 
 def unmet(found: list[Finding], case: Case) -> Iterator[str]:
     """What the case expects and isn't so. A row names its thing by `thing`, the key, or by `resource`, the name."""
-    by_name = {name: finding for finding in found for name in (finding.resource, finding.about.key)}
-    expected = {row.get("thing") or row["resource"]: row for row in case["expect"]}
+    by_name = {name: finding for finding in found for name in (finding.resource_name, finding.resource.key)}
+    expected = {row.get("resource") or row["resource_name"]: row for row in case["expect"]}
     if len(found) != len(expected) or (set(expected) - set(by_name)):
-        yield f"it expects {sorted(expected)}, found are {sorted(finding.resource for finding in found)}"
+        yield f"it expects {sorted(expected)}, found are {sorted(finding.resource_name for finding in found)}"
         return
     for name, row in expected.items():
         finding = by_name[name]
@@ -131,14 +131,14 @@ def unmet(found: list[Finding], case: Case) -> Iterator[str]:
             else:
                 fits = got == value
             if not fits:
-                yield f"{name}: {column} is {got!r}, not {value!r} ({finding.because}: {finding.reason})"
+                yield f"{name}: {column} is {got!r}, not {value!r} ({finding.reason}: {finding.message})"
 
 
 def _value(finding: Finding, column: str) -> Any:
-    if column == "thing":
-        return finding.about.key
+    if column == "resource":
+        return finding.resource.key
     if column in ("affected", "commands"):
         return list(getattr(finding, column))
-    if column in ("reason~", "cure~", "resource", "because", "status", "severity", "nothing_to_judge"):
+    if column in ("message~", "actions~", "resource_name", "reason", "status", "severity", "is_not_applicable"):
         return getattr(finding, column.removesuffix("~"))
-    return finding.figures[column]
+    return finding.metrics[column]

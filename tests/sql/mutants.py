@@ -3,7 +3,7 @@ detector's cases against each change: `make mutants` (N=30 for so many of each d
 don't notice of a function or view its tests in tests/sql/functions may.
 
 A change that PostgreSQL refuses doesn't count. What no case notices is printed with file, line and column. A change
-that means the same stands in mutants_alike.yaml, with the reason.
+that means the same stands in equivalent_mutants.yaml, with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from streamwarden.detectors.select import Token, tokens
 from tests.sql.cases import CASES_OF, DETECTORS, Case, hour_of, insert_given, params_of, unmet
 
 MOST_UNNOTICED = 0.05
-ALIKE = Path(__file__).with_name("mutants_alike.yaml")
+ALIKE = Path(__file__).with_name("equivalent_mutants.yaml")
 FUNCTION_TESTS = Path(__file__).with_name("functions")
 _FIXTURE = "module_warehouse"
 _COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "=": "<>", "<>": "="}
@@ -82,7 +82,7 @@ class Mutant:
 
     @property
     def line(self) -> str:
-        """The line that is changed: what mutants_alike.yaml knows it by, as line numbers move."""
+        """The line that is changed: what equivalent_mutants.yaml knows it by, as line numbers move."""
         begins = self.source.text.rfind("\n", 0, self.start) + 1
         return " ".join(self.source.text[begins:].partition("\n")[0].split())
 
@@ -110,7 +110,7 @@ def _replaceable() -> Iterator[Source]:
         for begins, ends in zip(starts, [*starts[1:], len(whole)], strict=True):
             text = whole[begins:ends]
             name = re.match(r"create (?:or replace )?(?:function|view) ([\w.]+)", text)
-            if name and "language plpgsql" not in text and name[1] not in ("public.things", "public.thing_key"):
+            if name and "language plpgsql" not in text and name[1] not in ("public.resources", "public.resource_key"):
                 yield Source(f"sql/{file.parent.name}/{file.name}", name[1], text, begins, whole)
 
 

@@ -40,10 +40,10 @@ def noise(ago: float, height: float = 1.0) -> float:
     return height * (0.6 * math.sin(ago * 12.9) + 0.4 * math.sin(ago * 4.1))
 
 
-def said(detector: str, thing: Row, figures: Row, key: str | None = None) -> Row:
+def said(detector: str, resource: Row, metrics: Row, key: str | None = None) -> Row:
     """What the detector found in the judged hour."""
-    return {"detector": detector, "fingerprint": "-", "status": "alarm", "thing": key, "identity": thing,
-            "figures": json.dumps(figures)}  # fmt: skip
+    return {"detector": detector, "fingerprint": "-", "status": "firing", "resource": key, "identity": resource,
+            "metrics": json.dumps(metrics)}  # fmt: skip
 
 
 def ebs_volume_starving() -> Rows:
@@ -117,10 +117,10 @@ def consumer_rogue() -> Rows:
             {"hour": hour, "cluster": "shop", "group_id": group, "topic": topic, "partition": 0, "lag_seconds": lag}
             for group, topic, lag in (("billing", "orders", 4 + n % 3), ("search", "clicks", (30, 210, 90)[n % 3]))
         ]
-        figures = json.dumps({"page_cache_holds_seconds": 2400 + 60 * n})
+        metrics = json.dumps({"page_cache_holds_seconds": 2400 + 60 * n})
         rows["detect.evaluation"].append(
             {"hour": hour, "detector": "consumer_rogue", "fingerprint": "-", "status": "ok",
-             "identity": {"cluster": "shop"}, "figures": figures}
+             "identity": {"cluster": "shop"}, "metrics": metrics}
         )  # fmt: skip
     return rows
 
@@ -136,7 +136,7 @@ def app_memory_growing() -> Rows:
     )}  # fmt: skip
 
 
-def app_restarting() -> Rows:
+def app_crash_looping() -> Rows:
     """It lived for days, until it began to end within the hour."""
 
     def started(ago: int) -> datetime:
@@ -146,7 +146,7 @@ def app_restarting() -> Rows:
     return {"metrics.jvm_app_hourly": hourly(PROCESS, 47, process_started_at=started)}
 
 
-def app_waits_on_others() -> Rows:
+def app_blocked_on_external_calls() -> Rows:
     """Since five hours each record waits for something."""
     return {"metrics.jvm_app_hourly": hourly(
         PROCESS, 47, records_processed=lambda ago: 1e6, cpu_seconds=lambda ago: 1800 + noise(ago, 150),
@@ -200,7 +200,7 @@ def broker_partitions_too_many() -> Rows:
             SHOP | {"broker_id": n, "endpoint": f"b{n}", "partitions": partitions, "leaders": partitions // 3}
             for n, partitions in enumerate((6180, 5240, 2900, 2750))
         ],
-        "detect.judgement": [{"detector": "broker_partitions_too_many", "params": {"many": 4000}}],
+        "detect.detector_run": [{"detector": "broker_partitions_too_many", "params": {"many": 4000}}],
     }
 
 
@@ -300,7 +300,7 @@ def consumer_group_rebalancing() -> Rows:
     ]}  # fmt: skip
 
 
-def consumer_on_trial() -> Rows:
+def consumer_trial_failed() -> Rows:
     """Three days old: at the day's peaks it can't keep up."""
     group, topic = SHOP | {"group_id": "pricing"}, SHOP | {"topic": "orders"}
 
@@ -318,7 +318,7 @@ def consumer_on_trial() -> Rows:
     }
 
 
-def consumer_record_poisonous() -> Rows:
+def consumer_poison_pill() -> Rows:
     """One partition stands since four hours."""
     group = SHOP | {"group_id": "billing", "topic": "orders"}
     return {"metrics.consumer_partition_hourly": [
@@ -376,7 +376,7 @@ def controllers_missing() -> Rows:
                             "at": HOUR - timedelta(hours=ago, minutes=-minute)}
                 )  # fmt: skip
     params = {"detector": "controllers_missing", "params": {"expected": 1}}
-    return {"metrics.broker_sample": rows, "detect.judgement": [params]}
+    return {"metrics.broker_sample": rows, "detect.detector_run": [params]}
 
 
 def copartition_broken() -> Rows:
@@ -408,7 +408,7 @@ def instance_cpu_starving() -> Rows:
     )}  # fmt: skip
 
 
-def instance_failing() -> Rows:
+def instance_unhealthy() -> Rows:
     """Memory went first, then the CPU, then the check failed it."""
     instance = PLACE | {"instance_id": "i-0a1b2c3d4e5f60718"}
     minutes = range(-120, 60)
@@ -446,7 +446,7 @@ def instance_network_starving() -> Rows:
     }  # fmt: skip
 
 
-def internal_topic_read_by_stranger() -> Rows:
+def internal_topic_foreign_consumer() -> Rows:
     """A job reads two changelogs of another application."""
     topics = {"orders-totals-changelog": ("changelog", 3.1), "orders-by-customer-repartition": ("repartition", 8.4)}
     return {
@@ -468,14 +468,14 @@ def latency_over_target() -> Rows:
     """Records wait in the log since the morning."""
     application = SHOP | {"application_id": "orders"}
 
-    def figures(ago: int) -> str:
+    def metrics(ago: int) -> str:
         log = 1.2 + noise(ago, 0.4) + max(0, 9 - ago) * 1.4
         before, inside = 0.8 + noise(ago + 5, 0.2), 1.5 + noise(ago + 9, 0.3)
         return json.dumps({"target_seconds": 10, "age_mean_seconds": log + before + inside, "in_log_seconds": log,
                            "before_kafka_seconds": before, "inside_seconds": inside})  # fmt: skip
 
     found = said("latency_over_target", application, {}, "application:shop/orders")
-    return {"detect.evaluation": hourly(found, 47, figures=figures)}
+    return {"detect.evaluation": hourly(found, 47, metrics=metrics)}
 
 
 def log_flush_slow() -> Rows:
@@ -490,7 +490,7 @@ def log_flush_slow() -> Rows:
     }  # fmt: skip
 
 
-def machine_disk_filling() -> Rows:
+def host_disk_filling() -> Rows:
     """Its stores grow by the day until they fill it."""
     machine = SHOP | {"endpoint": "http://10.0.0.7:9100/metrics"}
     on = {"instance_id": "i-0a1b2c3d4e5f60718"}
@@ -500,7 +500,7 @@ def machine_disk_filling() -> Rows:
             machine | on | {"mountpoint": "/data", "size_bytes": 200 * GIB}, 167,
             available_bytes=lambda ago: (14 + 0.42 * ago + noise(ago, 1.2)) * GIB,
         ),
-        "detect.evaluation": [said("machine_disk_filling", machine, {"mountpoint": "/data"})],
+        "detect.evaluation": [said("host_disk_filling", machine, {"mountpoint": "/data"})],
         "metrics.jvm_app_hourly": hourly(PROCESS | on, 167),
         "metrics.state_store_memory_hourly": hourly(
             SHOP | {"app": "orders", "endpoint": PROCESS["endpoint"], "store": "totals"}, 167,
@@ -574,7 +574,7 @@ def produce_failing() -> Rows:
     }  # fmt: skip
 
 
-def reassignment_disturbs() -> Rows:
+def reassignment_impact() -> Rows:
     """A move slowed down, and has stood for hours."""
 
     def left(ago: int) -> float:
@@ -628,10 +628,10 @@ def stream_threads_dead() -> Rows:
     }  # fmt: skip
 
 
-def _topics(detector: str, figure: str, column: str, **sizes: float) -> Rows:
+def _topics(detector: str, metric: str, column: str, **sizes: float) -> Rows:
     """A finding of a cluster that names its worst topics."""
     worst = [{"topic": topic.replace("_", "-"), column: size} for topic, size in sizes.items()]
-    return {"detect.evaluation": [said(detector, {"cluster": "shop"}, {figure: worst})]}
+    return {"detect.evaluation": [said(detector, {"cluster": "shop"}, {metric: worst})]}
 
 
 def topic_abandoned() -> Rows:
@@ -649,12 +649,12 @@ def topic_retention_wasteful() -> Rows:
                    audit=310 * GIB, orders=120 * GIB)  # fmt: skip
 
 
-def topic_partitions_wasted() -> Rows:
+def topic_overpartitioned() -> Rows:
     worst = [
         {"topic": topic, "partitions": partitions, "needed_partitions": needed}
         for topic, partitions, needed in (("vouchers", 600, 6), ("prices", 240, 12), ("returns", 96, 3))
     ]
-    return {"detect.evaluation": [said("topic_partitions_wasted", {"cluster": "shop"}, {"worst_topics": worst})]}
+    return {"detect.evaluation": [said("topic_overpartitioned", {"cluster": "shop"}, {"worst_topics": worst})]}
 
 
 def topic_replication_weak() -> Rows:
@@ -688,12 +688,12 @@ def topic_message_size_changed() -> Rows:
     )}  # fmt: skip
 
 
-def topic_partitions_short() -> Rows:
+def topic_underpartitioned() -> Rows:
     """Its peaks have grown to what the group's threads can take."""
     reading = {"cluster": "shop", "topic": "orders", "group_id": "billing"}
     return {
         "detect.evaluation": [
-            said("topic_partitions_short", reading,
+            said("topic_underpartitioned", reading,
                  {"capacity_records_per_second": 2400, "thread_records_per_second": 400}, "reading:shop/orders/billing")
         ],
         "metrics.topic_hourly": hourly(
@@ -727,17 +727,17 @@ def transaction_hanging() -> Rows:
 PICTURES: dict[str, Callable[[], Rows]] = {
     make.__name__: make
     for make in (
-        app_memory_growing, app_memory_heavy, app_restarting, app_waits_on_others, broker_down,
+        app_memory_growing, app_memory_heavy, app_crash_looping, app_blocked_on_external_calls, broker_down,
         broker_file_descriptors_high, broker_imbalanced, broker_partitions_too_many, broker_requests_high, broker_slow,
         changelog_abandoned, compaction_stalled, consumer_data_at_risk, consumer_group_lagging,
-        consumer_group_rebalancing, consumer_on_trial, consumer_record_poisonous, consumer_replaying, consumer_rogue,
+        consumer_group_rebalancing, consumer_trial_failed, consumer_poison_pill, consumer_replaying, consumer_rogue,
         consumer_untracked, controllers_missing, copartition_broken, disk_filling, ebs_volume_starving,
-        instance_cpu_starving, instance_failing, instance_network_starving, internal_topic_read_by_stranger,
+        instance_cpu_starving, instance_unhealthy, instance_network_starving, internal_topic_foreign_consumer,
         latency_over_target,
-        log_flush_slow, machine_disk_filling, page_cache_small, partitions_leaderless, partitions_under_replicated,
-        produce_failing, reassignment_disturbs, state_store_growing, state_store_restore_slow,
+        log_flush_slow, host_disk_filling, page_cache_small, partitions_leaderless, partitions_under_replicated,
+        produce_failing, reassignment_impact, state_store_growing, state_store_restore_slow,
         state_store_schema_drift, stream_threads_dead, topic_abandoned, topic_compaction_wasteful,
-        topic_message_size_changed, topic_on_parked_broker, topic_partitions_short, topic_partitions_wasted,
+        topic_message_size_changed, topic_on_parked_broker, topic_underpartitioned, topic_overpartitioned,
         topic_polled_empty, topic_replication_weak, topic_retention_wasteful, transaction_hanging,
     )
 }  # fmt: skip

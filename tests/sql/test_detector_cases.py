@@ -16,9 +16,9 @@ CASE_PARAMS = [
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
 def test_each_sentence_of_a_detector_has_a_case(detector: Detector) -> None:
     assert detector.id in CASES_OF, f"{detector.id} has no cases: write {file_of(detector)}"
-    expected = {row["because"] for case in CASES_OF[detector.id] for row in case["expect"] if "because" in row}
-    assert set(detector.says) <= expected, f"no case for {sorted(set(detector.says) - expected)}"
-    assert {case.status for case in detector.says.values()} == {"alarm", "ok", "skip"}
+    expected = {row["reason"] for case in CASES_OF[detector.id] for row in case["expect"] if "reason" in row}
+    assert set(detector.verdicts) <= expected, f"no case for {sorted(set(detector.verdicts) - expected)}"
+    assert {case.status for case in detector.verdicts.values()} == {"firing", "ok", "unknown"}
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
@@ -32,7 +32,7 @@ def _fare_differently(detector: Detector, case: Case) -> bool:
     scope = detector.identity[0]  # cluster or account
     named = [row[scope] for rows in case["given"].values() for row in rows or [] if scope in row]
     scopes = {one for name in named for one in (name if isinstance(name, list) else [name])}
-    return len(scopes) > 1 and len({row.get("because") for row in case["expect"]}) > 1
+    return len(scopes) > 1 and len({row.get("reason") for row in case["expect"]}) > 1
 
 
 def test_no_cases_without_a_detector() -> None:

@@ -10,15 +10,15 @@ import sqlalchemy as sa
 from tests.bench import size
 
 
-@pytest.mark.parametrize("thing", size.THINGS, ids=lambda thing: thing.name)
-def test_a_row_takes_what_the_docs_say(thing: size.Thing, warehouse: sa.Engine) -> None:
-    [(said, unit)] = re.findall(rf"^\| {re.escape(thing.name)} \(.*, ([\d.]+) (B|KB)\) \|", _documented(), re.MULTILINE)
-    hour = {table: size.fill(warehouse, table, share=0.1) for table in thing.tables}
-    assert float(said) * {"B": 1, "KB": 1000}[unit] == pytest.approx(thing.bytes_each(hour), rel=0.1)
+@pytest.mark.parametrize("resource", size.THINGS, ids=lambda resource: resource.name)
+def test_a_row_takes_what_the_docs_say(resource: size.Resource, warehouse: sa.Engine) -> None:
+    [(said, unit)] = re.findall(rf"^\| {re.escape(resource.name)} \(.*, ([\d.]+) (B|KB)\) \|", _documented(), re.MULTILINE)
+    hour = {table: size.fill(warehouse, table, share=0.1) for table in resource.tables}
+    assert float(said) * {"B": 1, "KB": 1000}[unit] == pytest.approx(resource.bytes_each(hour), rel=0.1)
 
 
 def test_the_docs_have_all_of_the_table() -> None:
-    filled = {table: size.Filled(1, 100) for thing in size.THINGS for table in thing.tables}
+    filled = {table: size.Filled(1, 100) for resource in size.THINGS for table in resource.tables}
     assert _without_figures(_documented()) == _without_figures(size.documented(filled))
 
 

@@ -34,5 +34,5 @@ def test_it_is_judged_and_shown(empty_warehouse: sa.Engine, tmp_path: Path, monk
 
 
 _NOTHING_SAID = """
-    select j.detector from detect.judgement as j
-    where j.hour = (select max(hour) from detect.judgement) and j.alarms + j.oks + j.skips = 0 order by 1"""
+    select j.detector from detect.detector_run as j
+    where j.hour = (select max(hour) from detect.detector_run) and j.firing + j.ok + j.unknown = 0 order by 1"""

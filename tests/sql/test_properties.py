@@ -42,9 +42,9 @@ OWN = ("instance_id", "volume_id", "endpoint", "machines", "scaling_group")
 def verdicts_of(warehouse: sa.Engine, detector: Detector, case: dict[str, Any]) -> dict[str, str]:
     """Status by key, and by resource where no other has its name, of a case's rows."""
     found = judged(warehouse, detector, case)
-    times = Counter(finding.resource for finding in found)
-    named = {finding.resource: finding.status for finding in found if times[finding.resource] == 1}
-    return named | {finding.about.key: finding.status for finding in found}
+    times = Counter(finding.resource_name for finding in found)
+    named = {finding.resource_name: finding.status for finding in found if times[finding.resource_name] == 1}
+    return named | {finding.resource.key: finding.status for finding in found}
 
 
 def _cases(detector: Detector) -> list[dict[str, Any]]:
@@ -55,18 +55,18 @@ def _gaps(detector: Detector) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Cases that aren't fine with one measured figure less: which figure, the case, and whose verdict must hold."""
     for case in _cases(detector):
         bad = [
-            row.get("thing") or row["resource"]
+            row.get("resource") or row["resource_name"]
             for row in case["expect"]
-            if detector.says[row["because"]].status != "ok"
+            if detector.verdicts[row["reason"]].status != "ok"
         ]
         for table, rows in case["given"].items():
             for n, row in enumerate(rows or []):
                 for column, value in row.items():
                     if table.startswith("metrics.") and isinstance(value, float | int) and not isinstance(value, bool):
-                        for resource in bad:
+                        for resource_name in bad:
                             less = copy.deepcopy(case)
                             less["given"][table][n][column] = None
-                            yield f"{case['name']}: {table}.{column} [{n}]", less, resource
+                            yield f"{case['name']}: {table}.{column} [{n}]", less, resource_name
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
@@ -74,13 +74,13 @@ def test_a_gap_never_makes_it_fine(module_warehouse: sa.Engine, detector: Detect
     gaps = list(_gaps(detector))
     chosen = random.Random(5).sample(gaps, min(DRAWS, len(gaps)))  # noqa: S311 a simulation
     wrong = []
-    for name, case, resource in chosen:
+    for name, case, resource_name in chosen:
         try:
             verdicts = verdicts_of(module_warehouse, detector, case)
         except sa.exc.IntegrityError:
             continue  # the table doesn't allow this gap
-        figure = name.rsplit(": ", 1)[1].split(" ")[0]
-        if verdicts.get(resource) == "ok" and (detector.id, figure) not in CANT_HOLD:
+        metric = name.rsplit(": ", 1)[1].split(" ")[0]
+        if verdicts.get(resource_name) == "ok" and (detector.id, metric) not in CANT_HOLD:
             wrong.append(name)
     assert not wrong, "\n".join(wrong)
 
@@ -91,7 +91,7 @@ def test_another_cluster_or_account_beside_it_changes_nothing(module_warehouse: 
     for case in random.Random(7).sample(cases, min(DRAWS, len(cases))):  # noqa: S311 a simulation
         alone = verdicts_of(module_warehouse, detector, case)
         both = verdicts_of(module_warehouse, detector, _with_another(module_warehouse, case))
-        assert {resource: both[resource] for resource in alone} == alone, case["name"]
+        assert {resource_name: both[resource_name] for resource_name in alone} == alone, case["name"]
 
 
 def _another(name: str | list[str]) -> str | list[str]:

@@ -20,8 +20,8 @@ from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors.load import Detector
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.store.queries import Row, ask
-from streamwarden.words.figures import Figure
-from streamwarden.words.templates import sentence
+from streamwarden.rendering.metric import Metric
+from streamwarden.rendering.templates import render_text
 
 ACCEPTED, POSSIBLE = 0.6, 0.3
 """Strengths from which on an effect follows from a cause, and may follow from it."""
@@ -47,8 +47,8 @@ class Cause:
     amount_factor: float | None
     way: tuple[str, ...]
     seen_hour: datetime
-    sentence: str
-    figures: Mapping[str, Any] = field(compare=False)
+    render_text: str
+    metrics: Mapping[str, Any] = field(compare=False)
 
 
 def weigh(connection: sa.Connection, detectors: Mapping[str, Detector], hour: datetime) -> list[Cause]:
@@ -57,7 +57,7 @@ def weigh(connection: sa.Connection, detectors: Mapping[str, Detector], hour: da
     connection.execute(sa.text("set local enable_nestloop = off"))
     rows = ask(
         connection, "causes/weigh", hour=hour,
-        mechanisms=_mechanisms(), causes=_ends(detectors, "causes"), effects=_ends(detectors, "effect_of"),
+        mechanisms=_mechanisms(), causes=_ends(detectors, "causes"), effects=_ends(detectors, "caused_by"),
     )  # fmt: skip
     connection.execute(sa.text("set local enable_nestloop = on"))
     return [_cause(row) for row in rows]
@@ -87,23 +87,23 @@ def _mechanisms() -> str:
 
 def _ends(detectors: Mapping[str, Detector], key: str) -> str:
     ends: Collection[Row] = [
-        {"mechanism": mechanism, "detector": detector.id, "becauses": becauses}
+        {"mechanism": mechanism, "detector": detector.id, "becauses": reasons}
         for detector in detectors.values()
-        for mechanism, becauses in getattr(detector, key).items()
+        for mechanism, reasons in getattr(detector, key).items()
     ]
     return json.dumps(ends)
 
 
 def _cause(row: Row) -> Cause:
-    figures = {name: row[name] for name in FIGURES if row[name] is not None}
+    metrics = {name: row[name] for name in FIGURES if row[name] is not None}
     names = {key.partition(":")[0]: short_name(key) for key in row["way"]}
-    values: dict[str, Any] = {name: Figure(name, row[name]) for name in FIGURES if name != "amount"}
-    amount = Figure("amount_ratio", row["amount"])
-    said = sentence(
-        mechanisms()[row["mechanism"]].says, names | values | {"place": short_name(row["place"]), "amount": amount}
+    values: dict[str, Any] = {name: Metric(name, row[name]) for name in FIGURES if name != "amount"}
+    amount = Metric("amount_ratio", row["amount"])
+    said = render_text(
+        mechanisms()[row["mechanism"]].verdicts, names | values | {"place": short_name(row["place"]), "amount": amount}
     )
     own = {name: row[name] for name in Cause.__dataclass_fields__ if name in row}
-    return Cause(**own | {"way": tuple(row["way"]), "sentence": said, "figures": figures})
+    return Cause(**own | {"way": tuple(row["way"]), "message": said, "metrics": metrics})
 
 
 def short_name(key: str) -> str:
@@ -122,9 +122,9 @@ _WEIGHING = sa.text("""
 _CAUSE = sa.text("""
     insert into detect.cause
       (hour, effect, cause, mechanism, strength, is_accepted, place_factor, time_factor, share_factor, siblings_factor,
-       amount_factor, way, seen_hour, sentence, figures, weighed_at)
+       amount_factor, way, seen_hour, message, metrics, weighed_at)
     values
       (:hour, :effect, :cause, :mechanism, :strength, :is_accepted, :place_factor, :time_factor, :share_factor,
-       :siblings_factor, :amount_factor, :way, :seen_hour, :sentence, :figures, :weighed_at)""").bindparams(
-    sa.bindparam("figures", type_=JSONB())
+       :siblings_factor, :amount_factor, :way, :seen_hour, :message, :metrics, :weighed_at)""").bindparams(
+    sa.bindparam("metrics", type_=JSONB())
 )

@@ -61,16 +61,16 @@ def backtest(
 
 def _print_backtest(result: Backtest, settings: list[str], reopen_within: timedelta) -> None:
     from streamwarden.detectors.backtest import spans_in_words
-    from streamwarden.words.readable import clean
+    from streamwarden.rendering.readable import clean
 
     tried = ", ".join(settings)
     shown = 4 if settings else 2  # columns
-    table = Table(*("resource", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False)
+    table = Table(*("resource_name", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False)
     differences = result.differences()
     told = [difference for difference in differences if difference.is_one] if settings else differences
     for difference in told:
         tickets = _stretch(difference.in_force), _stretch(difference.tried)
-        table.add_row(*(escape(clean(difference.resource)), *tickets, difference.words)[:shown])
+        table.add_row(*(escape(clean(difference.resource_name)), *tickets, difference.words)[:shown])
     if table.row_count:
         out.print(table, "")
     if same := len(differences) - len(told):
@@ -95,6 +95,6 @@ def _in_figures(outcome: Outcome, reopen_within: timedelta) -> str:
     tickets, reopened = outcome.tickets(reopen_within)
     return (
         f"{tickets:,} ticket{'' if tickets == 1 else 's'}{f' (reopened {reopened} times)' if reopened else ''},"
-        f" {outcome.hours_of('alarm'):,} h in alarm, {outcome.hours_of('skip'):,} h couldn't be judged"
+        f" {outcome.hours_of('firing'):,} h in alarm, {outcome.hours_of('unknown'):,} h couldn't be judged"
         f" (resources: {len(outcome.resources):,})"
     )

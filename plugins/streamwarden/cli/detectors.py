@@ -45,7 +45,7 @@ def explain(
     for name, parameter in detector.params.items():
         out.print(f"param    {name} = {in_force[name]} {parameter.unit}: {escape(parameter.why)}", soft_wrap=True)
     out.print(
-        f"\n[bold]What to do[/]\n{escape(detector.runbook)}\n[bold]What it can't see[/]\n{escape(detector.blind_spots)}"
+        f"\n[bold]What to do[/]\n{escape(detector.runbook)}\n[bold]What it can't see[/]\n{escape(detector.limitations)}"
     )
     out.print("[bold]In psql[/] (`streamwarden warehouse psql`)")
     print(psql_script(detector, in_force, shared.hour(hour)))
@@ -57,7 +57,7 @@ def causes(hour: HourOption = None) -> None:
     from streamwarden.causes import weigh
     from streamwarden.detectors import load_detectors
     from streamwarden.store.queries import ask
-    from streamwarden.words.readable import clean
+    from streamwarden.rendering.readable import clean
 
     with shared.warehouse().connect() as connection:
         found = weigh(connection, load_detectors(), shared.hour(hour))
@@ -71,7 +71,7 @@ def causes(hour: HourOption = None) -> None:
         known = before.get((cause.effect, cause.cause))
         table.add_row(
             *(escape(clean(names.get(one, one[:12]))) for one in (cause.effect, cause.cause)),
-            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.sentence)),
+            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.render_text)),
             "–" if known is None else f"{known:.2f}",
         )  # fmt: skip
     out.print(table if found else "Nothing in alarm hangs together with anything else in alarm.")
@@ -80,13 +80,13 @@ def causes(hour: HourOption = None) -> None:
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="SUBJECT/ID", help="E.g. brokers/broker_slow.")],
-    about: Annotated[str, typer.Option(metavar="KIND", help="The kind of thing it judges, e.g. broker.")],
+    resource: Annotated[str, typer.Option(metavar="KIND", help="The kind of thing it judges, e.g. broker.")],
     reads: Annotated[list[str], typer.Option(metavar="TABLE", help="A table it reads; repeat it. First the main one.")],
 ) -> None:
     """Begin a detector: write its SQL and its cases as a skeleton that loads, with the columns at hand."""
     from streamwarden.detectors.new import new_detector
 
-    for file in new_detector(name, about, reads):
+    for file in new_detector(name, resource, reads):
         out.print(f"wrote {escape(str(file.relative_to(SQL.parent)))}", soft_wrap=True)
     id_ = name.rpartition("/")[2]
     out.print("Replace what stands in capitals. Then:")

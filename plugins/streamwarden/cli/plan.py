@@ -14,13 +14,13 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.store.queries import Row, ask
-from streamwarden.words.readable import counted, readable
+from streamwarden.rendering.readable import counted, readable
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from streamwarden.rebalance import Move
-    from streamwarden.replicas import Placed, Placement
+    from streamwarden.plans.rebalance import Move
+    from streamwarden.plans.replicas import Placed, Placement
 
 app = typer.Typer(help="Print plans, as commands to paste. None is ever run.", no_args_is_help=True)
 _ABANDONED = ("abandoned", "large")
@@ -49,8 +49,8 @@ def removal(
         raise StreamwardenError(f"{application}: no internal topic of it was there in the newest hour judged.")
     if len(clusters) > 1:
         raise StreamwardenError(f"{application}: is in {', '.join(clusters)}; say which: --cluster {clusters[0]}.")
-    if topics[0]["because"] not in _ABANDONED:
-        raise StreamwardenError(f"{application}: isn't abandoned: {topics[0]['reason'] or 'nothing was judged of it.'}")
+    if topics[0]["reason"] not in _ABANDONED:
+        raise StreamwardenError(f"{application}: isn't abandoned: {topics[0]['message'] or 'nothing was judged of it.'}")
     parked = [one["broker_id"] for one in brokers if one["barred_because"] == "parked"]
     if park and not parked:
         raise StreamwardenError(
@@ -70,7 +70,7 @@ def removal_plan(
     lines = [
         f"# {application} on {cluster}: {counted(len(topics), 'topic')}, {counted(partitions, 'partition')},"
         f" {readable('log_bytes', known)[1]} in all replicas.",
-        f"# {topics[0]['reason']}",
+        f"# {topics[0]['message']}",
         "# 1. Ask its owner. Then let the records expire: until here all can be undone.",
     ]
     lines += [
@@ -135,7 +135,7 @@ def rebalance(
     throttle_mb: ThrottleMb = None,
 ) -> None:
     """Print which partitions to move, one at a time, so that the brokers of a cluster do equal work."""
-    from streamwarden.rebalance import Balance, plan
+    from streamwarden.plans.rebalance import Balance, plan
 
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:
@@ -186,7 +186,7 @@ def replicas(
     throttle_mb: ThrottleMb = None,
 ) -> None:
     """Print where the replicas go that topics lack, or that lie on parked brokers or in one rack."""
-    from streamwarden.replicas import place
+    from streamwarden.plans.replicas import place
 
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:

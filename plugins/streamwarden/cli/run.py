@@ -21,7 +21,7 @@ def run(
     apps: Annotated[list[str] | None, typer.Option("--app", help="Gather only this app (repeatable).")] = None,
 ) -> None:
     """Run an hour without Airflow: gather, judge, file tickets."""
-    from streamwarden.base.catalogue import APPS
+    from streamwarden.base.catalog import APPS
     from streamwarden.pipeline import run_hour
 
     start = shared.hour(hour)
@@ -53,9 +53,9 @@ def _print_gaps(gaps: Sequence[Row]) -> None:
     for gap in gaps:
         more = gap["resources"] - len(gap["examples"])
         which = ", ".join(gap["examples"]) + (f" and {more:,} more" if more else "")
-        sources.setdefault((which, gap["reason"]), []).append(gap["source"])
+        sources.setdefault((which, gap["message"]), []).append(gap["source"])
     out.print("What couldn't be had of this hour:")
-    for (which, reason), names in sources.items():
-        out.print(f"  {', '.join(names)}: {escape(which)}: {escape(reason)}", highlight=False, soft_wrap=True)
+    for (which, message), names in sources.items():
+        out.print(f"  {', '.join(names)}: {escape(which)}: {escape(message)}", highlight=False, soft_wrap=True)
     if left := gaps[0]["total"] - len(gaps):
         out.print(f"  and {left:,} more, in the view coverage_gaps (`streamwarden warehouse psql`).")

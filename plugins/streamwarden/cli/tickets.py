@@ -17,7 +17,7 @@ from streamwarden.cli.shared import out
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from streamwarden.tickets.answers import Verb
+    from streamwarden.tickets.responses import Verb
 
 _HEARD = "The trackers hear of it with the next hour."
 app = typer.Typer(
@@ -32,7 +32,7 @@ FingerprintArgument = Annotated[
 def list_tickets() -> None:
     """List tickets that are open or muted."""
     from streamwarden.tickets.listing import listed
-    from streamwarden.words.readable import clean
+    from streamwarden.rendering.readable import clean
 
     table = Table("finding", "severity", "since", "state", "title", "in the tracker", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
@@ -46,17 +46,17 @@ def list_tickets() -> None:
 @app.command("acknowledge")
 def acknowledge_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="A word for the others.")] = "",
+    message: Annotated[str, typer.Option(help="A word for the others.")] = "",
 ) -> None:
     """Say that you work on it."""
-    title = _answer(fingerprint, "acknowledge", reason)[0]
+    title = _answer(fingerprint, "acknowledge", message)[0]
     out.print(f"{title}: acknowledged. {_HEARD}", soft_wrap=True)
 
 
 @app.command("mute")
 def mute_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="Why; it is told to the tracker.")],
+    message: Annotated[str, typer.Option(help="Why; it is told to the tracker.")],
     until: Annotated[str | None, typer.Option(help="Time (UTC), e.g. 2026-12-01 or 2026-12-01T08:00.")] = None,
     forever: Annotated[bool, typer.Option("--forever", help="It won't be fixed: close it and keep it closed.")] = False,
 ) -> None:
@@ -64,7 +64,7 @@ def mute_ticket(
     if forever == (until is not None):
         raise typer.BadParameter("say either --until TIME or --forever.")
     end = _time(until) if until else None
-    title = _answer(fingerprint, "snooze" if end else "wont_fix", reason, until=end)[0]
+    title = _answer(fingerprint, "snooze" if end else "wont_fix", message, until=end)[0]
     how = f"quiet until {end:%Y-%m-%d %H:%M} UTC" if end else "closed for good"
     out.print(f"{title}: {how}. {_HEARD}", soft_wrap=True)
 
@@ -78,10 +78,10 @@ def unmute_ticket(fingerprint: FingerprintArgument) -> None:
 @app.command("wrong")
 def wrong_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
+    message: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
 ) -> None:
     """Say that a finding is wrong. It stays as it is: mute it as well, or change the rule's parameters."""
-    out.print(f"{_answer(fingerprint, 'wrong', reason)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
+    out.print(f"{_answer(fingerprint, 'wrong', message)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
 
 
 @app.command("comment")
@@ -92,12 +92,12 @@ def comment_ticket(
     out.print(f"{_answer(fingerprint, 'comment', text)[0]}: kept. {_HEARD}", soft_wrap=True)
 
 
-@app.command("answers")
+@app.command("responses")
 def list_answers(fingerprint: FingerprintArgument) -> None:
     """List what people said of a finding, here, on its page and in trackers, the newest first."""
     from streamwarden.store.queries import ask
     from streamwarden.tickets import listing
-    from streamwarden.words.readable import clean, moment
+    from streamwarden.rendering.readable import clean, moment
 
     table = Table("when", "who", "where", "what", "words", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
@@ -116,14 +116,14 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
 
     from streamwarden.store.queries import ask
     from streamwarden.tickets import listing
-    from streamwarden.words.readable import clean
+    from streamwarden.rendering.readable import clean
 
     with shared.warehouse().connect() as connection:
         ticket = listing.find(connection, fingerprint)
         tree = connection.execute(sa.text("select * from tickets.incident_of(:id)"), {"id": ticket["ticket_id"]})
         for one in tree.mappings():
-            why = f": {clean(one['sentence'])} ({one['strength']:.0%})" if one["sentence"] else ""
-            over = f", over since {one['healed_hour']:%Y-%m-%d %H:%M}" if one["healed_hour"] else ""
+            why = f": {clean(one['message'])} ({one['strength']:.0%})" if one["message"] else ""
+            over = f", over since {one['resolved_hour']:%Y-%m-%d %H:%M}" if one["resolved_hour"] else ""
             line = f"{'  ' * one['depth']}{clean(one['title'])}, since {one['opened_hour']:%Y-%m-%d %H:%M}{over}{why}"
             out.print(f"[bold]{escape(line)}[/]" if one["depth"] == 0 else escape(line), soft_wrap=True)
         weighed = ask(connection, "tickets/weighed", fingerprint=ticket["fingerprint"])
@@ -132,8 +132,8 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
         factors = (row[f"{name}_factor"] for name in ("place", "time", "share", "siblings", "amount"))
         shown = ["" if factor is None else f"{factor:.2f}" for factor in factors]
         accepted = "[bold]follows[/]" if row["is_accepted"] else "may" if row["strength"] >= 0.3 else "no"
-        name = escape(clean(f"{row['title'] or ''}: {row['resource'] or row['cause'][:12]}"))
-        table.add_row(name, f"{row['strength']:.2f} {accepted}", *shown, escape(clean(row["sentence"])))
+        name = escape(clean(f"{row['title'] or ''}: {row['resource_name'] or row['cause'][:12]}"))
+        table.add_row(name, f"{row['strength']:.2f} {accepted}", *shown, escape(clean(row["message"])))
     if weighed:
         out.print(f"\nWeighed for {escape(clean(ticket['title']))}, hour {weighed[0]['hour']:%Y-%m-%d %H:%M} UTC:")
         out.print(table)
@@ -146,10 +146,10 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
 @app.command("split")
 def split_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    message: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Take a finding out of its incident, with what follows from it; it is remembered and never undone by itself."""
-    title, stay = _answer(fingerprint, "split", reason)
+    title, stay = _answer(fingerprint, "split", message)
     out.print(f"{title}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
     out.print("It gets a ticket of its own with the next hour.")
 
@@ -158,26 +158,26 @@ def split_ticket(
 def join_tickets(
     fingerprint: FingerprintArgument,
     other: Annotated[str, typer.Argument(metavar="OTHER", help="The finding to join it with, or how it begins.")],
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    message: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Make one incident of two findings; it is remembered and never undone by itself."""
     from streamwarden.tickets import listing
 
     with shared.warehouse().connect() as connection:
         second = listing.find(connection, other)
-    title = _answer(fingerprint, "join", reason, other=second["fingerprint"])[0]
+    title = _answer(fingerprint, "join", message, other=second["fingerprint"])[0]
     both = f"{title} and {escape(second['title'])}"
     out.print(f"{both}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
 
 
 def _answer(fingerprint: str, verb: Verb, words: str = "", **more: Any) -> tuple[str, list[str]]:
     """Says it as the user who is logged in. Returns the ticket's title, escaped, and what it was split from."""
-    from streamwarden.tickets import Answer, answer, listing
-    from streamwarden.tickets.answers import COMMAND_LINE
+    from streamwarden.tickets import Response, answer, listing
+    from streamwarden.tickets.responses import COMMAND_LINE
 
     with shared.warehouse().begin() as connection:
         ticket = listing.find(connection, fingerprint)
-        said = Answer(verb, getpass.getuser(), COMMAND_LINE, words, **more)
+        said = Response(verb, getpass.getuser(), COMMAND_LINE, words, **more)
         return escape(ticket["title"]), answer(connection, ticket["fingerprint"], said)
 
 

@@ -10,7 +10,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import out
 from streamwarden.store.queries import Row, ask
-from streamwarden.words.readable import readable
+from streamwarden.rendering.readable import readable
 
 app = typer.Typer(help="What a change would do to the brokers.", no_args_is_help=True)
 _MOST, _MOST_PARTITIONS = 0.8, 4000

@@ -3,7 +3,7 @@
 `load_detectors` reads the headers (an unknown key is an error), `evaluate` runs one detector and stores what it said.
 """
 
-from streamwarden.detectors.evaluate import Judgement, evaluate, findings
+from streamwarden.detectors.evaluate import DetectorRun, evaluate, findings
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.load import Case, Detector, Parameter, load_detectors
 

@@ -19,11 +19,11 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors.episodes import Episode, Status, replay, whole_hours
-from streamwarden.detectors.evaluate import said_of
+from streamwarden.detectors.evaluate import evaluated_rows
 from streamwarden.detectors.finding import case_of, fingerprint_of
 from streamwarden.detectors.load import Detector, ParameterValue
-from streamwarden.detectors.things import Thing
-from streamwarden.words.readable import moment, span
+from streamwarden.detectors.resources import Resource
+from streamwarden.rendering.readable import moment, span
 
 Progress = Callable[[int, int], None]
 """Called after each hour: hours done, hours in all."""
@@ -36,7 +36,7 @@ class Outcome:
 
     detector: Detector
     params: Params
-    things: dict[str, Thing] = field(default_factory=dict)
+    resources: dict[str, Resource] = field(default_factory=dict)
     """By their keys, as they were seen first."""
     resources: dict[str, str] = field(default_factory=dict)
     """Fingerprint → the resource, for people."""
@@ -63,7 +63,7 @@ class Difference:
     """A ticket of one finding under both sets of parameters; null: there is none."""
 
     fingerprint: str
-    resource: str
+    resource_name: str
     in_force: Episode | None
     tried: Episode | None
 
@@ -105,8 +105,8 @@ class Backtest:
         """Every ticket of either outcome, by resource and time; those that overlap in time are one."""
         resources = self.in_force.resources | self.tried.resources
         return [
-            Difference(fingerprint, resource, in_force, tried)
-            for fingerprint, resource in sorted(resources.items(), key=lambda item: (item[1], item[0]))
+            Difference(fingerprint, resource_name, in_force, tried)
+            for fingerprint, resource_name in sorted(resources.items(), key=lambda item: (item[1], item[0]))
             for in_force, tried in _pairs(
                 self.in_force.episodes.get(fingerprint, ()), self.tried.episodes.get(fingerprint, ())
             )
@@ -169,12 +169,12 @@ def for_scripts(result: Backtest, reopen_within: timedelta) -> dict[str, Any]:
         "to": result.end.isoformat(),
         "hours_asked": result.hours_asked,
         "hours_in_warehouse": len(result.hours),
-        "in_force": _figures(result.in_force, reopen_within),
-        "tried": _figures(result.tried, reopen_within),
+        "in_force": _metrics(result.in_force, reopen_within),
+        "tried": _metrics(result.tried, reopen_within),
         "tickets": [
             {
                 "fingerprint": difference.fingerprint,
-                "resource": difference.resource,
+                "resource_name": difference.resource_name,
                 "difference": difference.words,
                 "in_force": _episode(difference.in_force),
                 "tried": _episode(difference.tried),
@@ -184,14 +184,14 @@ def for_scripts(result: Backtest, reopen_within: timedelta) -> dict[str, Any]:
     }
 
 
-def _figures(outcome: Outcome, reopen_within: timedelta) -> dict[str, Any]:
+def _metrics(outcome: Outcome, reopen_within: timedelta) -> dict[str, Any]:
     tickets, reopened = outcome.tickets(reopen_within)
     return {
         "params": dict(outcome.params),
         "tickets": tickets,
         "reopened": reopened,
-        "hours_in_alarm": outcome.hours_of("alarm"),
-        "hours_not_judged": outcome.hours_of("skip"),
+        "hours_in_alarm": outcome.hours_of("firing"),
+        "hours_not_evaluated": outcome.hours_of("unknown"),
     }
 
 
@@ -227,10 +227,10 @@ def spans_in_words(hours: Iterable[datetime], most: int = 3) -> str:
 
 def _judge(connection: sa.Connection, config: Config, hour: datetime, outcome: Outcome) -> None:
     detector = outcome.detector
-    for said in said_of(connection, detector, hour, config, outcome.params, outcome.things):
-        fingerprint = fingerprint_of(detector.id, said.about)
-        status = "ok" if said.excepted else case_of(detector, said.row["because"], said.about).status
-        outcome.resources[fingerprint] = said.about.name
+    for said in evaluated_rows(connection, detector, hour, config, outcome.params, outcome.resources):
+        fingerprint = fingerprint_of(detector.id, said.resource)
+        status = "ok" if said.excepted else case_of(detector, said.row["reason"], said.resource).status
+        outcome.resources[fingerprint] = said.resource.name
         outcome.histories.setdefault(fingerprint, {})[hour] = status
 
 

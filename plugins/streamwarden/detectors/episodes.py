@@ -13,7 +13,7 @@ from streamwarden.detectors import Detector
 
 LOOK_BACK = timedelta(days=14)  # evaluations older than this before the newest one decide nothing any more
 
-Status = Literal["alarm", "ok", "skip", "gone"]  # gone: judged with complete sources, and the resource isn't there
+Status = Literal["firing", "ok", "unknown", "gone"]  # gone: judged with complete sources, and the resource isn't there
 CloseReason = Literal["healthy", "deleted"]
 
 
@@ -38,7 +38,7 @@ class Standing:
     detector: str
     open_since: datetime | None
     """First hour in alarm of the present episode; null: no episode is open."""
-    last_alarm_hour: datetime | None
+    last_firing_hour: datetime | None
     clean: tuple[tuple[datetime, CloseReason], ...] = ()
     """Not open: the hour that closed it last, and the newest clean hour."""
     episodes: tuple[Episode, ...] = ()
@@ -47,7 +47,7 @@ class Standing:
         """Hour and reason that close a ticket opened at `opened_hour`. Without a clean hour since then, it stays."""
         if self.open_since is not None:
             return None
-        return next(((hour, reason) for hour, reason in self.clean if hour >= opened_hour), None)
+        return next(((hour, message) for hour, message in self.clean if hour >= opened_hour), None)
 
 
 def replay(
@@ -59,26 +59,26 @@ def replay(
         open_before: start of an episode that was open already when the hours begin.
     """
     last_alarm, run_start = None, None
-    alarms = oks = 0
+    firing = ok = 0
     episodes = [Episode(open_before, open_before)] if open_before else []
     is_open = open_before is not None
     closing: list[tuple[datetime, CloseReason]] = []
     newest_clean: list[tuple[datetime, CloseReason]] = []
     for hour, status in hours:
-        if status == "skip":
+        if status == "unknown":
             continue
-        if status == "alarm":
-            run_start, last_alarm = (run_start if alarms else hour), hour
-            alarms, oks = alarms + 1, 0
-            if not is_open and alarms >= detector.open_after_hours:
+        if status == "firing":
+            run_start, last_alarm = (run_start if firing else hour), hour
+            firing, ok = firing + 1, 0
+            if not is_open and firing >= detector.open_after_hours:
                 episodes.append(Episode(run_start or hour, hour))
                 is_open = True
             continue
-        alarms, oks = 0, oks + 1
-        reason: CloseReason = "deleted" if status == "gone" else "healthy"
-        newest_clean = [(hour, reason)]
-        if is_open and (status == "gone" or oks >= detector.clear_after_hours):
-            episodes[-1] = replace(episodes[-1], closed=hour, close_reason=reason)
+        firing, ok = 0, ok + 1
+        message: CloseReason = "deleted" if status == "gone" else "healthy"
+        newest_clean = [(hour, message)]
+        if is_open and (status == "gone" or ok >= detector.clear_after_hours):
+            episodes[-1] = replace(episodes[-1], closed=hour, close_reason=message)
             is_open, closing = False, newest_clean
     open_since = episodes[-1].since if is_open else None
     return Standing(fingerprint, detector.id, open_since, last_alarm, (*closing, *newest_clean), tuple(episodes))
@@ -125,7 +125,7 @@ _HISTORIES = sa.text("""
     ),
     candidate as (
       select fingerprint, detector from detect.evaluation
-      where hour between :start and :newest and status = 'alarm' and detector = any(:detectors)
+      where hour between :start and :newest and status = 'firing' and detector = any(:detectors)
       union
       select fingerprint, detector from opened
     )
@@ -140,8 +140,8 @@ _HISTORIES = sa.text("""
     group by c.fingerprint, c.detector""")
 
 _JUDGED = sa.text("""
-    select detector, hour from detect.judgement
-    where hour >= :start and status = 'judged' and detector = any(:detectors)""")
+    select detector, hour from detect.detector_run
+    where hour >= :start and status = 'evaluated' and detector = any(:detectors)""")
 # `missing` means that the other side doesn't have it, which is an answer; `refused` and `late` aren't.
 _WHOLE = sa.text("""
     select c.app, c.hour from detect.coverage as c

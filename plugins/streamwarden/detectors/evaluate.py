@@ -19,25 +19,25 @@ from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors import select
 from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
-from streamwarden.detectors.things import Thing, thing_key
+from streamwarden.detectors.resources import Resource, resource_key
 
 Row = dict[str, Any]
 Params = Mapping[str, ParameterValue]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class DetectorRun:
     """What came of judging one hour: `status` is judged, blocked (its tables weren't loaded) or failed."""
 
     detector: str
     status: str
-    reason: str | None
-    alarms: int = 0
-    oks: int = 0
-    skips: int = 0
+    message: str | None
+    firing: int = 0
+    ok: int = 0
+    unknown: int = 0
 
 
-def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Config) -> Judgement:
+def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Config) -> DetectorRun:
     """Runs a detector for an hour and replaces its evaluations of that hour, in one transaction.
 
     A detector whose tables weren't loaded for the hour is blocked: it says nothing, and what it said before stays.
@@ -48,17 +48,17 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     with engine.begin() as connection:
         connection.execute(_FOR_LARGE_QUERIES)
         problem = _not_loaded(connection, detector, hour)
-        status = "blocked" if problem else "judged"
+        status = "blocked" if problem else "evaluated"
         if not problem:
             sync_config(connection, config)
             try:
                 found = findings(connection, detector, hour, config, params)
             except StreamwardenError as error:
                 status, problem, found = "failed", f"{error}{_shown(error.excerpt)}", []
-    counts = {s: sum(finding.status == s for finding in found) for s in ("alarm", "ok", "skip")}
-    judgement = Judgement(detector.id, status, problem, counts["alarm"], counts["ok"], counts["skip"])
-    _store(engine, detector, hour, config, params, judgement, found, time.monotonic() - started)
-    return judgement
+    counts = {s: sum(finding.status == s for finding in found) for s in ("firing", "ok", "unknown")}
+    detector_run = DetectorRun(detector.id, status, problem, counts["firing"], counts["ok"], counts["unknown"])
+    _store(engine, detector, hour, config, params, detector_run, found, time.monotonic() - started)
+    return detector_run
 
 
 def findings(
@@ -70,30 +70,30 @@ def findings(
         StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
     """
     found: list[Finding] = []
-    for said in said_of(connection, detector, hour, config, params, {}):
+    for said in evaluated_rows(connection, detector, hour, config, params, {}):
         if said.excepted:
-            reason = f"The config leaves it out: {said.excepted}."
-            found.append(Finding(detector.id, said.about, EXCEPTED, "ok", None, {}, reason))
+            message = f"The config leaves it out: {said.excepted}."
+            found.append(Finding(detector.id, said.resource, EXCEPTED, "ok", None, {}, message))
         else:
-            found.append(make_finding(detector, said.row, said.about, said.params, _context(config, said.about)))
+            found.append(make_finding(detector, said.row, said.resource, said.params, _context(config, said.resource)))
     return found
 
 
 @dataclass(frozen=True)
-class Said:
+class EvaluatedRow:
     """What a detector's SQL says of a thing in an hour, by the parameters that hold for it."""
 
-    about: Thing
+    resource: Resource
     row: Row
     params: Params
     excepted: str = ""
     """Why the config leaves the thing out, where it does."""
 
 
-def said_of(
+def evaluated_rows(
     connection: sa.Connection, detector: Detector, hour: datetime, config: Config, params: Params,
-    known: dict[str, Thing],
-) -> Iterator[Said]:  # fmt: skip
+    known: dict[str, Resource],
+) -> Iterator[EvaluatedRow]:  # fmt: skip
     """A detector's rows of an hour, the config's exceptions heeded.
 
     Args:
@@ -101,22 +101,22 @@ def said_of(
     """
     rows = _by_key(detector, run(connection, detector, hour, params))
     if unknown := {key: row for key, row in rows.items() if key not in known}:
-        known |= _things(connection, detector, hour, unknown)
+        known |= _resources(connection, detector, hour, unknown)
     exceptions = [(n, one) for n, one in enumerate(exceptions_of(detector, config)) if one.holds_in(hour)]
     with_params: dict[int, dict[str, Row]] = {}
     for key, row in rows.items():
-        about = known[key]
-        matching = next((pair for pair in exceptions if _matches(pair[1], about)), None)
+        resource = known[key]
+        matching = next((pair for pair in exceptions if _matches(pair[1], resource)), None)
         if matching is None:
-            yield Said(about, row, params)
+            yield EvaluatedRow(resource, row, params)
         elif matching[1].off:
-            yield Said(about, row, params, matching[1].why)
+            yield EvaluatedRow(resource, row, params, matching[1].why)
         else:
             number, exception = matching
             own = {**params, **exception.params}
             if number not in with_params:
                 with_params[number] = _by_key(detector, run(connection, detector, hour, own))
-            yield Said(about, with_params[number].get(key, row), own)
+            yield EvaluatedRow(resource, with_params[number].get(key, row), own)
 
 
 def exceptions_of(detector: Detector, config: Config) -> Sequence[DetectorException]:
@@ -150,14 +150,14 @@ def _positional(sql: str) -> select.Positional:
 
 
 def _refused(detector: Detector, statement: select.Positional, error: psycopg.Error) -> StreamwardenError:
-    reason = error.diag.message_primary or str(error).splitlines()[0]
+    message = error.diag.message_primary or str(error).splitlines()[0]
     if not error.diag.statement_position:
-        return StreamwardenError(f"{detector.file}: {reason}")
+        return StreamwardenError(f"{detector.file}: {message}")
     place = statement.original(int(error.diag.statement_position) - 1)
     before = detector.sql[:place]
     line, column = before.count("\n") + 1, place - before.rfind("\n")
     text = detector.sql.splitlines()[line - 1]
-    return StreamwardenError(f"{detector.file}:{line}:{column}: {reason}", f"{text}\n{' ' * (column - 1)}^")
+    return StreamwardenError(f"{detector.file}:{line}:{column}: {message}", f"{text}\n{' ' * (column - 1)}^")
 
 
 def _shown(excerpt: str) -> str:
@@ -168,38 +168,38 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for row in rows:
         if missing := [column for column in detector.identity if row.get(column) is None]:
-            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['because']}).")
-        key = thing_key(detector.about, *(str(row[column]) for column in detector.identity))
+            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['message']}).")
+        key = resource_key(detector.resource, *(str(row[column]) for column in detector.identity))
         if key in found:
             raise StreamwardenError(f"{detector.file}: two rows about {key}.")
         found[key] = row
     return found
 
 
-def _things(connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]) -> dict[str, Thing]:
+def _resources(connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]) -> dict[str, Resource]:
     """The things of the rows, with what the warehouse knows of them: name, owner, application."""
-    known = connection.execute(_THINGS, {"hour": hour, "kind": detector.about, "keys": list(rows)}).mappings()
+    known = connection.execute(_RESOURCES, {"hour": hour, "kind": detector.resource, "keys": list(rows)}).mappings()
     said = {row["key"]: row for row in known}
-    things = {}
+    resources = {}
     for key, row in rows.items():
         columns = {column: str(row[column]) for column in detector.identity}
         own = said.get(key)
         name = own["name"] if own else "/".join(v for c, v in columns.items() if c not in ("account", "region"))
-        things[key] = Thing(
-            detector.about, columns, name, own["owner"] if own else None, own["application"] if own else None
+        resources[key] = Resource(
+            detector.resource, columns, name, own["owner"] if own else None, own["application"] if own else None
         )
-    return things
+    return resources
 
 
-def _matches(exception: DetectorException, about: Thing) -> bool:
-    values = {**about.columns, "owner": about.owner or "", "application": about.application or ""}
+def _matches(exception: DetectorException, resource: Resource) -> bool:
+    values = {**resource.columns, "owner": resource.owner or "", "application": resource.application or ""}
     return exception.matches(values)
 
 
-def _context(config: Config, about: Thing) -> dict[str, Any]:
-    cluster = about.columns.get("cluster")
+def _context(config: Config, resource: Resource) -> dict[str, Any]:
+    cluster = resource.columns.get("cluster")
     return {
-        "name": about.name, "owner": about.owner, "application": about.application,
+        "name": resource.name, "owner": resource.owner, "application": resource.application,
         "bootstrap_servers": config.bootstrap_servers(cluster),
     }  # fmt: skip
 
@@ -242,42 +242,42 @@ def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -
 
 
 def _store(
-    engine: sa.Engine, detector: Detector, hour: datetime, config: Config, params: Params, judgement: Judgement,
+    engine: sa.Engine, detector: Detector, hour: datetime, config: Config, params: Params, detector_run: DetectorRun,
     found: Sequence[Finding], seconds: float,
 ) -> None:  # fmt: skip
-    judged_at = datetime.now(UTC)
+    evaluated_at = datetime.now(UTC)
     ensure_day(engine, hour.date())
     with engine.begin() as connection:
-        connection.execute(_DETECTOR, _detector_row(detector, judged_at))
+        connection.execute(_DETECTOR, _detector_row(detector, evaluated_at))
         connection.execute(
-            _JUDGEMENT,
+            _DETECTOR_RUN,
             {
                 "hour": hour,
                 "detector": detector.id,
-                "status": judgement.status,
-                "reason": judgement.reason,
+                "status": detector_run.status,
+                "message": detector_run.message,
                 "sql_checksum": detector.checksum,
                 "params": json.dumps(params),
-                "alarms": judgement.alarms,
-                "oks": judgement.oks,
-                "skips": judgement.skips,
+                "firing": detector_run.firing,
+                "ok": detector_run.ok,
+                "unknown": detector_run.unknown,
                 "seconds": seconds,
-                "judged_at": judged_at,
+                "evaluated_at": evaluated_at,
             },
         )
-        if judgement.status != "judged":
+        if detector_run.status != "evaluated":
             return
         connection.execute(
             sa.text("delete from detect.evaluation where hour = :hour and detector = :detector"),
             {"hour": hour, "detector": detector.id},
         )
-        store_findings(connection, found, hour, judged_at)
+        store_findings(connection, found, hour, evaluated_at)
         _note_exceptions(connection, detector, hour, config, found)
 
 
-def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: datetime, judged_at: datetime) -> None:
+def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: datetime, evaluated_at: datetime) -> None:
     """Puts findings into `detect.evaluation`, in one statement: a trigger looks at what is said of all at once."""
-    rows = [finding.to_row() | {"hour": hour, "judged_at": judged_at} for finding in found]
+    rows = [finding.to_row() | {"hour": hour, "evaluated_at": evaluated_at} for finding in found]
     if rows:
         raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
         columns = ", ".join(rows[0])
@@ -297,22 +297,22 @@ def _note_exceptions(
         {"detector": detector.id, "rules": rules},
     )
     for exception in exceptions:
-        things = sum(_matches(exception, finding.about) for finding in found)
-        values = {"detector": detector.id, "rule": exception.rule, "hour": hour, "things": things}
-        connection.execute(_EXCEPTION, values | {"matched": hour if things else None})
+        resources = sum(_matches(exception, finding.resource) for finding in found)
+        values = {"detector": detector.id, "rule": exception.rule, "hour": hour, "resources": resources}
+        connection.execute(_EXCEPTION, values | {"matched": hour if resources else None})
 
 
 def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
     header = {
-        "about": detector.about,
+        "resource": detector.resource,
         "reads": detector.reads,
         "identity": detector.identity,
         "params": {n: {"default": p.default, "unit": p.unit, "why": p.why} for n, p in detector.params.items()},
         "open_after_hours": detector.open_after_hours,
         "clear_after_hours": detector.clear_after_hours,
-        "convinces": detector.convinces,
+        "key_metrics": detector.key_metrics,
         "runbook": detector.runbook,
-        "blind_spots": detector.blind_spots,
+        "limitations": detector.limitations,
     }
     return {
         "detector": detector.id,
@@ -332,15 +332,15 @@ _DETECTOR = sa.text("""
     on conflict (detector) do update set
       title = excluded.title, severity = excluded.severity, maturity = excluded.maturity, owner = excluded.owner,
       header = excluded.header, sql_checksum = excluded.sql_checksum, loaded_at = excluded.loaded_at""")
-_JUDGEMENT = sa.text("""
-    insert into detect.judgement
-      (hour, detector, status, reason, sql_checksum, params, alarms, oks, skips, seconds, judged_at)
+_DETECTOR_RUN = sa.text("""
+    insert into detect.detector_run
+      (hour, detector, status, message, sql_checksum, params, firing, ok, unknown, seconds, evaluated_at)
     values
-      (:hour, :detector, :status, :reason, :sql_checksum, :params, :alarms, :oks, :skips, :seconds, :judged_at)
+      (:hour, :detector, :status, :message, :sql_checksum, :params, :firing, :ok, :unknown, :seconds, :evaluated_at)
     on conflict (hour, detector) do update set
-      status = excluded.status, reason = excluded.reason, sql_checksum = excluded.sql_checksum,
-      params = excluded.params, alarms = excluded.alarms, oks = excluded.oks, skips = excluded.skips,
-      seconds = excluded.seconds, judged_at = excluded.judged_at""")
+      status = excluded.status, message = excluded.message, sql_checksum = excluded.sql_checksum,
+      params = excluded.params, firing = excluded.firing, ok = excluded.ok, unknown = excluded.unknown,
+      seconds = excluded.seconds, evaluated_at = excluded.evaluated_at""")
 # A week of all topics is sorted and joined in memory, and to compile a plan takes longer than it saves. An hour's rows
 # lie together: to fetch them by the index costs less than to read the month.
 _FOR_LARGE_QUERIES = sa.text("""
@@ -348,16 +348,16 @@ _FOR_LARGE_QUERIES = sa.text("""
       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
       set_config('random_page_cost', '1.1', true)""")
 _EXCEPTION = sa.text("""
-    insert into detect.exception (detector, rule, first_hour, last_hour, matched_hour, things)
-    values (:detector, :rule, :hour, :hour, :matched, :things)
+    insert into detect.exception (detector, rule, first_hour, last_hour, matched_hour, resources)
+    values (:detector, :rule, :hour, :hour, :matched, :resources)
     on conflict (detector, rule) do update set
       first_hour = least(exception.first_hour, excluded.first_hour),
       last_hour = greatest(exception.last_hour, excluded.last_hour),
       matched_hour = greatest(exception.matched_hour, excluded.matched_hour),
-      things = case when excluded.last_hour >= exception.last_hour then excluded.things else exception.things end""")
+      resources = case when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources end""")
 # Joined: as a condition PostgreSQL would compare each hour's row of each thing with all keys, one by one.
-_THINGS = sa.text("""
+_RESOURCES = sa.text("""
     select key, name, owner, application
-    from public.things(:hour)
+    from public.resources(:hour)
     join unnest(cast(:keys as text[])) as wanted (key) using (key)
     where kind = :kind""")

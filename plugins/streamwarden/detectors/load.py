@@ -18,25 +18,25 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from streamwarden.base.catalogue import WRITER_OF
+from streamwarden.base.catalog import WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
 from streamwarden.detectors import mechanisms, select
-from streamwarden.detectors.things import KINDS
+from streamwarden.detectors.resources import KINDS
 from streamwarden.store.sql_header import read_header, shown
-from streamwarden.words.readable import SEVERITIES, Severity
-from streamwarden.words.templates import names_in
+from streamwarden.rendering.readable import SEVERITIES, Severity
+from streamwarden.rendering.templates import names_in
 
 FOLDER = SQL / "detectors"
-MOST_CONVINCING = 5
-OF_THE_THING = ("name", "owner", "application", "bootstrap_servers")
+MAX_KEY_METRICS = 5
+RESOURCE_VALUES = ("name", "owner", "application", "bootstrap_servers")
 """What every template may ask for beside figures: of the thing, and of its cluster in the config."""
-NO_FIGURES = ("because", "severity", "affected")
+NOT_METRICS = ("reason", "severity", "affected")
 EXCEPTED = "excepted"
 """The because of things that the config leaves out (`off: true`)."""
 
-Status = Literal["alarm", "ok", "skip"]
+Status = Literal["firing", "ok", "unknown"]
 ParameterValue = bool | int | float | str
 _STRICT = ConfigDict(extra="forbid")
 
@@ -55,18 +55,18 @@ class Case:
     """What a `because` means and in which words: Jinja templates over the row's figures and the parameters."""
 
     status: Status
-    reason: str
+    message: str
     severity: Severity | None = None
     """Of an alarm; a column `severity` of the row outweighs it."""
-    cure: str = ""
+    actions: str = ""
     commands: tuple[str, ...] = ()
     """Lines to paste into a shell, figures as raw values."""
-    nothing_to_judge: bool = False
+    is_not_applicable: bool = False
     """Of a skip that isn't for want of data: a detached volume, say."""
 
     @property
     def templates(self) -> tuple[str, ...]:
-        return (self.reason, self.cure, *self.commands)
+        return (self.message, self.actions, *self.commands)
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -76,26 +76,26 @@ class Detector:
     id: str
     subject: str
     title: str
-    about: str
+    resource: str
     owner: str
     """Who keeps the rule; who gets the ticket is told by the thing."""
     maturity: Literal["experimental", "stable"]
     reads: tuple[str, ...]
     params: dict[str, Parameter]
-    says: dict[str, Case]
+    verdicts: dict[str, Case]
     clear_after_hours: int
     runbook: str
-    blind_spots: str
+    limitations: str
     sql: str
     file: str
-    convinces: tuple[str, ...] = ()
+    key_metrics: tuple[str, ...] = ()
     """The figures that cards, tickets and mails show, in the order in which they convince."""
     open_after_hours: int = 1
     rule: str = ""
     """In words, for who wants to argue with it."""
     causes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Mechanism (sql/mechanisms.yaml) → the becauses that set it going."""
-    effect_of: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    caused_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Mechanism → the becauses that it may lead to."""
 
     @cached_property
@@ -111,12 +111,12 @@ class Detector:
     @property
     def identity(self) -> tuple[str, ...]:
         """The columns that tell one thing from another."""
-        return KINDS[self.about]
+        return KINDS[self.resource]
 
     @property
     def severity(self) -> Severity:
         """The worst that it says."""
-        return min((case.severity for case in self.says.values() if case.severity), key=SEVERITIES.index)
+        return min((case.severity for case in self.verdicts.values() if case.severity), key=SEVERITIES.index)
 
     def params_in_force(self, config: Config) -> dict[str, ParameterValue]:
         """Defaults with the config's overrides.
@@ -201,8 +201,8 @@ def _load_as_written(file: Path, _mtime_ns: int, _size: int, check: bool) -> Det
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        reason = "unknown key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
-        raise StreamwardenError(f"{shown(file)}: {key}: {reason}") from None
+        message = "unknown key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
+        raise StreamwardenError(f"{shown(file)}: {key}: {message}") from None
     if check and (slip := next(_slips(detector), None)):
         raise StreamwardenError(f"{detector.file}: {slip}")
     return detector
@@ -221,8 +221,8 @@ def _check_settings(detector: Detector, config: Config) -> None:
 
 def _slips(detector: Detector) -> Iterator[str]:
     """What doesn't fit between the header, its words and the SQL."""
-    if detector.about not in KINDS:
-        yield f"about: {detector.about}: no kind of thing; there are: {', '.join(KINDS)}."
+    if detector.resource not in KINDS:
+        yield f"about: {detector.resource}: no kind of thing; there are: {', '.join(KINDS)}."
         return
     columns = select.columns(detector.sql)
     yield from _parameter_slips(detector)
@@ -241,43 +241,43 @@ def _parameter_slips(detector: Detector) -> Iterator[str]:
 
 
 def _case_slips(detector: Detector, columns: list[str]) -> Iterator[str]:
-    said, cases = select.becauses(detector.sql), set(detector.says)
+    said, cases = select.reasons(detector.sql), set(detector.verdicts)
     if difference := said - cases:
         yield f"says.{min(difference)}: the SQL gives this because, but the header has no words for it."
     if difference := cases - said:
         yield f"says.{min(difference)}: the SQL never gives this because."
     if EXCEPTED in cases:
         yield f"says.{EXCEPTED}: is the word for what the config leaves out."
-    known = {*columns, *detector.params, *OF_THE_THING} - {*NO_FIGURES}
-    for because, case in detector.says.items():
-        if (case.status == "alarm") != (case.severity is not None):
-            yield f"says.{because}.severity: an alarm has one, and only an alarm."
-        if case.nothing_to_judge and case.status != "skip":
-            yield f"says.{because}.nothing_to_judge: only of a skip."
+    known = {*columns, *detector.params, *RESOURCE_VALUES} - {*NOT_METRICS}
+    for reason, case in detector.verdicts.items():
+        if (case.status == "firing") != (case.severity is not None):
+            yield f"says.{reason}.severity: an alarm has one, and only an alarm."
+        if case.is_not_applicable and case.status != "unknown":
+            yield f"says.{reason}.is_not_applicable: only of a skip."
         for template in case.templates:
             try:
                 unknown = names_in(template) - known
             except StreamwardenError as error:
-                yield f"says.{because}: {error}"
+                yield f"says.{reason}: {error}"
                 continue
             if unknown:
-                yield f"says.{because}: {min(unknown)}: the SQL gives no such figure."
+                yield f"says.{reason}: {min(unknown)}: the SQL gives no such figure."
 
 
 def _column_slips(detector: Detector, columns: list[str]) -> Iterator[str]:
-    for column in ("because", *detector.identity):
+    for column in ("reason", *detector.identity):
         if column not in columns:
             yield f"the select has no column {column}."
     if "*" in columns:
         yield "the last select must name its columns."
     if twice := {column for column in columns if columns.count(column) > 1}:
         yield f"the select has two columns {min(twice)}."
-    if taken := set(columns) & (set(detector.params) | set(OF_THE_THING)) - set(detector.identity):
+    if taken := set(columns) & (set(detector.params) | set(RESOURCE_VALUES)) - set(detector.identity):
         yield f"the column {min(taken)} has the name of a parameter, or of what every template has."
-    if unknown := set(detector.convinces) - set(columns):
+    if unknown := set(detector.key_metrics) - set(columns):
         yield f"convinces: {min(unknown)}: the SQL gives no such figure."
-    if len(detector.convinces) > MOST_CONVINCING:
-        yield f"convinces: at most {MOST_CONVINCING} figures convince."
+    if len(detector.key_metrics) > MAX_KEY_METRICS:
+        yield f"convinces: at most {MAX_KEY_METRICS} figures convince."
     if len(since := [column for column in columns if re.search(r"(^|_)since$", column)]) > 1:
         yield f"a finding has one `since`, not {' and '.join(since)}."
 

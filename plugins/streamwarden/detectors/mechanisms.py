@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
-from streamwarden.detectors.things import KINDS
+from streamwarden.detectors.resources import KINDS
 from streamwarden.store.sql_header import shown
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Mechanism:
     """One way in which a finding may cause another; the keys are explained in the file."""
 
     path: tuple[str, ...]
-    parts: Literal["thing", "leader", "replica", "follower", "member", "partition", "led", "named"]
-    says: str
+    parts: Literal["resource", "leader", "replica", "follower", "member", "partition", "led", "named"]
+    verdicts: str
     least_share: float = 0.8
     within_hours: float = 2
     amount: Literal["reads"] | None = None
@@ -66,24 +66,24 @@ def mechanisms() -> dict[str, Mechanism]:
     return found
 
 
-def may_cause(detectors: Mapping[str, Detector], effect: str, because: str) -> list[Detector]:
+def may_cause(detectors: Mapping[str, Detector], effect: str, reason: str) -> list[Detector]:
     """Detectors whose findings may lead to one of this detector with this because; none: we know of no way to it."""
-    ways = {way for way, becauses in detectors[effect].effect_of.items() if because in becauses}
+    ways = {way for way, reasons in detectors[effect].caused_by.items() if reason in reasons}
     return [detector for detector in detectors.values() if ways & detector.causes.keys()]
 
 
 def slips(detector: Detector) -> Iterator[str]:
     """What is wrong with the mechanisms that a header names."""
-    for key, named in (("causes", detector.causes), ("effect_of", detector.effect_of)):
-        for name, becauses in named.items():
+    for key, named in (("causes", detector.causes), ("caused_by", detector.caused_by)):
+        for name, reasons in named.items():
             mechanism = mechanisms().get(name)
             if mechanism is None:
                 yield f"{key}.{name}: no such mechanism; there are: {', '.join(mechanisms())}."
                 continue
-            for because in becauses:
-                if because not in detector.says or detector.says[because].status != "alarm":
-                    yield f"{key}.{name}: {because}: isn't an alarm of this detector."
-            if key == "causes" and detector.about not in mechanism.path:
-                yield f"{key}.{name}: begins at {', '.join(mechanism.path)}, and this is about: {detector.about}."
-            if key == "effect_of" and detector.about != mechanism.effect_about:
-                yield f"{key}.{name}: hits a {mechanism.effect_about}, and this is about: {detector.about}."
+            for reason in reasons:
+                if reason not in detector.verdicts or detector.verdicts[reason].status != "firing":
+                    yield f"{key}.{name}: {reason}: isn't an alarm of this detector."
+            if key == "causes" and detector.resource not in mechanism.path:
+                yield f"{key}.{name}: begins at {', '.join(mechanism.path)}, and this is about: {detector.resource}."
+            if key == "caused_by" and detector.resource != mechanism.effect_about:
+                yield f"{key}.{name}: hits a {mechanism.effect_about}, and this is about: {detector.resource}."

@@ -86,12 +86,12 @@ def columns(sql: str) -> list[str]:
     return [_name(item) for item in _items(list(tokens(sql)))]
 
 
-def becauses(sql: str) -> set[str]:
+def reasons(sql: str) -> set[str]:
     """Every text that its column `because` may hold: what stands behind `then` and `else`, or alone."""
     all_tokens = list(tokens(sql))
     found: set[str] = set()
     for place, token in enumerate(all_tokens):
-        if token.text == "because" and place and all_tokens[place - 1].text.lower() == "as":
+        if token.text == "reason" and place and all_tokens[place - 1].text.lower() == "as":
             found |= _texts(_expression_before(all_tokens, place - 1))
     return found
 

@@ -13,12 +13,12 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
 from streamwarden.detectors import Finding
-from streamwarden.detectors.things import owner_entry
-from streamwarden.plots.draw import Drawing, draw_finding
+from streamwarden.detectors.resources import owner_entry
+from streamwarden.charts.draw import Drawing, draw_finding
 from streamwarden.reports.rendering import Report, headline, render
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
-from streamwarden.words.readable import clean, readable_figures, span
+from streamwarden.rendering.readable import clean, readable_metrics, span
 
 MOST_FINDINGS, MOST_LINES, MOST_PLOTS = 50, 20, 20
 
@@ -29,9 +29,9 @@ class _Finding:
 
     ticket: dict[str, Any]
     lasting: str
-    reason: str
-    cure: str
-    figures: list[tuple[str, str]]
+    message: str
+    actions: str
+    metrics: list[tuple[str, str]]
     page: str
     cause_page: str | None
     image: str | None
@@ -57,7 +57,7 @@ def render_daily(
         parts = {
             "advice": ask(connection, "reports/advice", **period, least=config.tickets.least_severity, most=MOST_LINES),
             "closed": ask(connection, "reports/closed_tickets", **period, most=MOST_LINES),
-            "not_judged": ask(connection, "reports/not_judged", **period, most=MOST_LINES),
+            "not_evaluated": ask(connection, "reports/not_evaluated", **period, most=MOST_LINES),
             "gaps": ask(connection, "reports/gaps", **days, most=MOST_LINES),
             "fleet": ask(connection, "reports/fleet", **days) if owner is None else [],
             "owners": ask(connection, "reports/owners", **days) if owner is None else [],
@@ -100,14 +100,14 @@ def _finding(
     return _Finding(
         ticket=ticket,
         lasting=span((min(finish, last + timedelta(hours=1)) - ticket["opened_hour"]).total_seconds()),
-        reason=finding.reason if finding else "",
-        cure=finding.cure if finding else "",
-        figures=readable_figures(finding.convincing) if finding else [],
+        message=finding.message if finding else "",
+        actions=finding.actions if finding else "",
+        metrics=readable_metrics(finding.key_metric_values) if finding else [],
         page=finding_url(config, ticket["fingerprint"]),
         cause_page=finding_url(config, ticket["cause_fingerprint"]) if ticket["cause_fingerprint"] else None,
         image=cid,
         alt=drawing.alt if drawing else "",
-        owner_entry=owner_entry(ticket["thing"]) if ticket["thing"] and not ticket["owner"] else "",
+        owner_entry=owner_entry(ticket["resource"]) if ticket["resource"] and not ticket["owner"] else "",
     )
 
 

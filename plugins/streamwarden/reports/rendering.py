@@ -12,7 +12,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.tickets.render import finding_url
-from streamwarden.words.templates import folder_templates
+from streamwarden.rendering.templates import folder_templates
 
 TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 

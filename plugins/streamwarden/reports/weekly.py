@@ -14,7 +14,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import SQL
-from streamwarden.plots.draw import Drawing, draw_finding
+from streamwarden.charts.draw import Drawing, draw_finding
 from streamwarden.reports.rendering import Report, headline, render
 from streamwarden.store.queries import Row, ask
 
@@ -42,7 +42,7 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
             "rules": ask(connection, "reports/rules", **week, most=MOST_LINES),
             "advice": ask(connection, "reports/advice", **period, least=least, most=MOST_LINES),
             "owners": ask(connection, "reports/owners", **week),
-            "not_judged": ask(connection, "reports/not_judged", **period, most=MOST_LINES),
+            "not_evaluated": ask(connection, "reports/not_evaluated", **period, most=MOST_LINES),
             "gaps": ask(connection, "reports/gaps", **week, most=MOST_LINES),
         }
     ended = min(week["finish"], start_of_hour(now or datetime.now(UTC)))

@@ -181,9 +181,9 @@ def _parts(name: str) -> tuple[str, str]:
 
 def _save(connection: sa.Connection, oid: int, kind: str, identity: str) -> Saved:
     runs = kind in ("function", "procedure")
-    about = {"oid": oid, "kind": kind, "identity": identity, "runs": runs, "noun": kind if runs else "table"}
+    resource = {"oid": oid, "kind": kind, "identity": identity, "runs": runs, "noun": kind if runs else "table"}
     create = _CREATE_FUNCTION if runs else _CREATE_RELATION
-    statements = [*connection.execute(create, about).scalars(), *connection.execute(_COMMENTS, about).scalars()]
+    statements = [*connection.execute(create, resource).scalars(), *connection.execute(_COMMENTS, resource).scalars()]
     return Saved(
-        f"{kind} {identity}", statements, [(column, text) for column, text in connection.execute(_RIGHTS, about)]
+        f"{kind} {identity}", statements, [(column, text) for column, text in connection.execute(_RIGHTS, resource)]
     )

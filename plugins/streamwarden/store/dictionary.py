@@ -52,7 +52,7 @@ class Column(NamedTuple):
     about_relation: str
     name: str
     type: str
-    about: str
+    resource: str
     nullable: bool
 
 
@@ -62,7 +62,7 @@ class Function(NamedTuple):
     name: str
     arguments: str
     result: str
-    about: str
+    resource: str
 
 
 class Dictionary(NamedTuple):

@@ -24,17 +24,17 @@ from streamwarden.tickets.reconcile import reconcile
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks import open_sink
 from streamwarden.tickets.sinks.contract import (
-    Draft,
+    IssueDraft,
     Issue,
     IssueGone,
-    Letter,
+    Notification,
     Related,
     Sink,
     TrackerDown,
     Unsure,
     Update,
 )
-from streamwarden.words.readable import clean, moment
+from streamwarden.rendering.readable import clean, moment
 
 RELATED = 10  # related tickets named in a text
 
@@ -136,30 +136,30 @@ class _Run:
         with self.engine.begin() as connection:
             values = {"id": change["ticket_id"], "tracker": self.sink.name, "now": self.clock()}
             ticket = connection.execute(_ATTEMPT, values).mappings().one()
-        issue, letter = None, self._letter(change, ticket)
+        issue, notification = None, self._letter(change, ticket)
         if ticket["external_key"] is not None:
             if change["action"] != "create":
-                self._update(change, ticket, letter)
+                self._update(change, ticket, notification)
         elif change["action"] == "create" or ticket["state"] == "open":
-            issue = self._file(change, ticket, letter)
+            issue = self._file(change, ticket, notification)
         with self.engine.begin() as connection:
             key = {"external_key": issue.key, "external_url": issue.url} if issue else {}
             self._note(
                 connection, ticket["ticket_id"],
-                told_change_id=change["change_id"], attempts=0, attempted_at=self.clock(), error=None, unsure_at=None,
+                delivered_change_id=change["change_id"], attempts=0, attempted_at=self.clock(), error=None, unsure_at=None,
                 **key,
             )  # fmt: skip
 
-    def _file(self, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> Issue:
+    def _file(self, change: sa.RowMapping, ticket: sa.RowMapping, notification: Notification) -> Issue:
         if filed := self._filed_before(ticket):
             return filed
         plot = _plot(self.engine, change, ticket) if self.sink.takes_files and ticket["detector"] != STORM else None
-        draft = Draft(
-            fingerprint=ticket["fingerprint"], detector=ticket["detector"], resource=ticket["resource"],
-            title=ticket["told_title"], severity=ticket["told_severity"], letter=letter, plot_png=plot,
+        issue_draft = IssueDraft(
+            fingerprint=ticket["fingerprint"], detector=ticket["detector"], resource_name=ticket["resource_name"],
+            title=ticket["told_title"], severity=ticket["told_severity"], notification=notification, plot_png=plot,
         )  # fmt: skip
         self._before_sending(ticket)
-        return self.sink.create(draft)
+        return self.sink.create(issue_draft)
 
     def _filed_before(self, ticket: sa.RowMapping) -> Issue | None:
         """The tracker's open ticket for this finding that no row of ours knows: filed just before a crash."""
@@ -170,7 +170,7 @@ class _Run:
         with self.engine.connect() as connection:
             return None if connection.execute(_KNOWN, values).scalar() else issue
 
-    def _update(self, change: sa.RowMapping, ticket: sa.RowMapping, letter: Letter) -> None:
+    def _update(self, change: sa.RowMapping, ticket: sa.RowMapping, notification: Notification) -> None:
         """Comments, closes or reopens. A ticket that is gone from the tracker is filed anew while it stands open."""
         update = Update(
             key=ticket["external_key"],
@@ -179,10 +179,10 @@ class _Run:
             action=change["action"],
             title=ticket["told_title"],
             severity=ticket["told_severity"],
-            letter=letter,
+            notification=notification,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
             is_open=ticket["state"] == "open",
-            answer=change["answer"],
+            answer=change["response"],
         )
         try:
             if ticket["unsure_at"] is not None and self.sink.has(update):
@@ -214,7 +214,7 @@ class _Run:
         this = (table.c.ticket_id == ticket_id) & (table.c.tracker == self.sink.name)
         connection.execute(sa.update(table).where(this).values(**values))
 
-    def _letter(self, change: sa.RowMapping, ticket: sa.RowMapping) -> Letter:
+    def _letter(self, change: sa.RowMapping, ticket: sa.RowMapping) -> Notification:
         related: tuple[Related, ...] = ()
         if change["action"] == "create":
             with self.engine.connect() as connection:
@@ -222,7 +222,7 @@ class _Run:
         finding = Finding.from_row(change["finding"]) if change["finding"] else None
         since = change["since"] or ticket["opened_hour"]
         incident = change["incident"] or {}
-        return Letter(
+        return Notification(
             note=change["body"] or "",
             hour=change["hour"],
             finding=finding,
@@ -238,7 +238,7 @@ class _Run:
 
 
 def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> bytes | None:
-    from streamwarden.plots.draw import plot_finding  # matplotlib: only where there is something to draw
+    from streamwarden.charts.draw import plot_finding  # matplotlib: only where there is something to draw
 
     try:
         return plot_finding(engine, ticket["detector"], change["hour"], ticket["identity"], "png")
@@ -265,7 +265,7 @@ def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -
 _TO_DO = sa.text("""
     select c.* from tickets.change as c
     inner join tickets.issue as i on c.ticket_id = i.ticket_id
-    where i.tracker = :tracker and c.change_id > i.told_change_id and coalesce(c.tracker, i.tracker) = i.tracker
+    where i.tracker = :tracker and c.change_id > i.delivered_change_id and coalesce(c.tracker, i.tracker) = i.tracker
     order by c.change_id""")
 _ATTEMPT = sa.text("""
     update tickets.issue as i set attempts = i.attempts + 1, attempted_at = :now

@@ -31,17 +31,17 @@ class Evidence:
     """Those that are at least possible causes or effects of each other in any of them."""
     weighed: dict[tuple[str, str], Row] = field(default_factory=dict)
     """(Effect, cause) → how it was weighed last."""
-    alarms: dict[str, int] = field(default_factory=dict)
+    firing: dict[str, int] = field(default_factory=dict)
     """In how many of these hours a finding was in alarm."""
-    bonds: dict[tuple[str, str], bool] = field(default_factory=dict)
+    manual_links: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def are_split(self, one: str, other: str) -> bool:
         """Whether people said that they have nothing to do with each other."""
-        return self.bonds.get((min(one, other), max(one, other))) is False
+        return self.manual_links.get((min(one, other), max(one, other))) is False
 
     def is_complete(self, fingerprint: str) -> bool:
         """Whether enough is known to say that it no longer follows from anything."""
-        return len(self.hours) == 2 and self.alarms.get(fingerprint) == 2
+        return len(self.hours) == 2 and self.firing.get(fingerprint) == 2
 
 
 def gather(run: Run, fingerprints: list[str]) -> Evidence:
@@ -57,18 +57,18 @@ def gather(run: Run, fingerprints: list[str]) -> Evidence:
         if row["strength"] >= POSSIBLE:
             evidence.near[row["effect"]].add(row["cause"])
             evidence.near[row["cause"]].add(row["effect"])
-    evidence.alarms = dict(run.connection.execute(_ALARMS, asked).tuples().all())
-    bonds = run.connection.execute(sa.text("select one, other, is_joined from tickets.bond")).all()
-    evidence.bonds = {(one, other): is_joined for one, other, is_joined in bonds}
+    evidence.firing = dict(run.connection.execute(_ALARMS, asked).tuples().all())
+    manual_links = run.connection.execute(sa.text("select one, other, is_joined from tickets.manual_link")).all()
+    evidence.manual_links = {(one, other): is_joined for one, other, is_joined in manual_links}
     return evidence
 
 
-def silent_sources(
-    connection: sa.Connection, detectors: Mapping[str, Detector], detector: str, because: str | None, hour: datetime
+def missing_sources(
+    connection: sa.Connection, detectors: Mapping[str, Detector], detector: str, reason: str | None, hour: datetime
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What didn't answer in an hour of all that could tell of a finding's causes."""
-    apps = {app for other in may_cause(detectors, detector, because or "") for app in other.apps}
-    return ask(connection, "tickets/silent_sources", hour=hour, apps=sorted(apps)) if apps else []
+    apps = {app for other in may_cause(detectors, detector, reason or "") for app in other.apps}
+    return ask(connection, "tickets/missing_sources", hour=hour, apps=sorted(apps)) if apps else []
 
 
 _HOURS = sa.text("""
@@ -81,5 +81,5 @@ _CAUSES = sa.text("""
     order by hour desc""")
 _ALARMS = sa.text("""
     select fingerprint, count(*) from detect.evaluation
-    where hour = any(:hours) and fingerprint = any(:fingerprints) and status = 'alarm'
+    where hour = any(:hours) and fingerprint = any(:fingerprints) and status = 'firing'
     group by fingerprint""")

@@ -74,7 +74,7 @@ def read(run: Run, accepted: set[str]) -> Tickets:
 
 def is_live(ticket: Ticket) -> bool:
     """Whether its own finding is in alarm."""
-    return ticket["healed_hour"] is None
+    return ticket["resolved_hour"] is None
 
 
 def groups(run: Run, tickets: Tickets, evidence: Evidence) -> list[Group]:
@@ -94,7 +94,7 @@ def groups(run: Run, tickets: Tickets, evidence: Evidence) -> list[Group]:
                 causes[ticket["ticket_id"]] = cause["ticket_id"]
             for other in _kin(run, ticket, cause, tickets, evidence):
                 leads[lead(ticket["ticket_id"])] = lead(other["ticket_id"])
-    for pair, is_joined in evidence.bonds.items():
+    for pair, is_joined in evidence.manual_links.items():
         both = [tickets.by_print[one]["ticket_id"] for one in pair if one in tickets.by_print]
         if is_joined and len(both) == 2:
             leads[lead(both[0])] = lead(both[1])
@@ -152,7 +152,7 @@ def _stays(run: Run, ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence
     if carrier["root_ticket_id"] == ticket["ticket_id"]:
         return not is_live(carrier) or not evidence.is_complete(ticket["fingerprint"])
     cause = tickets.any(ticket["cause_ticket_id"])
-    over = (cause["closed_hour"] or cause["healed_hour"]) if cause else None
+    over = (cause["closed_hour"] or cause["resolved_hour"]) if cause else None
     if over is not None:
         return bool(run.newest < over + GRACE)
     return not evidence.is_complete(ticket["fingerprint"])
@@ -209,7 +209,7 @@ def _places(run: Run, members: list[Ticket], tickets: Tickets, evidence: Evidenc
         return  # that one is told, whatever people said of its cause
     for ticket in members:
         there = tickets.elsewhere.get(ticket["summary_ticket_id"] or 0)
-        alarm = run.alarms.get(ticket["fingerprint"])
+        alarm = run.firing.get(ticket["fingerprint"])
         if there is not None and there["state"] == "closed":
             is_muted = there["muted"] == "wont_fix" or (there["muted"] and there["muted_until"] > run.now)
             is_past = there["close_reason"] == "person" and alarm is not None and alarm.hour <= there["closed_hour"]

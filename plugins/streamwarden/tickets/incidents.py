@@ -15,10 +15,10 @@ import sqlalchemy as sa
 
 from streamwarden.store.queries import ask
 from streamwarden.tickets import render, storms
-from streamwarden.tickets.evidence import Evidence, gather, silent_sources
+from streamwarden.tickets.evidence import Evidence, gather, missing_sources
 from streamwarden.tickets.groups import Group, Tickets, groups, is_live, read
 from streamwarden.tickets.plan import Run, Ticket, layer, place_tickets, plan_change, rank, update_ticket
-from streamwarden.words.readable import clean
+from streamwarden.rendering.readable import clean
 
 LINES = 50  # findings that a text names; the page has them all
 CHANGES = 10
@@ -119,7 +119,7 @@ def _tell(run: Run, kept: _Kept, gone: Sequence[Ticket], tickets: Tickets, evide
         return
     plan_change(
         run.connection, carrier["ticket_id"], "reopen" if is_back else "comment", _hour(run, root), "\n\n".join(notes),
-        run.alarms.get(root["fingerprint"]) if about_root else None, root["opened_hour"],
+        run.firing.get(root["fingerprint"]) if about_root else None, root["opened_hour"],
         incident=lists(run, group, tickets, evidence) if root["ticket_id"] != was_root else None,
     )  # fmt: skip
     if not is_back:
@@ -151,7 +151,7 @@ def _open(
     if quiet := tickets.muted.get(evidence.accepted.get(root["fingerprint"], "")):
         notes.append(f"It follows from {clean(quiet['title'])}, which is muted, but it is critical.")
     _write(run, root, summary_ticket_id=None, **_of_issue(group))
-    alarm = run.alarms[root["fingerprint"]]
+    alarm = run.firing[root["fingerprint"]]
     plan_change(
         run.connection, root["ticket_id"], "reopen" if root["was_filed"] else "create", alarm.hour,
         "\n\n".join(notes) or None, alarm, root["opened_hour"], incident=lists(run, group, tickets, evidence),
@@ -176,11 +176,11 @@ def _close(run: Run) -> None:
             continue  # its detector isn't judged any more
         hour = max(closing.hour, ticket["last_closed"] or closing.hour)
         update_ticket(
-            run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=closing.reason,
+            run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=closing.message,
         )  # fmt: skip
         run.plan.closed += 1
         detector = run.detectors[ticket["detector"]]
-        body = render.closing(detector, ticket["resource"], closing.hour, closing.reason, closing.said)
+        body = render.closing(detector, ticket["resource_name"], closing.hour, closing.message, closing.said)
         healed = sorted([(closing.hour, ticket["title"]), *zip(ticket["hours"], ticket["titles"], strict=True)])
         if len(healed) > 1:
             body += "\n\n" + render.healed(healed, LINES)
@@ -192,7 +192,7 @@ def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[
     inside = {ticket["fingerprint"] for ticket in group.members}
     effects = [ticket for ticket in group.members if ticket is not group.root]
     between = _things_between(inside, evidence)
-    effects.sort(key=lambda t: (t["thing"] not in between, layer(t), t["opened_hour"], t["title"], t["ticket_id"]))
+    effects.sort(key=lambda t: (t["resource"] not in between, layer(t), t["opened_hour"], t["title"], t["ticket_id"]))
     refused: dict[str, str] = {}
     for (effect, cause), row in evidence.weighed.items():
         other = tickets.by_print.get(effect)
@@ -214,7 +214,7 @@ def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[
 
 def _unexplained(run: Run, root: Ticket, tickets: Tickets, evidence: Evidence) -> list[str]:
     """Where a root usually follows from something: that no cause is known, and what was held against it."""
-    alarm = run.alarms.get(root["fingerprint"])
+    alarm = run.firing.get(root["fingerprint"])
     if alarm is None or root["fingerprint"] in evidence.accepted:
         return []
     tested = [
@@ -222,30 +222,30 @@ def _unexplained(run: Run, root: Ticket, tickets: Tickets, evidence: Evidence) -
         for (effect, fingerprint), row in evidence.weighed.items()
         if effect == root["fingerprint"] and (cause := tickets.by_print.get(fingerprint)) is not None
     ]
-    because = alarm.finding.because
-    silent = silent_sources(run.connection, run.detectors, root["detector"], because, alarm.hour)
-    said = render.unexplained(run.detectors, root["detector"], because, is_tested=bool(tested), silent=silent)
+    reason = alarm.finding.reason
+    silent = missing_sources(run.connection, run.detectors, root["detector"], reason, alarm.hour)
+    said = render.unexplained(run.detectors, root["detector"], reason, is_tested=bool(tested), silent=silent)
     return [said, *render.listed(tested, LINES)] if said else []
 
 
 def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
     """What changed in the three hours until it began, on its things and on those between them."""
     inside = {ticket["fingerprint"] for ticket in group.members}
-    things = {ticket["thing"] for ticket in group.members} | _things_between(inside, evidence)
+    resources = {ticket["resource"] for ticket in group.members} | _things_between(inside, evidence)
     began = _began(group)
     if began not in run.changes:
         rows = run.connection.execute(sa.text("select * from public.changes(:hour)"), {"hour": began}).mappings()
         run.changes[began] = [dict(row) for row in rows]
-    return [render.change(row) for row in run.changes[began] if row["thing"] in things]
+    return [render.change(row) for row in run.changes[began] if row["resource"] in resources]
 
 
 def _things_between(inside: set[str], evidence: Evidence) -> set[str]:
     """What lies on the ways from causes to the places at which they act, within an incident."""
     return {
-        thing
+        resource
         for (effect, cause), row in evidence.weighed.items()
         if effect in inside and cause in inside
-        for thing in row["way"]
+        for resource in row["way"]
     }
 
 
@@ -257,9 +257,9 @@ def line(run: Run, ticket: Ticket, tickets: Tickets, evidence: Evidence) -> str:
     """A finding that follows from another: what it is, and why we think so."""
     cause = tickets.any(ticket["new"]["cause_ticket_id"])
     weighed = evidence.weighed.get((ticket["fingerprint"], cause["fingerprint"])) if cause else None
-    alarm = run.alarms.get(ticket["fingerprint"])
-    said = f" {alarm.finding.reason}" if alarm else ""
-    why = f" {render.because(weighed)}" if weighed else ""
+    alarm = run.firing.get(ticket["fingerprint"])
+    said = f" {alarm.finding.message}" if alarm else ""
+    why = f" {render.reason(weighed)}" if weighed else ""
     return f"{clean(ticket['title'])}.{said}{why}"
 
 
@@ -287,7 +287,7 @@ def _root_first(group: Group) -> list[Ticket]:
 
 
 def _hour(run: Run, ticket: Ticket) -> datetime:
-    alarm = run.alarms.get(ticket["fingerprint"])
+    alarm = run.firing.get(ticket["fingerprint"])
     return alarm.hour if alarm else run.newest
 
 
@@ -306,6 +306,6 @@ _OVER = sa.text("""
       ) as titles
     from tickets.ticket as c
     where
-      c.state = 'open' and c.summary_ticket_id is null and c.healed_hour is not null
+      c.state = 'open' and c.summary_ticket_id is null and c.resolved_hour is not null
       and not exists (select from tickets.ticket as m where m.summary_ticket_id = c.ticket_id and m.state = 'open')
     order by c.ticket_id""")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.answers import Answer, AnswerError, Verb, answer
+from streamwarden.tickets.responses import Response, ResponseError, Verb, answer
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks.contract import Issue, Sink, TrackerDown
 
@@ -39,7 +39,7 @@ def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
         try:
             with engine.begin() as connection:
                 changed += _hear(connection, ticket, issue, now)
-        except AnswerError as error:  # it was answered elsewhere since it was read here
+        except ResponseError as error:  # it was answered elsewhere since it was read here
             log.info("%s: %s", sink.name, error)
     return changed
 
@@ -52,7 +52,7 @@ def _hear(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue | None,
     _note(connection, ticket, issue)
     meant = _meant(ticket, issue, now)
     if meant is not None:
-        said = Answer(meant[0], "a person", ticket["tracker"], until=meant[1])
+        said = Response(meant[0], "a person", ticket["tracker"], until=meant[1])
         answer(connection, ticket["fingerprint"], said, now)
     return meant is not None
 
@@ -104,7 +104,7 @@ _HEARD = sa.text("""
       and not exists (
         select from tickets.change as c
         where
-          c.ticket_id = i.ticket_id and c.change_id > i.told_change_id
+          c.ticket_id = i.ticket_id and c.change_id > i.delivered_change_id
           and coalesce(c.tracker, i.tracker) = i.tracker
       )
     order by t.ticket_id""")

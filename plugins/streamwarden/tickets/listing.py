@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.plan import STORM
-from streamwarden.words.readable import clean
+from streamwarden.rendering.readable import clean
 
 
 def listed(connection: sa.Connection) -> list[sa.RowMapping]:

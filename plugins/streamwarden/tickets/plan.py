@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, Finding
-from streamwarden.detectors.things import KINDS
-from streamwarden.words.readable import SEVERITIES
+from streamwarden.detectors.resources import KINDS
+from streamwarden.rendering.readable import SEVERITIES
 
 STORM = "storm"  # `detector` of a summary ticket
 RECONCILING = 7063  # advisory lock of whoever decides what becomes of tickets
@@ -63,7 +63,7 @@ class Closing:
     """Why a finding is over."""
 
     hour: datetime
-    reason: str
+    message: str
     said: str | None
 
 
@@ -77,7 +77,7 @@ class Run:
     now: datetime
     newest: datetime
     plan: Plan = field(default_factory=Plan)
-    alarms: dict[str, Alarm] = field(default_factory=dict)
+    firing: dict[str, Alarm] = field(default_factory=dict)
     """Newest alarm of every finding that should be open, by fingerprint."""
     fresh: set[int] = field(default_factory=set)
     """Tickets that this run opened; nobody was told yet."""
@@ -111,11 +111,11 @@ def plan_change(
             "hour": hour,
             "body": note,
             "finding": finding.to_row() if finding else None,
-            "because": finding.because if finding else None,
+            "reason": finding.reason if finding else None,
             "since": since,
             "tracker": tracker,
             "incident": dict(incident) if incident else None,
-            "answer": answer,
+            "response": answer,
         },
     )
 
@@ -143,7 +143,7 @@ def place_tickets(connection: sa.Connection, tickets: Sequence[Ticket]) -> None:
 
 def layer(ticket: Ticket) -> int:
     """How deep it lies; the deepest is 0."""
-    kind = (ticket["thing"] or "").partition(":")[0]
+    kind = (ticket["resource"] or "").partition(":")[0]
     return LAYERS.index(kind) if kind in LAYERS else len(LAYERS)
 
 
@@ -158,18 +158,18 @@ def rises(before: str, after: str) -> bool:
 
 
 _CHANGE = sa.text("""
-    insert into tickets.change (ticket_id, action, hour, body, finding, because, since, tracker, incident, answer)
-    select ticket_id, :action, :hour, :body, :finding, :because, :since, :tracker, :incident, :answer
+    insert into tickets.change (ticket_id, action, hour, body, finding, reason, since, tracker, incident, response)
+    select ticket_id, :action, :hour, :body, :finding, :reason, :since, :tracker, :incident, :response
     from (select ticket_id from tickets.ticket where ticket_id = :ticket_id for update) as locked""").bindparams(
     sa.bindparam("finding", type_=JSONB(none_as_null=True)), sa.bindparam("incident", type_=JSONB(none_as_null=True))
 )
 _TICKETS = sa.text("""
     insert into tickets.ticket
-      (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour,
-       previous_ticket_id, thing, owner)
+      (fingerprint, detector, resource_name, identity, severity, title, state, opened_hour, last_firing_hour,
+       previous_ticket_id, resource, owner)
     select
-      t.fingerprint, t.detector, t.resource, t.identity, t.severity, t.title, 'open', t.opened_hour, t.last_alarm_hour,
-      t.previous_ticket_id, t.thing, t.owner
+      t.fingerprint, t.detector, t.resource_name, t.identity, t.severity, t.title, 'open', t.opened_hour, t.last_firing_hour,
+      t.previous_ticket_id, t.resource, t.owner
     from jsonb_array_elements(cast(:rows as jsonb)) with ordinality as r (row, number)
     cross join lateral jsonb_populate_record(cast(null as tickets.ticket), r.row) as t
     order by r.number

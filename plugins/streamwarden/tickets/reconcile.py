@@ -46,7 +46,7 @@ def reconcile(
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(:lock)"), {"lock": RECONCILING})
         newest = connection.execute(
-            sa.text("select max(hour) from detect.judgement where status = 'judged' and detector = any(:detectors)"),
+            sa.text("select max(hour) from detect.detector_run where status = 'evaluated' and detector = any(:detectors)"),
             {"detectors": list(detectors)},
         ).scalar()
         if newest is None:
@@ -63,7 +63,7 @@ def reconcile(
 
 def _apply(run: Run, found: Sequence[Standing]) -> None:
     tickets = _newest_tickets(run.connection, [standing.fingerprint for standing in found])
-    run.alarms = _newest_alarms(run, found)
+    run.firing = _newest_alarms(run, found)
     told = _told(run.connection, [t["ticket_id"] for t in tickets.values() if t["state"] == "open"])
     fresh: list[Standing] = []
     for standing in found:
@@ -71,7 +71,7 @@ def _apply(run: Run, found: Sequence[Standing]) -> None:
         if standing.open_since is not None:
             if ticket is not None and ticket["state"] == "open":
                 _keep(run, standing, ticket, told)
-            elif _deserves(run, run.alarms[standing.fingerprint]) and (
+            elif _deserves(run, run.firing[standing.fingerprint]) and (
                 ticket is None or not _is_held_back(run, standing, ticket)
             ):
                 if ticket is not None and _may_reopen(run, standing, ticket):
@@ -98,11 +98,11 @@ def _is_held_back(run: Run, standing: Standing, ticket: sa.RowMapping) -> bool:
     """Whether people asked not to hear of it again, now."""
     if ticket["muted"] == "wont_fix":
         return True
-    alarm = run.alarms.get(standing.fingerprint)
+    alarm = run.firing.get(standing.fingerprint)
     if ticket["muted"] == "snoozed" and ticket["muted_until"] > run.now:
         return alarm is None or not rises(ticket["severity"], alarm.severity)
     # Closed by a person: the hours until then speak of the time before.
-    return ticket["close_reason"] == "person" and (standing.last_alarm_hour or run.newest) <= ticket["closed_hour"]
+    return ticket["close_reason"] == "person" and (standing.last_firing_hour or run.newest) <= ticket["closed_hour"]
 
 
 def _may_reopen(run: Run, standing: Standing, ticket: sa.RowMapping) -> bool:
@@ -114,14 +114,14 @@ def _may_reopen(run: Run, standing: Standing, ticket: sa.RowMapping) -> bool:
 
 def _keep(run: Run, standing: Standing, ticket: sa.RowMapping, told: Mapping[int, set[str]]) -> None:
     """An open ticket stays open; people hear of it only when something that matters changed."""
-    alarm = run.alarms.get(standing.fingerprint)
+    alarm = run.firing.get(standing.fingerprint)
     if alarm is None:
         return  # its newest alarm is older than the window: nothing new is known
     if not _deserves(run, alarm):
-        update_ticket(run.connection, ticket["ticket_id"], last_alarm_hour=alarm.hour)
+        update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=alarm.hour)
         return  # it would open none today, but closes only when it is over
-    values: dict[str, Any] = {"last_alarm_hour": alarm.hour, "severity": alarm.severity, **_of_the_thing(alarm)}
-    values |= {"opened_hour": standing.open_since, "healed_hour": None}
+    values: dict[str, Any] = {"last_firing_hour": alarm.hour, "severity": alarm.severity, **_of_the_thing(alarm)}
+    values |= {"opened_hour": standing.open_since, "resolved_hour": None}
     risen = rises(ticket["severity"], alarm.severity)
     if ticket["muted"] == "snoozed" and risen:
         values |= {"muted": None, "muted_until": None}
@@ -130,61 +130,61 @@ def _keep(run: Run, standing: Standing, ticket: sa.RowMapping, told: Mapping[int
         run.risen.add(ticket["ticket_id"])
     if ticket["severity"] != alarm.severity:
         run.was_severity[ticket["ticket_id"]] = ticket["severity"]
-    if alarm.finding.because not in told.get(ticket["ticket_id"], ()):
+    if alarm.finding.reason not in told.get(ticket["ticket_id"], ()):
         run.news[ticket["ticket_id"]] = "It is something else now:"
 
 
 def _reopen(run: Run, standing: Standing, ticket: sa.RowMapping) -> None:
-    alarm = run.alarms[standing.fingerprint]
+    alarm = run.firing[standing.fingerprint]
     update_ticket(
         run.connection, ticket["ticket_id"],
         state="open", muted=None, muted_until=None, closed_hour=None, close_reason=None, severity=alarm.severity,
-        opened_hour=standing.open_since, last_alarm_hour=alarm.hour, healed_hour=None, root_ticket_id=None,
+        opened_hour=standing.open_since, last_firing_hour=alarm.hour, resolved_hour=None, root_ticket_id=None,
         issue_title=None, issue_severity=None, cause_ticket_id=None, role="alone", **_of_the_thing(alarm),
     )  # fmt: skip
     run.reopened.add(ticket["ticket_id"])
     run.plan.reopened += 1
 
 
-def _close(run: Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, reason: str) -> None:
+def _close(run: Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, message: str) -> None:
     """Its finding is over. A ticket in which others stand may have to stay: `incidents` closes it with the last."""
     said = run.connection.execute(
-        sa.text("select reason from detect.evaluation where fingerprint = :f and hour = :hour and status = 'ok'"),
+        sa.text("select message from detect.evaluation where fingerprint = :f and hour = :hour and status = 'ok'"),
         {"f": standing.fingerprint, "hour": hour},
     ).scalar()
-    run.over[ticket["ticket_id"]] = Closing(hour, reason, said)
+    run.over[ticket["ticket_id"]] = Closing(hour, message, said)
     if ticket["summary_ticket_id"] is None:
-        update_ticket(run.connection, ticket["ticket_id"], healed_hour=hour)
+        update_ticket(run.connection, ticket["ticket_id"], resolved_hour=hour)
     else:
-        update_ticket(run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=reason)
+        update_ticket(run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=message)
         run.plan.closed += 1
 
 
 def _brokers_on(run: Run, fresh: Sequence[Standing]) -> dict[str, list[str]]:
     """The brokers that run on new tickets' volumes and instances: people know a disk by its broker."""
-    things = {run.alarms[standing.fingerprint].finding.about.key for standing in fresh}
+    resources = {run.firing[standing.fingerprint].finding.resource.key for standing in fresh}
     found: dict[str, list[str]] = defaultdict(list)
-    if asked := sorted(thing for thing in things if thing.startswith(("volume:", "instance:"))):
-        for row in ask(run.connection, "tickets/brokers_on", hour=run.newest, things=asked):
-            found[row["thing"]].append(row["broker"])
+    if asked := sorted(resource for resource in resources if resource.startswith(("volume:", "instance:"))):
+        for row in ask(run.connection, "tickets/brokers_on", hour=run.newest, resources=asked):
+            found[row["resource"]].append(row["broker"])
     return found
 
 
 def _row(
     run: Run, standing: Standing, previous: sa.RowMapping | None, brokers: Mapping[str, list[str]]
 ) -> dict[str, Any]:  # fmt: skip
-    alarm = run.alarms[standing.fingerprint]
+    alarm = run.firing[standing.fingerprint]
     return {
         "fingerprint": standing.fingerprint,
         "detector": standing.detector,
-        "resource": alarm.finding.resource,
-        "identity": dict(alarm.finding.about.columns),
+        "resource_name": alarm.finding.resource_name,
+        "identity": dict(alarm.finding.resource.columns),
         "severity": alarm.severity,
         "title": render.title(
-            run.detectors[standing.detector].title, alarm.finding.resource, brokers.get(alarm.finding.about.key, ())
+            run.detectors[standing.detector].title, alarm.finding.resource_name, brokers.get(alarm.finding.resource.key, ())
         ),
         "opened_hour": standing.open_since,
-        "last_alarm_hour": alarm.hour,
+        "last_firing_hour": alarm.hour,
         "previous_ticket_id": previous["ticket_id"] if previous is not None else None,
         **_of_the_thing(alarm),
     }
@@ -217,35 +217,35 @@ def _newest_tickets(connection: sa.Connection, fingerprints: list[str]) -> dict[
 
 
 def _newest_alarms(run: Run, found: Iterable[Standing]) -> dict[str, Alarm]:
-    wanted = [s for s in found if s.open_since is not None and s.last_alarm_hour is not None]
+    wanted = [s for s in found if s.open_since is not None and s.last_firing_hour is not None]
     rows = run.connection.execute(
         sa.text("""
             select e.* from detect.evaluation as e
             inner join unnest(cast(:fingerprints as text[]), cast(:hours as timestamptz[])) as w (fingerprint, hour)
               on e.fingerprint = w.fingerprint and e.hour = w.hour"""),
-        {"fingerprints": [s.fingerprint for s in wanted], "hours": [s.last_alarm_hour for s in wanted]},
+        {"fingerprints": [s.fingerprint for s in wanted], "hours": [s.last_firing_hour for s in wanted]},
     ).mappings()
     return {row["fingerprint"]: Alarm(row["hour"], Finding.from_row(dict(row))) for row in rows}
 
 
 def _of_the_thing(alarm: Alarm) -> dict[str, Any]:
-    return {"thing": alarm.finding.about.key, "owner": alarm.finding.about.owner}
+    return {"resource": alarm.finding.resource.key, "owner": alarm.finding.resource.owner}
 
 
 def _told(connection: sa.Connection, ticket_ids: list[int]) -> dict[int, set[str]]:
     """By ticket: every because that was told of its finding, in its own place in the tracker or in that of another."""
     rows = connection.execute(
         sa.text("""
-            select t.ticket_id, array_agg(distinct c.because) from tickets.ticket as t
+            select t.ticket_id, array_agg(distinct c.reason) from tickets.ticket as t
             inner join tickets.change as c
               on c.ticket_id in (t.ticket_id, t.summary_ticket_id) and c.finding ->> 'fingerprint' = t.fingerprint
-            where t.ticket_id = any(:ids) and c.because is not null
+            where t.ticket_id = any(:ids) and c.reason is not null
             group by t.ticket_id"""),
         {"ids": ticket_ids},
     )
-    return {ticket_id: set(becauses) for ticket_id, becauses in rows}
+    return {ticket_id: set(reasons) for ticket_id, reasons in rows}
 
 
 def _order(run: Run, standing: Standing) -> tuple[Any, ...]:
     """The deeper layer first, so that what may follow from it can name its ticket."""
-    return LAYERS.index(run.detectors[standing.detector].about), standing.open_since, standing.fingerprint
+    return LAYERS.index(run.detectors[standing.detector].resource), standing.open_since, standing.fingerprint

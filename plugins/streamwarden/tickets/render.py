@@ -13,8 +13,8 @@ from streamwarden.base.config import Config
 from streamwarden.causes.weighing import POSSIBLE, short_name
 from streamwarden.detectors import Detector, Finding
 from streamwarden.detectors.mechanisms import may_cause
-from streamwarden.words.readable import clean, counted, moment, readable
-from streamwarden.words.templates import folder_templates
+from streamwarden.rendering.readable import clean, counted, moment, readable
+from streamwarden.rendering.templates import folder_templates
 
 TITLE_LENGTH = 200
 UNCHANGED = "Nothing that is gathered: no restart, no other type or size, no settings of topics, no members."
@@ -24,10 +24,10 @@ STORM_LINES = 100  # findings that a summary names; the page has them all
 _TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 
-def title(detector_title: str, resource: str, brokers: Sequence[str] = ()) -> str:
+def title(detector_title: str, resource_name: str, brokers: Sequence[str] = ()) -> str:
     """Title in the tracker: what, and which; of a machine or its disk, the brokers that run on it."""
     names = [f"{short_name(key)} of {key.partition(':')[2].rpartition('/')[0]}" for key in brokers]
-    text = clean(", ".join([f"{detector_title}: {resource}", *names]))
+    text = clean(", ".join([f"{detector_title}: {resource_name}", *names]))
     return text if len(text) <= TITLE_LENGTH else text[: TITLE_LENGTH - 1] + "…"
 
 
@@ -36,16 +36,16 @@ def finding_url(config: Config, fingerprint: str) -> str:
     return f"{config.ui_url.rstrip('/')}/streamwarden/findings/{fingerprint}"
 
 
-def closing(detector: Detector, resource: str, hour: datetime, reason: str, said: str | None) -> str:
+def closing(detector: Detector, resource_name: str, hour: datetime, message: str, said: str | None) -> str:
     """Why a ticket is closed."""
-    if reason == "deleted":
+    if message == "deleted":
         return (
-            f"{clean(resource)} is gone: its sources answered in full for the hour {moment(hour)} and don't know it any"
+            f"{clean(resource_name)} is gone: its sources answered in full for the hour {moment(hour)} and don't know it any"
             " more. Closed."
         )
-    because = f" {clean(said)}" if said else ""
+    reason = f" {clean(said)}" if said else ""
     hours = f"{counted(detector.clear_after_hours, 'clean hour')} with data"
-    return f"Healthy again as of the hour {moment(hour)} ({hours}).{because} Closed."
+    return f"Healthy again as of the hour {moment(hour)} ({hours}).{reason} Closed."
 
 
 def listed(lines: Sequence[str], most: int) -> list[str]:
@@ -53,25 +53,25 @@ def listed(lines: Sequence[str], most: int) -> list[str]:
     return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
 
 
-def because(weighed: Mapping[str, Any]) -> str:
+def reason(weighed: Mapping[str, Any]) -> str:
     """Why a finding is thought to follow from another."""
-    return f"({clean(weighed['sentence'])}; {weighed['strength']:.0%})"
+    return f"({clean(weighed['message'])}; {weighed['strength']:.0%})"
 
 
 def unexplained(
-    detectors: Mapping[str, Detector], detector: str, because: str | None, *, is_tested: bool,
+    detectors: Mapping[str, Detector], detector: str, reason: str | None, *, is_tested: bool,
     silent: Sequence[Mapping[str, Any]],
 ) -> str | None:  # fmt: skip
     """That no cause is known of a finding which has causes that we know of; `is_tested`: some were held against it,
     `silent`: sources that could have told of one and didn't answer."""
-    titles = [other.title for other in may_cause(detectors, detector, because or "")]
+    titles = [other.title for other in may_cause(detectors, detector, reason or "")]
     if not titles:
         return None
     found = "what of that is in alarm near it doesn't explain it" if is_tested else "none is known to be in alarm"
     said = f"It can follow from others ({'; '.join(titles)}); {found}."
     if silent:
         names = [
-            f"{clean(row['source'])} of {clean(row['resource'])}"
+            f"{clean(row['source'])} of {clean(row['resource_name'])}"
             + (f" and {row['resources'] - 1} more" if row["resources"] > 1 else "")
             for row in silent
         ]
@@ -81,18 +81,18 @@ def unexplained(
 
 def refusal(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
     """Why an effect isn't thought to follow from a cause, by the factor that speaks most against it; said of either."""
-    figures = weighed["figures"]
+    metrics = weighed["metrics"]
     if weighed["strength"] >= POSSIBLE:
         may = "may be its cause" if of_cause else "may follow from it"
-        return f"{may} ({clean(weighed['sentence'])}; {weighed['strength']:.0%})."
+        return f"{may} ({clean(weighed['message'])}; {weighed['strength']:.0%})."
     reasons = {
         "time_factor": f"{'this' if of_cause else 'it'} began before, or long after.",
-        "share_factor": f"{clean(weighed['sentence'])}.",
+        "share_factor": f"{clean(weighed['message'])}.",
         "siblings_factor": (
-            f"{figures.get('well_there', 0)} others that hang on the same are well, and"
-            f" {figures.get('sick_elsewhere', 0)} that don't are not."
+            f"{metrics.get('well_there', 0)} others that hang on the same are well, and"
+            f" {metrics.get('sick_elsewhere', 0)} that don't are not."
         ),
-        "amount_factor": f"only {clean(weighed['sentence'])}.",
+        "amount_factor": f"only {clean(weighed['message'])}.",
     }
     known = {name: weighed[name] for name in reasons if weighed[name] is not None}
     return reasons[min(known, key=lambda name: known[name])]
@@ -100,7 +100,7 @@ def refusal(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
 
 def change(row: Mapping[str, Any]) -> str:
     """What changed on a thing, e.g. `broker 3 was restarted at 2026-01-05 09:58 UTC`."""
-    name, what = short_name(row["thing"]), row["what"]
+    name, what = short_name(row["resource"]), row["what"]
     if what in ("restarted", "launched"):
         return f"{name} was {what} at {moment(datetime.fromisoformat(row['now']))}"
     (label, was), (_, now) = (readable(what, _value(row[when])) for when in ("was", "now"))

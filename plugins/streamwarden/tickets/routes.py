@@ -25,7 +25,7 @@ def assign(connection: sa.Connection, config: Config, detectors: Mapping[str, De
 
 def _join(connection: sa.Connection, ticket_id: int, tracker: str, *, is_first: bool) -> None:
     values = {"id": ticket_id, "tracker": tracker}
-    connection.execute(_ISSUE, values | {"skips": not is_first})
+    connection.execute(_ISSUE, values | {"unknown": not is_first})
     if not is_first:  # what the others were told is past: this one begins with the finding as it is
         file_again(connection, ticket_id, tracker)
 
@@ -47,16 +47,16 @@ _TICKETS = sa.text("""
     group by t.ticket_id
     order by t.ticket_id""")
 _ISSUE = sa.text("""
-    insert into tickets.issue (ticket_id, tracker, told_change_id)
-    select :id, :tracker, coalesce(max(change_id) filter (where :skips), 0)
+    insert into tickets.issue (ticket_id, tracker, delivered_change_id)
+    select :id, :tracker, coalesce(max(change_id) filter (where :unknown), 0)
     from tickets.change where ticket_id = :id""")
 _FORGET = sa.text("""
     update tickets.issue set external_key = null, external_url = null, state = null
     where ticket_id = :id and tracker = :tracker""")
 _TELL_AGAIN = sa.text("""
-    insert into tickets.change (ticket_id, tracker, action, hour, body, finding, because, since, incident)
+    insert into tickets.change (ticket_id, tracker, action, hour, body, finding, reason, since, incident)
     select
-      t.ticket_id, :tracker, 'create', c.hour, case when c.finding is null then c.body end, c.finding, c.because,
+      t.ticket_id, :tracker, 'create', c.hour, case when c.finding is null then c.body end, c.finding, c.reason,
       c.since, c.incident
     from (
       select ticket_id from tickets.ticket

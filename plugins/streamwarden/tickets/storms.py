@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from streamwarden.tickets import render
 from streamwarden.tickets.plan import STORM, Run, Ticket, insert_tickets, layer, plan_change, rank, update_ticket
-from streamwarden.words.readable import clean, moment
+from streamwarden.rendering.readable import clean, moment
 
 Group = Sequence[Ticket]
 """Tickets that share an issue, the root first."""
@@ -34,7 +34,7 @@ def summarize(run: Run, groups: Sequence[Group]) -> None:
     if not groups:
         return
     members = list(chain(*groups))
-    found = [run.alarms[ticket["fingerprint"]].finding for ticket in members]
+    found = [run.firing[ticket["fingerprint"]].finding for ticket in members]
     body = render.storm(run.config, run.detectors, found, run.newest, len(groups))
     fingerprint = hashlib.sha256(json.dumps([STORM, run.newest.isoformat()]).encode()).hexdigest()
     summary_id = run.connection.execute(
@@ -46,12 +46,12 @@ def summarize(run: Run, groups: Sequence[Group]) -> None:
         summary = {
             "fingerprint": fingerprint,
             "detector": STORM,
-            "resource": f"hour {moment(run.newest)}",
+            "resource_name": f"hour {moment(run.newest)}",
             "identity": {"hour": run.newest.isoformat()},
             "severity": _worst(members),
             "title": f"Storm: {len(members)} more findings in the hour {moment(run.newest)}",
             "opened_hour": run.newest,
-            "last_alarm_hour": run.newest,
+            "last_firing_hour": run.newest,
         }
         (summary_id,) = insert_tickets(run.connection, [summary])
         plan_change(run.connection, summary_id, "create", run.newest, body)
@@ -94,8 +94,8 @@ def _risen(run: Run) -> dict[int, list[str]]:
     ).mappings()
     lines: dict[int, list[str]] = {}
     for row in rows:
-        alarm = run.alarms[row["fingerprint"]]
-        line = f"{clean(row['resource'])} is {alarm.severity} now: {alarm.finding.reason}"
+        alarm = run.firing[row["fingerprint"]]
+        line = f"{clean(row['resource_name'])} is {alarm.severity} now: {alarm.finding.message}"
         lines.setdefault(row["summary_ticket_id"], []).append(line)
     return lines
 

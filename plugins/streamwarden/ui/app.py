@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.answers import PAGE, Answer, AnswerError, Verb
+from streamwarden.tickets.responses import PAGE, Response, ResponseError, Verb
 from streamwarden.ui import forms, incidents, pages
 from streamwarden.ui.render import render
 
@@ -117,7 +117,7 @@ def answer(
 ) -> RedirectResponse:
     """Somebody says something of a finding; the page it was said on shows it then."""
     forms.require_own(token, user)
-    said = Answer(verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other)
+    said = Response(verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other)
     pages.answer(fingerprint, said)
     address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'told': verb})}#answers"
     return RedirectResponse(address, status_code=303)
@@ -185,8 +185,8 @@ def _forged(request: Request, error: forms.ForgedError) -> Response:
     return _problem(request, 403, "Nothing was done", str(error))
 
 
-@app.exception_handler(AnswerError)
-def _not_done(request: Request, error: AnswerError) -> Response:
+@app.exception_handler(ResponseError)
+def _not_done(request: Request, error: ResponseError) -> Response:
     return _problem(request, 422, "Nothing was done", f"{error} Go back: what you wrote is still there.")
 
 
@@ -204,11 +204,11 @@ def _told(request: Request, error: StreamwardenError) -> Response:
 
 @app.exception_handler(SQLAlchemyError)
 def _warehouse_away(request: Request, error: SQLAlchemyError) -> Response:
-    reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-    log.warning("streamwarden page %s: %s", request.url.path, reason)
-    missing = "does not exist" in reason
-    cure = "Run `streamwarden migrate`." if missing else "Look after PostgreSQL; nothing that was gathered is lost."
-    return _problem(request, 503, "The warehouse doesn't answer", f"{reason} {cure}")
+    message = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    log.warning("streamwarden page %s: %s", request.url.path, message)
+    missing = "does not exist" in message
+    actions = "Run `streamwarden migrate`." if missing else "Look after PostgreSQL; nothing that was gathered is lost."
+    return _problem(request, 503, "The warehouse doesn't answer", f"{message} {actions}")
 
 
 @app.exception_handler(Exception)

@@ -21,10 +21,10 @@ def incident(fingerprint: str) -> Row:
         if not members:
             raise UnknownError("This finding has no ticket, so it belongs to no incident.")
         prints = [row["fingerprint"] for row in members]
-        newest = _ask(connection, "standing")[0]["hour"]
+        newest = _ask(connection, "newest_hour")[0]["hour"]
         began = min(row["opened_hour"] for row in members)
-        ended = max((row["healed_hour"] for row in members if row["healed_hour"]), default=newest)
-        last = newest if any(row["healed_hour"] is None for row in members) else min(newest, ended + 2 * HOUR)
+        ended = max((row["resolved_hour"] for row in members if row["resolved_hour"]), default=newest)
+        last = newest if any(row["resolved_hour"] is None for row in members) else min(newest, ended + 2 * HOUR)
         hours = min(max(int((last - began) / HOUR) + 4, LEAST_HOURS), MOST_HOURS)
         known: dict[str, list[Row]] = {}
         for row in _ask(connection, "finding_strips", fingerprints=prints, newest=last, hours=hours):
@@ -35,7 +35,7 @@ def incident(fingerprint: str) -> Row:
         outside = list({row["effect"]: row for row in reversed(weighed) if row["effect"] not in prints}.values())
         ways = {key for row in inside if row["cause"] in prints for key in row["way"]}
         is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]
-        things = list({row["thing"] for row in members} | ways)
+        resources = list({row["resource"] for row in members} | ways)
         return {
             "place": "findings",
             "asked": fingerprint,
@@ -48,7 +48,7 @@ def incident(fingerprint: str) -> Row:
             "last": last,
             "weighed": inside[:MOST_WEIGHED],
             "refused": [row | {"why": render.refusal(row)} for row in outside[:MOST_WEIGHED]],
-            "changes": [render.change(row) for row in _ask(connection, "changes", hour=began, things=things)],
+            "changes": [render.change(row) for row in _ask(connection, "changes", hour=began, resources=resources)],
             "unchanged": render.UNCHANGED if is_known else render.UNKNOWN,
             "tickets": _ask(connection, "finding_tickets", fingerprint=prints[0])[:1],
             **answering(connection, prints, next(row["fingerprint"] for row in members if row["has_issue"])),

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import sqlalchemy as sa
 
-from streamwarden.base.catalogue import APPS
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, parse_hour
@@ -22,21 +22,21 @@ from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
-from streamwarden.detectors.things import owner_entry
+from streamwarden.detectors.resources import owner_entry
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import answers, render
-from streamwarden.tickets.answers import Answer
-from streamwarden.tickets.evidence import silent_sources
-from streamwarden.words.readable import SEVERITIES, clean, readable, span
+from streamwarden.tickets.responses import Response
+from streamwarden.tickets.evidence import missing_sources
+from streamwarden.rendering.readable import SEVERITIES, clean, readable, span
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
 MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES, MOST_WRONG = 12, 40, 60, 50, 20
 IDLE_EXCEPTION = timedelta(days=7)
 STALE_AFTER = timedelta(hours=3)  # the hour itself, its settling, its run; then something is wrong
 STATUS_WORDS = {
-    "alarm": "in alarm",
+    "firing": "in alarm",
     "ok": "healthy",
-    "skip": "couldn't be judged",
+    "unknown": "couldn't be judged",
     "blocked": "not judged: its sources weren't gathered",
     "failed": "not judged: the rule failed",
     "none": "nothing known",
@@ -93,16 +93,16 @@ class Strip:
 def now() -> Row:
     """The fleet now: what is open, what couldn't be judged, how fresh every source is."""
     with _warehouse() as (connection, config):
-        standing = _ask(connection, "standing")[0]
+        standing = _ask(connection, "newest_hour")[0]
         found = _ask(connection, "findings", **_ALL, most=MOST_CARDS)
         newest = standing["hour"] or datetime.now(UTC)
         day = {"start": newest - timedelta(hours=STRIP_HOURS - 1), "finish": newest + HOUR}
         return {
             "place": "now",
-            "standing": standing,
+            "newest_hour": standing,
             "stale": standing["hour"] is not None and datetime.now(UTC) - (newest + HOUR) > STALE_AFTER,
             "findings": _with_strips(connection, found, newest),
-            "not_judged": _ask(connection, "not_judged", most=MOST_LINES),
+            "not_evaluated": _ask(connection, "not_evaluated", most=MOST_LINES),
             "sources": _sources(connection, newest),
             "rules": _rules(connection, config, newest),
             "fleet": ask(connection, "reports/fleet", **day),
@@ -113,7 +113,7 @@ def findings(severity: str | None, detector: str | None, words: str | None, afte
     """Findings that are open or in alarm, those after one of them, and on the first page the tickets closed lately."""
     words = words.strip() if words else None
     with _warehouse() as (connection, _):
-        newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
+        newest = _ask(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
         asked = {"severity": severity or None, "detector": detector or None, "words": words or None}
         found = _ask(connection, "findings", **asked, after=after or None, most=MOST_FINDINGS)
         is_first = not found or found[0]["place"] == 1
@@ -150,15 +150,15 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
         history = _history(connection, fingerprint, newest)
         detector = load_detectors().get(found["detector"])
         said = Finding.from_row(found)
-        figures, tables = _tables(said.figures)
+        metrics, tables = _tables(said.metrics)
         values = {
             "place": "findings",
             "finding": found,
             "newest": newest,
             "is_newest": found["hour"] == newest,
             "said": said,
-            "owner_entry": owner_entry(found["thing"]) if found["thing"] else "",
-            "more_figures": {column: value for column, value in figures.items() if column not in said.convincing},
+            "owner_entry": owner_entry(found["resource"]) if found["resource"] else "",
+            "more_figures": {column: value for column, value in metrics.items() if column not in said.key_metric_values},
             "tables": tables,
             "day": _strip(newest, STRIP_HOURS, history),
             "history": _stretches(history, newest),
@@ -166,7 +166,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "tickets": _ask(connection, "finding_tickets", fingerprint=fingerprint),
             "related": _ask(connection, "finding_related", fingerprint=fingerprint),
             **answering(connection, [fingerprint], fingerprint),
-            "unexplained": unexplained(connection, found, found["hour"]) if found["status"] == "alarm" else None,
+            "unexplained": unexplained(connection, found, found["hour"]) if found["status"] == "firing" else None,
             "close_words": CLOSE_WORDS,
             "status_words": STATUS_WORDS,
             "detector": detector,
@@ -174,7 +174,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
     return values | _plot(config, found, has_tables=bool(tables)) | _judged_by(detector, found)
 
 
-def answer(fingerprint: str, said: Answer) -> None:
+def answer(fingerprint: str, said: Response) -> None:
     """Does what somebody said of a finding on its page.
 
     Raises:
@@ -192,8 +192,8 @@ def unexplained(connection: sa.Connection, found: Row, hour: datetime | None) ->
     if not weighed or any(row["is_accepted"] for row in weighed):
         return None
     tested = [row | {"why": render.refusal(row, of_cause=True)} for row in weighed if row["cause"]]
-    known = load_detectors(), found["detector"], found["because"]
-    silent = silent_sources(connection, *known, hour) if hour else []
+    known = load_detectors(), found["detector"], found["reason"]
+    silent = missing_sources(connection, *known, hour) if hour else []
     said = render.unexplained(*known, is_tested=bool(tested), silent=silent)
     return {"said": said, "tested": tested} if said else None
 
@@ -215,7 +215,7 @@ def coverage(hour_text: str | None) -> Row:
 def detectors() -> Row:
     """The catalogue: all rules, by subject, with their last day."""
     with _warehouse() as (connection, config):
-        newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
+        newest = _ask(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
         rules = _rules(connection, config, newest)
         return {"place": "detectors", "newest": newest, "subjects": groupby(rules, key=lambda rule: rule["subject"])}
 
@@ -227,7 +227,7 @@ def detector(detector_id: str) -> Row:
         raise UnknownError("There is no rule of that name; the list of rules shows all.")
     rule = known[detector_id]
     with _warehouse() as (connection, config):
-        newest = _ask(connection, "standing")[0]["hour"] or datetime.now(UTC)
+        newest = _ask(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
         strips = [row for row in _rules(connection, config, newest) if row["id"] == detector_id]
         found = _ask(connection, "findings", **_ALL | {"detector": detector_id}, most=MOST_LINES)
         wrong = _ask(connection, "wrong", detector=detector_id, most=MOST_WRONG)
@@ -249,7 +249,7 @@ def detector(detector_id: str) -> Row:
 def answering(connection: sa.Connection, fingerprints: list[str], fingerprint: str) -> Row:
     """What was said of findings, and what the forms of one of them need."""
     return {
-        "answers": ask(connection, "tickets/answers", fingerprints=fingerprints, most=MOST_LINES),
+        "responses": ask(connection, "tickets/answers", fingerprints=fingerprints, most=MOST_LINES),
         "answer_words": ANSWER_WORDS,
         "target": _ask(connection, "answerable", fingerprint=fingerprint)[0],
         "joinable": _ask(connection, "joinable", fingerprint=fingerprint, most=MOST_LINES),
@@ -267,7 +267,7 @@ def _exceptions(rule: Detector, config: Config, known: Mapping[str, Row], newest
             problem = f"It has run out: it held until {exception.until}. Its things are judged like all others."
         else:
             problem = f"It has matched nothing for {IDLE_EXCEPTION.days} days: is it still needed?" if idle else ""
-        told.append({"exception": exception, "things": row["things"] if row else None, "problem": problem})
+        told.append({"exception": exception, "resources": row["resources"] if row else None, "problem": problem})
     return told
 
 
@@ -301,7 +301,7 @@ def _with_strips(connection: sa.Connection, found: list[Row], newest: datetime) 
         by_finding.setdefault(row["fingerprint"], []).append(row)
     return [
         row
-        | {"convincing": {c: row["figures"][c] for c in row["convinces"] if row["figures"].get(c) is not None}}
+        | {"convincing": {c: row["metrics"][c] for c in row["key_metrics"] if row["metrics"].get(c) is not None}}
         | {"strip": _strip(newest, STRIP_HOURS, by_finding.get(row["fingerprint"], []))}
         for row in found
     ]
@@ -347,12 +347,12 @@ def _rules(connection: sa.Connection, config: Config, newest: datetime) -> list[
 
 
 def _hour_of_rule(row: Row) -> Row:
-    if row["status"] != "judged":
-        return row | {"text": f"{row['status']}: {row['reason']}"}
-    status = "alarm" if row["alarms"] else "skip" if row["skips"] and not row["oks"] else "ok"
-    if not row["alarms"] and not row["oks"] and not row["skips"]:
+    if row["status"] != "evaluated":
+        return row | {"text": f"{row['status']}: {row['message']}"}
+    status = "firing" if row["firing"] else "unknown" if row["unknown"] and not row["ok"] else "ok"
+    if not row["firing"] and not row["ok"] and not row["unknown"]:
         status = "none"
-    counts = {"in alarm": row["alarms"], "healthy": row["oks"], "couldn't be judged": row["skips"]}
+    counts = {"in alarm": row["firing"], "healthy": row["ok"], "couldn't be judged": row["unknown"]}
     text = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "nothing to judge"
     return row | {"status": status, "text": text}
 
@@ -377,11 +377,11 @@ def _hour_of_source(row: Row) -> Row:
     return row | {"status": status, "text": f"{row['answered']} of {row['asked']} answered"}
 
 
-def _tables(figures: Mapping[str, Any]) -> tuple[Row, list[Row]]:
+def _tables(metrics: Mapping[str, Any]) -> tuple[Row, list[Row]]:
     """Figures without their lists of things, and these as tables: caption, columns and readable cells."""
     lists = {
         column: value
-        for column, value in figures.items()
+        for column, value in metrics.items()
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)
     }
     tables = []
@@ -390,7 +390,7 @@ def _tables(figures: Mapping[str, Any]) -> tuple[Row, list[Row]]:
         rows = [[readable(column, entry.get(column))[1] for column in columns] for entry in entries]
         labels = [readable(column, None)[0] for column in columns]
         tables.append({"caption": readable(name, None)[0], "columns": labels, "rows": rows})
-    return {column: value for column, value in figures.items() if column not in lists}, tables
+    return {column: value for column, value in metrics.items() if column not in lists}, tables
 
 
 def _history(connection: sa.Connection, fingerprint: str, newest: datetime) -> list[Row]:
@@ -404,7 +404,7 @@ def _stretches(history: list[Row], newest: datetime) -> list[Row]:
         return []
     first = min(known)
     hours = [first + n * HOUR for n in range(int((newest - first) / HOUR) + 1)]
-    nothing: Row = {"status": "none", "severity": "info", "reason": ""}
+    nothing: Row = {"status": "none", "severity": "info", "message": ""}
     rows = [(hour, known.get(hour, nothing)) for hour in hours]
     stretches = []
     for _, group in groupby(rows, key=lambda entry: (entry[1]["status"], entry[1]["severity"])):
@@ -412,14 +412,14 @@ def _stretches(history: list[Row], newest: datetime) -> list[Row]:
         last_hour, last = entries[-1]
         stretches.append(
             {"since": entries[0][0], "last_hour": last_hour, "lasting": span(len(entries) * 3600)}
-            | {"status": last["status"], "severity": last["severity"], "reason": last["reason"]}
+            | {"status": last["status"], "severity": last["severity"], "message": last["message"]}
         )
     return stretches[::-1]
 
 
 def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     """The plot as an address that holds the picture itself; its words are for who can't see it."""
-    from streamwarden.plots import draw as plots  # matplotlib: only for who looks at a finding
+    from streamwarden.charts import draw as plots  # matplotlib: only for who looks at a finding
 
     nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
     file = plots.FOLDER / f"{found['detector']}.sql"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from streamwarden.words.readable import readable_figures, span
-from streamwarden.words.templates import folder_templates
+from streamwarden.rendering.readable import readable_metrics, span
+from streamwarden.rendering.templates import folder_templates
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -45,5 +45,5 @@ def paragraphs(text: str) -> list[str]:
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
     hour_span=hour_span, ago=ago, web_link=web_link, paragraphs=paragraphs,
-    figures=readable_figures, iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
+    metrics=readable_metrics, iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip

@@ -1,7 +1,7 @@
 /*
 title: Broker is down
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [inventory.broker_hourly, inventory.instance_hourly, inventory.volume_hourly, metrics.broker_hourly, metrics.partition_hourly, metrics.consumer_partition_hourly, metrics.log_dir_hourly, metrics.volume_hourly]
 params:
@@ -11,50 +11,54 @@ params:
   files_ratio: {default: 0.9, unit: ratio, why: "without a free file descriptor it accepts no connection and rolls no segment"}
   heap_ratio: {default: 0.95, unit: ratio, why: "with so little of its heap left it collects garbage all the time, or ends with OutOfMemoryError"}
   empty_percent: {default: 1, unit: "%", why: "a volume without credits writes so slowly that a broker loses its session with the controller"}
-convinces: [last_listed_at, replicas, missing_partitions, leaderless_partitions, groups]
-says:
+key_metrics: [last_listed_at, replicas, missing_partitions, leaderless_partitions, groups]
+verdicts:
   machine_gone:
-    status: alarm
+    status: firing
     severity: critical
-    reason: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor was it seen to within {{ look_back_hours }}{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if is_heap_full %} When it answered last {{ heap_used_bytes }} of a heap of {{ heap_max_bytes }} were in use.{% endif %}{% if is_volume_empty %} When it was listed last volume {{ volume_id }} had {{ burst_balance_percent }} of its credits left.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
-    cure: "Start the machine, or a new broker with the id {{ broker_id }} on another: it fetches all of its replicas anew. Where it isn't to come back, move its replicas to the others."
+    message: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor was it seen to within {{ look_back_hours }}{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if is_heap_full %} When it answered last {{ heap_used_bytes }} of a heap of {{ heap_max_bytes }} were in use.{% endif %}{% if is_volume_empty %} When it was listed last volume {{ volume_id }} had {{ burst_balance_percent }} of its credits left.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
+    actions:
+      - "Start the machine, or a new broker with the id {{ broker_id }} on another: it fetches all of its replicas anew. Where it isn't to come back, move its replicas to the others."
     commands: &describe
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"
   disk_full:
-    status: alarm
+    status: firing
     severity: critical
-    reason: *reason
-    cure: "Give {{ log_dir }} room before you start it: a larger volume. Segments removed by hand are lost."
+    message: *reason
+    actions:
+      - "Give {{ log_dir }} room before you start it: a larger volume. Segments removed by hand are lost."
     commands: *describe
   files_used_up:
-    status: alarm
+    status: firing
     severity: critical
-    reason: *reason
-    cure: "Raise its limit of open files (LimitNOFILE in the unit of systemd), then start it."
+    message: *reason
+    actions:
+      - "Raise its limit of open files (LimitNOFILE in the unit of systemd), then start it."
     commands: *describe
   down:
-    status: alarm
+    status: firing
     severity: critical
-    reason: *reason
-    cure: "Start it{% if is_heap_full %} with a larger heap{% endif %}{% if is_volume_empty %}; give {{ volume_id }} more than its credits first: a larger volume, or gp3{% endif %}. The last lines of its server.log, and the system's log of that minute (out of memory), say why it ended."
+    message: *reason
+    actions:
+      - "Start it{% if is_heap_full %} with a larger heap{% endif %}{% if is_volume_empty %}; give {{ volume_id }} more than its credits first: a larger volume, or gp3{% endif %}. The last lines of its server.log, and the system's log of that minute (out of memory), say why it ended."
     commands: *describe
-  rolling: {status: ok, reason: "The cluster doesn't list it, while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
-  answers: {status: ok, reason: "The cluster doesn't list it, but its JVM answers: it starts, or it stops."}
-  no_listener: {status: ok, reason: "The cluster doesn't list it to those who ask as we do, but all its replicas are in sync, and of what it led {{ no_listener_partitions | counted('partition') }} {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader without our listener: it runs."}
-  retired: {status: ok, reason: "The cluster doesn't list it any more, and it has no replicas: it was taken out."}
-  listed: {status: ok, reason: "The cluster lists it."}
-  unread: {status: skip, reason: "The cluster could not be asked which brokers it has: whether they are down, or our way to them, isn't known."}
+  rolling: {status: ok, message: "The cluster doesn't list it, while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
+  answers: {status: ok, message: "The cluster doesn't list it, but its JVM answers: it starts, or it stops."}
+  no_listener: {status: ok, message: "The cluster doesn't list it to those who ask as we do, but all its replicas are in sync, and of what it led {{ no_listener_partitions | counted('partition') }} {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader without our listener: it runs."}
+  retired: {status: ok, message: "The cluster doesn't list it any more, and it has no replicas: it was taken out."}
+  listed: {status: ok, message: "The cluster lists it."}
+  unread: {status: unknown, message: "The cluster could not be asked which brokers it has: whether they are down, or our way to them, isn't known."}
 causes:
   broker_takes_replicas: &ends [machine_gone, disk_full, files_used_up, down]
   broker_lacks_replicas: *ends
   broker_leaves_partitions: *ends
-effect_of:
+caused_by:
   machine_ends_broker: [machine_gone, disk_full, files_used_up, down]
   limits_end_broker: [machine_gone, disk_full, files_used_up, down]
 open_after_hours: 1
 clear_after_hours: 1
-rule: |
+description: |
   A broker that has replicas and that the cluster doesn't list: at two looks, some seconds apart, and whose JVM, where it
   is configured, doesn't answer. Where the cluster shows no topics, one that was listed within look_back_hours. A single broker
   that isn't listed while peers were restarted within roll_minutes is taken for the next of them. Which machine, disk or
@@ -66,7 +70,7 @@ runbook: |
   2. What was it short of before: disk, open files, memory? Mend that first, or it ends again.
   3. It starts and isn't listed: server.log says whether it recovers logs, or can't reach the controller.
   4. Not to come back: kafka-reassign-partitions.sh for what it held. Until then one failure more may cost data.
-blind_spots: |
+limitations: |
   A broker cut off from us, but not from its peers, is listed: it isn't down. Where most controllers are gone nobody takes
   a dead broker off the list: controllers_missing tells that. What came and went between two runs isn't seen. Without JMX
   a rolling restart at the moment of both looks is taken for a dead broker. A machine counts as gone only where EC2 told
@@ -274,14 +278,14 @@ select
     when not b.is_read then 'unread'
     when b.is_listed then 'listed'
     when b.is_retired then 'retired'
-    when b.is_answering then 'answers'
+    when b.is_answering then 'responses'
     when s.no_listener_partitions > 0 and k.missing_partitions is null then 'no_listener'
     when m.is_machine_gone then 'machine_gone'
     when b.is_rolling then 'rolling'
     when d.disk_used_ratio >= :full_ratio then 'disk_full'
     when b.files_used_ratio >= :files_ratio then 'files_used_up'
     else 'down'
-  end as because,
+  end as reason,
   b.cluster,
   b.broker_id,
   b.host,

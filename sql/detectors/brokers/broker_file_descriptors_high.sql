@@ -1,7 +1,7 @@
 /*
 title: Broker runs out of file descriptors, or of memory maps
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
@@ -11,49 +11,53 @@ params:
   hours_ahead: {default: 24, unit: h, why: "a day to raise a limit before it is reached"}
   least_history: {default: 48, unit: h, why: "in fewer hours a single step looks like growth"}
   start_minutes: {default: 60, unit: min, why: "clients all come back at once, and log recovery opens what it closes again"}
-convinces: [open_file_descriptors, max_file_descriptors, hours_to_full, segments, largest_topics]
-says:
+key_metrics: [open_file_descriptors, max_file_descriptors, hours_to_full, segments, largest_topics]
+verdicts:
   nearly_full:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
-    cure: &cure "Raise the limit of open files to {{ advised_file_descriptors }}: with prlimit at once, in the unit of systemd for the next start. Segments are most of them: larger segment.bytes or segment.ms for the largest topics, fewer partitions."
+    message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
+    actions:
+      - &cure "Raise the limit of open files to {{ advised_file_descriptors }}: with prlimit at once, in the unit of systemd for the next start. Segments are most of them: larger segment.bytes or segment.ms for the largest topics, fewer partitions."
     commands: &commands
       - &segments "{% if is_segmented %}{% for one in largest_topics[:3] %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000; {% endfor %}{% endif %}"
       - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
       - "systemctl edit kafka  # [Service] LimitNOFILE={{ advised_file_descriptors }}"
   filling:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open and {{ growth_per_hour }} more each hour: none is left in {{ hours_to_full }}."
-    cure: "Look at what grows: connections that nobody closes, or segments. {% if used_ratio > 0.5 %}Raise the limit of open files to {{ advised_file_descriptors }} meanwhile.{% endif %}"
+    message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open and {{ growth_per_hour }} more each hour: none is left in {{ hours_to_full }}."
+    actions:
+      - "Look at what grows: connections that nobody closes, or segments. {% if used_ratio > 0.5 %}Raise the limit of open files to {{ advised_file_descriptors }} meanwhile.{% endif %}"
     commands:
       - "lsof -n -p \"$(pgrep -f kafka.Kafka)\" | awk '{print $5}' | sort | uniq -c | sort -rn"
       - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
   high:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
-    cure: *cure
+    message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
+    actions:
+      - *cure
     commands: *commands
   maps_high:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Its {{ segments | counted('log segment') }} take {{ maps }} memory maps, {{ maps_ratio }} of the {{ max_maps }} that its kernel allows: the broker ends when it gets no more."
-    cure: "Allow {{ advised_maps }} maps, at once and for the next start of the machine (or set max_maps to what it allows already). {% if largest_topics %}{{ largest_topics[0].topic }} has most segments, {{ largest_topics[0].segments }}: larger segment.bytes or segment.ms roll fewer.{% endif %}{% if freed_segments %} {{ freed_segments }} of them are of topics that nobody uses.{% endif %}"
+    message: "Its {{ segments | counted('log segment') }} take {{ maps }} memory maps, {{ maps_ratio }} of the {{ max_maps }} that its kernel allows: the broker ends when it gets no more."
+    actions:
+      - "Allow {{ advised_maps }} maps, at once and for the next start of the machine (or set max_maps to what it allows already). {% if largest_topics %}{{ largest_topics[0].topic }} has most segments, {{ largest_topics[0].segments }}: larger segment.bytes or segment.ms roll fewer.{% endif %}{% if freed_segments %} {{ freed_segments }} of them are of topics that nobody uses.{% endif %}"
     commands:
       - "sysctl -w vm.max_map_count={{ advised_maps.value }}"
       - "echo vm.max_map_count={{ advised_maps.value }} > /etc/sysctl.d/90-kafka.conf"
       - *segments
-  room: {status: ok, reason: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."}
-  starting: {status: skip, reason: "It was started at {{ process_started_at }}: its open files have not settled."}
-  silent: {status: skip, reason: "The broker did not answer over JMX."}
-  untold: {status: skip, reason: "The broker did not tell its open files, or their limit."}
+  room: {status: ok, message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."}
+  starting: {status: unknown, message: "It was started at {{ process_started_at }}: its open files have not settled."}
+  silent: {status: unknown, message: "The broker did not answer over JMX."}
+  untold: {status: unknown, message: "The broker did not tell its open files, or their limit."}
 causes:
   limits_end_broker: [nearly_full, filling, high, maps_high]
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   Open files as a share of the limit, the largest sample. Ahead: the slope (Theil and Sen) of the last 7 days and that of
   the last 24 hours, since the broker's start; the smaller of the two must fill the limit within hours_ahead, so that
   neither a burst nor a step counts as growth. Memory maps: two for each log segment, its offset and its time index, as a
@@ -65,7 +69,7 @@ runbook: |
   3. Topics with many small segments: raise segment.bytes or segment.ms. Topics that nobody needs: remove them.
   4. vm.max_map_count must hold two maps for each segment: it ends a broker before the limit of files does
      (OutOfMemoryError: Map failed). What it has: cat /proc/sys/vm/max_map_count; wc -l < /proc/$(pgrep -f kafka.Kafka)/maps.
-blind_spots: |
+limitations: |
   The limit of maps isn't in JMX: max_maps stands for it. After a restart Kafka (2.3 and later) maps an old segment's
   indexes only when they are read: maps are then fewer than two each. Threads and libraries of the JVM
   add some hundreds. A limit of files that JMX tells as unlimited isn't judged. Limits of the whole machine (fs.file-max)
@@ -116,7 +120,7 @@ judged as (
 
 unused as (
   select distinct jsonb_array_elements_text(affected) as key
-  from detect.told_before(array['topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz))
+  from detect.notified_before(array['topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz))
 ),
 
 topics as (
@@ -141,7 +145,7 @@ topics as (
       ) as place
     from judged as j
     inner join metrics.broker_topic_sample as s on j.hour = s.hour and j.cluster = s.cluster and j.endpoint = s.endpoint
-    left join unused as u on public.thing_key('topic', s.cluster, s.topic) = u.key
+    left join unused as u on public.resource_key('topic', s.cluster, s.topic) = u.key
     where s.hour = cast(:hour as timestamptz) and coalesce(s.segments, s.log_bytes) is not null
     and (
       greatest(j.used_ratio, j.maps_ratio) >= least(:high_ratio, :critical_ratio) or j.hours_to_full <= :hours_ahead
@@ -161,7 +165,7 @@ select
     when j.used_ratio >= :high_ratio then 'high'
     when j.used_ratio is null then 'untold'
     else 'room'
-  end as because,
+  end as reason,
   case when j.maps_ratio >= :critical_ratio then 'critical' end as severity,
   j.cluster,
   coalesce(j.broker_id::text, j.endpoint) as broker_id,

@@ -1,7 +1,7 @@
 /*
 title: Brokers of a cluster do unequal work
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.log_dir_hourly, inventory.instance_hourly, metrics.instance_network_hourly, inventory.topic_hourly]
 params:
@@ -11,37 +11,40 @@ params:
   limit_ratio: {default: 0.8, unit: ratio, why: "of CPU, network or disk: the peers' failure adds to it"}
   floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of the whole cluster: less work is no burden, whoever does it"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is uneven by habit"}
-convinces: [spread_ratio, usual_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
-says:
+key_metrics: [spread_ratio, usual_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
+verdicts:
   near_limit:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ limit_of }} is taken."
-    cure: &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
+    message: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ limit_of }} is taken."
+    actions:
+      - &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
     commands: &commands
       - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
       - "streamwarden plan rebalance {{ cluster }}"
   changed:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean, {{ usual_spread_ratio }} in the 14 days before: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
-    cure: *cure
+    message: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean, {{ usual_spread_ratio }} in the 14 days before: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
+    actions:
+      - *cure
     commands: *commands
   uneven:
-    status: alarm
+    status: firing
     severity: info
-    reason: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
-    cure: *cure
+    message: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
+    actions:
+      - *cure
     commands: *commands
-  even: {status: ok, reason: "What its brokers do is spread by less than {{ uneven_ratio }} of their mean."}
-  few: {status: ok, reason: "With {{ brokers | counted('broker') }} there is nothing to balance."}
-  quiet: {status: ok, reason: "It gets {{ bytes_in_per_second }}: too little to burden a broker."}
-  starting: {status: skip, reason: "A broker was started in the hour: its leaders come back by and by."}
-  silent: {status: skip, reason: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
-  untold: {status: skip, reason: "Not all brokers told their {{ untold }}."}
+  even: {status: ok, message: "What its brokers do is spread by less than {{ uneven_ratio }} of their mean."}
+  few: {status: ok, message: "With {{ brokers | counted('broker') }} there is nothing to balance."}
+  quiet: {status: ok, message: "It gets {{ bytes_in_per_second }}: too little to burden a broker."}
+  starting: {status: unknown, message: "A broker was started in the hour: its leaders come back by and by."}
+  silent: {status: unknown, message: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
+  untold: {status: unknown, message: "Not all brokers told their {{ untold }}."}
 open_after_hours: 2
 clear_after_hours: 3
-rule: |
+description: |
   Standard deviation divided by mean, over the brokers, of bytes in, bytes out, leaders and bytes of logs, each divided by
   the broker's virtual CPUs where all are known: beyond uneven_ratio. A warning where it has changed, by change_sigmas
   and by change_ratio, against 14 days, or where the fullest broker's CPU, network or disk is beyond
@@ -51,7 +54,7 @@ runbook: |
   2. A topic with fewer partitions than brokers can't be spread.
   3. Else move partitions, with a throttle that leaves the brokers room: `streamwarden plan rebalance CLUSTER` prints
      which, one at a time, what gains most per byte first.
-blind_spots: |
+limitations: |
   Imbalance of minutes. Of machines that EC2 doesn't tell of, the network's limit. Machines differ in more than virtual
   CPUs.
 */
@@ -86,7 +89,7 @@ share as (
     b.cluster,
     b.name,
     b.endpoint,
-    part.resource,
+    part.resource_name,
     part.value,
     part.value / b.weight as weighed,
     part.value / nullif(sum(part.value) over everyone, 0) as share,
@@ -96,36 +99,36 @@ share as (
     values
     ('bytes in', b.bytes_in_per_second), ('bytes out', b.bytes_out_per_second), ('leaders', b.leaders),
     ('log bytes', b.log_bytes)
-  ) as part (resource, value)
-  window everyone as (partition by b.hour, b.cluster, part.resource)
+  ) as part (resource_name, value)
+  window everyone as (partition by b.hour, b.cluster, part.resource_name)
 ),
 
 spread as materialized (
   select
     hour,
     cluster,
-    resource,
+    resource_name,
     case when count(value) = count(*) then stddev_pop(weighed) / nullif(avg(weighed), 0) end as spread,
     count(value) < count(*) as is_untold
   from share
-  group by hour, cluster, resource
+  group by hour, cluster, resource_name
 ),
 
 past as (
   select
     cluster,
-    resource,
+    resource_name,
     array_agg(hour) as hours,
     array_agg(spread) as spreads
   from spread
-  group by cluster, resource
+  group by cluster, resource_name
 ),
 
 fullest as (
-  select distinct on (cluster, resource) *
+  select distinct on (cluster, resource_name) *
   from share
   where hour = cast(:hour as timestamptz)
-  order by cluster asc, resource asc, weighed desc nulls last, name asc
+  order by cluster asc, resource_name asc, weighed desc nulls last, name asc
 ),
 
 disk as (
@@ -141,7 +144,7 @@ disk as (
 judged as (
   select
     s.cluster,
-    s.resource,
+    s.resource_name,
     s.spread,
     u.median as usual_spread,
     f.name,
@@ -153,21 +156,21 @@ judged as (
     used.ratio > :limit_ratio as is_near_limit,
     s.spread >= u.median + greatest(:change_sigmas * 1.4826 * u.mad, :change_ratio) as has_changed
   from spread as s
-  inner join past as p using (cluster, resource)
-  inner join fullest as f using (cluster, resource)
+  inner join past as p using (cluster, resource_name)
+  inner join fullest as f using (cluster, resource_name)
   inner join broker as b on s.hour = b.hour and f.cluster = b.cluster and f.endpoint = b.endpoint
   left join disk as d on f.cluster = d.cluster and f.name = d.name
-  cross join lateral public.usual_of(s.hour, p.hours, p.spreads, cast(:least_history as integer)) as u
+  cross join lateral public.topic_baseline(s.hour, p.hours, p.spreads, cast(:least_history as integer)) as u
   left join metrics.instance_network_hourly as n
-    on s.hour = n.hour and b.instance_id = n.instance_id and s.resource = 'bytes ' || n.direction
+    on s.hour = n.hour and b.instance_id = n.instance_id and s.resource_name = 'bytes ' || n.direction
   cross join lateral (
     select
       limits.of as limit_of,
       limits.ratio
     from (
       values
-      ('disk', case when s.resource = 'log bytes' then d.used_ratio end),
-      ('CPU', case when s.resource <> 'log bytes' then b.cpu_ratio end),
+      ('disk', case when s.resource_name = 'log bytes' then d.used_ratio end),
+      ('CPU', case when s.resource_name <> 'log bytes' then b.cpu_ratio end),
       ('network', n.bytes_per_second_mean / nullif(n.baseline_bytes_per_second, 0))
     ) as limits (of, ratio)
     order by limits.ratio desc nulls last
@@ -179,7 +182,7 @@ judged as (
 worst as (
   select distinct on (cluster) *
   from judged
-  order by cluster asc, is_near_limit desc nulls last, has_changed desc nulls last, spread desc, resource asc
+  order by cluster asc, is_near_limit desc nulls last, has_changed desc nulls last, spread desc, resource_name asc
 ),
 
 hot as (
@@ -211,8 +214,8 @@ cluster as (
 untold as (
   select
     cluster,
-    string_agg(resource, ', ' order by resource) filter (where is_untold) as resources,
-    sum(spread) filter (where resource = 'leaders') as leaders_spread_ratio
+    string_agg(resource_name, ', ' order by resource_name) filter (where is_untold) as resources,
+    sum(spread) filter (where resource_name = 'leaders') as leaders_spread_ratio
   from spread
   where hour = cast(:hour as timestamptz)
   group by cluster
@@ -229,9 +232,9 @@ select
     when w.spread is not null then 'uneven'
     when u.resources is not null then 'untold'
     else 'even'
-  end as because,
+  end as reason,
   cluster,
-  w.resource,
+  w.resource_name,
   w.spread as spread_ratio,
   w.usual_spread as usual_spread_ratio,
   w.name as fullest_broker,
@@ -248,7 +251,7 @@ select
   c.silent_brokers,
   c.bytes_in_per_second,
   u.resources as untold,
-  case when w.name is not null then jsonb_build_array(public.thing_key('broker', cluster, w.name)) end as affected
+  case when w.name is not null then jsonb_build_array(public.resource_key('broker', cluster, w.name)) end as affected
 from cluster as c
 inner join untold as u using (cluster)
 left join worst as w using (cluster)

@@ -1,7 +1,7 @@
 /*
 title: Brokers hold too many partitions
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly]
 params:
@@ -12,35 +12,38 @@ params:
   growth_ratio: {default: 0.2, unit: ratio, why: "a fifth more each month doubles the partitions in four"}
   growth_days: {default: 30, unit: days, why: "a month evens out releases and their clean-up"}
   most_shown: {default: 10, unit: applications, why: "more commands are pasted by nobody"}
-rule: |
+description: |
   A broker holds many partitions; a warning where it also shows: its request handlers are hardly idle, its open files near
   their limit, or the cluster's partitions have grown fast. Without a symptom it is an info, beyond `excessive` a warning.
-convinces: [most_partitions, handlers_idle_ratio, open_files_ratio, grown_ratio, quiet_partitions]
-says:
+key_metrics: [most_partitions, handlers_idle_ratio, open_files_ratio, grown_ratio, quiet_partitions]
+verdicts:
   hurts:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions, and it shows:{% if handlers_idle_ratio < least_idle_ratio %} the request handlers are idle for {{ handlers_idle_ratio }} only;{% endif %}{% if open_files_ratio > most_open_files_ratio %} {{ open_files_ratio }} of the limit of open files are taken;{% endif %}{% if grown_ratio >= growth_ratio %} the cluster has {{ grown_ratio }} more than {{ growth_days }} ago;{% endif %} {{ many }} are many."
-    cure: &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour.{% if could_go %} By what is found already there could go:{% for one in could_go %} {{ one.partitions | counted('partition') }} ({{ one.finding }}){{ ';' if not loop.last else '.' }}{% endfor %}{% endif %} Else add a broker and move replicas to it."
+    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions, and it shows:{% if handlers_idle_ratio < least_idle_ratio %} the request handlers are idle for {{ handlers_idle_ratio }} only;{% endif %}{% if open_files_ratio > most_open_files_ratio %} {{ open_files_ratio }} of the limit of open files are taken;{% endif %}{% if grown_ratio >= growth_ratio %} the cluster has {{ grown_ratio }} more than {{ growth_days }} ago;{% endif %} {{ many }} are many."
+    actions:
+      - &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour.{% if could_go %} By what is found already there could go:{% for one in could_go %} {{ one.partitions | counted('partition') }} ({{ one.finding }}){{ ';' if not loop.last else '.' }}{% endfor %}{% endif %} Else add a broker and move replicas to it."
     commands: &list
       - "{% for application in gone_applications or [] %}streamwarden plan removal {{ application }} --cluster {{ cluster }}; {% endfor %}"
       - "streamwarden psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
   excessive:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; it is calm so far, but {{ excessive }} are too many to restart in good time."
-    cure: *fewer
+    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; it is calm so far, but {{ excessive }} are too many to restart in good time."
+    actions:
+      - *fewer
     commands: *list
   many:
-    status: alarm
+    status: firing
     severity: info
-    reason: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; {{ many }} are many, but all is calm."
-    cure: *fewer
+    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; {{ many }} are many, but all is calm."
+    actions:
+      - *fewer
     commands: *list
-  few: {status: ok, reason: "No broker holds more than {{ most_partitions }} partitions; {{ many }} are many."}
-  silent: {status: skip, reason: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
-  untold: {status: skip, reason: "No broker told how many partitions it holds."}
-effect_of:
+  few: {status: ok, message: "No broker holds more than {{ most_partitions }} partitions; {{ many }} are many."}
+  silent: {status: unknown, message: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
+  untold: {status: unknown, message: "No broker told how many partitions it holds."}
+caused_by:
   waste_adds_partitions: [hurts, excessive, many]
 open_after_hours: 2
 clear_after_hours: 24
@@ -49,10 +52,10 @@ runbook: |
      many got nothing in the hour.
   2. Remove what nobody reads or writes; a Streams application that is gone leaves changelogs and repartition topics.
   3. Where each is needed, add a broker and move replicas, or raise num.io.threads and the limit of open files.
-blind_spots: |
+limitations: |
   Followers cost less than leaders; both count as one. Clusters with ZooKeeper bear less than those with KRaft, and aren't
   told apart. Growth is known where topics were gathered `growth_days` ago. A topic that got nothing in this hour may be
-  one that is written once a day. What could go is what topic_partitions_wasted, topic_abandoned and changelog_abandoned
+  one that is written once a day. What could go is what topic_overpartitioned, topic_abandoned and changelog_abandoned
   said in the hours before; a topic may be counted by two of them.
 */
 with broker as (
@@ -77,7 +80,7 @@ of_brokers as (
     (array_agg(broker_id order by partitions desc nulls last, broker_id asc))[1] as fullest_broker,
     min(handlers_idle_ratio) filter (where partitions >= :many) as handlers_idle_ratio,
     max(open_files_ratio) filter (where partitions >= :many) as open_files_ratio,
-    jsonb_agg(public.thing_key('broker', cluster, broker_id) order by broker_id)
+    jsonb_agg(public.resource_key('broker', cluster, broker_id) order by broker_id)
       filter (where partitions >= :many) as affected,
     jsonb_agg(
       jsonb_build_object(
@@ -154,10 +157,10 @@ told as (
     identity ->> 'cluster' as cluster,
     detector,
     identity ->> 'application_id' as application_id,
-    coalesce((figures ->> 'freed_partitions')::bigint, (figures ->> 'partition_count')::bigint) as partitions,
-    coalesce((figures ->> 'freed_open_files')::bigint, (figures ->> 'open_files')::bigint) as open_files
-  from detect.told_before(
-    array['topic_partitions_wasted', 'topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz)
+    coalesce((metrics ->> 'freed_partitions')::bigint, (metrics ->> 'partition_count')::bigint) as partitions,
+    coalesce((metrics ->> 'freed_open_files')::bigint, (metrics ->> 'open_files')::bigint) as open_files
+  from detect.notified_before(
+    array['topic_overpartitioned', 'topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz)
   )
 ),
 
@@ -240,7 +243,7 @@ select
     when silent_brokers > 0 then 'silent'
     when most_partitions is null then 'untold'
     else 'few'
-  end as because,
+  end as reason,
   cluster,
   most_partitions,
   fullest_broker,

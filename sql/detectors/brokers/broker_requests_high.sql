@@ -1,7 +1,7 @@
 /*
 title: Broker gets more produce requests than it can handle
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.client_hourly, inventory.broker_hourly]
 params:
@@ -17,28 +17,29 @@ params:
   peak_ratio: {default: 1.25, unit: ratio, why: "a peak that grew by more isn't the one that has always been"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
   batch_bytes: {default: 16384, unit: bytes, why: "batch.size of producers, by default"}
-convinces: [produce_requests_per_second, knee_per_second, request_bytes, processors_busy_ratio, handlers_idle_min_ratio]
-says:
+key_metrics: [produce_requests_per_second, knee_per_second, request_bytes, processors_busy_ratio, handlers_idle_min_ratio]
+verdicts:
   high:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Produce requests of {{ request_bytes }} come at {{ produce_requests_per_second }}; {% if is_learnt %}from {{ knee_per_second }} on its producers have waited longer{% else %}a broker bears {{ knee_per_second }}{% endif %}. {% if processors_busy_ratio %}Its processors are busy for {{ processors_busy_ratio }}. {% endif %}{% if handlers_idle_min_ratio %}Its request handlers are idle for {{ handlers_idle_min_ratio }} of their time. {% endif %}So it was in {{ busy_hours }} of the last 24."
-    cure: "{% if can_batch %}Let producers{% if producers %} in {{ producers | map(attribute='app') | join(', ') }}{% elif topics %} of {{ topics | map(attribute='topic') | join(', ') }}{% endif %} send larger batches (linger.ms 5 to 50, batch.size, compression.type){% if producers %}; {{ producers[0].app }} sends {{ producers[0].batch_bytes }} after {{ producers[0].queue_ms }}, with {{ producers[0].requests_per_second }}{% endif %}. In batches of {{ batch_bytes }} the same bytes are {{ batched_requests_per_second }}. A topic with fewer partitions makes fuller ones.{% else %}Its requests are large already: take leaders from it, if others have room.{% endif %} Else the cluster needs {{ more_brokers | counted('broker') }} more."
+    message: "Produce requests of {{ request_bytes }} come at {{ produce_requests_per_second }}; {% if is_learnt %}from {{ knee_per_second }} on its producers have waited longer{% else %}a broker bears {{ knee_per_second }}{% endif %}. {% if processors_busy_ratio %}Its processors are busy for {{ processors_busy_ratio }}. {% endif %}{% if handlers_idle_min_ratio %}Its request handlers are idle for {{ handlers_idle_min_ratio }} of their time. {% endif %}So it was in {{ busy_hours }} of the last 24."
+    actions:
+      - "{% if can_batch %}Let producers{% if producers %} in {{ producers | map(attribute='app') | join(', ') }}{% elif topics %} of {{ topics | map(attribute='topic') | join(', ') }}{% endif %} send larger batches (linger.ms 5 to 50, batch.size, compression.type){% if producers %}; {{ producers[0].app }} sends {{ producers[0].batch_bytes }} after {{ producers[0].queue_ms }}, with {{ producers[0].requests_per_second }}{% endif %}. In batches of {{ batch_bytes }} the same bytes are {{ batched_requests_per_second }}. A topic with fewer partitions makes fuller ones.{% else %}Its requests are large already: take leaders from it, if others have room.{% endif %} Else the cluster needs {{ more_brokers | counted('broker') }} more."
     commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe{% if topics %} --topic {{ topics[0].topic }}{% endif %}"]
-  habit: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }}, {{ usual_requests_per_second }} is usual at this hour, and in {{ busy_hours }} of the last 24 only it got more than it bears."}
-  peer_down: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }} while {{ down_brokers }} of {{ brokers }} brokers {{ 'is' if down_brokers == 1 else 'are' }} down, whose share it takes."}
-  new: {status: ok, reason: "Produce requests come at {{ produce_requests_per_second }}, more than the {{ knee_per_second }} that it bears, but not for {{ hours }} yet."}
-  few: {status: ok, reason: "It is busy, but not with its produce requests: they come at {{ produce_requests_per_second }}, and it bears {{ knee_per_second }}."}
-  at_ease: {status: ok, reason: "It handles produce requests at {{ produce_requests_per_second }} with ease."}
-  short_history: {status: skip, reason: "Produce requests come at {{ produce_requests_per_second }}; of only {{ known_hours }} known nobody can say whether they always do at this hour."}
-  untold: {status: skip, reason: "The broker did not tell its produce requests, or how busy it is."}
-  controller: {status: skip, nothing_to_judge: true, reason: "It is a controller and holds no logs."}
-  silent: {status: skip, reason: "The broker did not answer over JMX."}
-effect_of:
+  habit: {status: ok, message: "Produce requests come at {{ produce_requests_per_second }}, {{ usual_requests_per_second }} is usual at this hour, and in {{ busy_hours }} of the last 24 only it got more than it bears."}
+  peer_down: {status: ok, message: "Produce requests come at {{ produce_requests_per_second }} while {{ down_brokers }} of {{ brokers }} brokers {{ 'is' if down_brokers == 1 else 'are' }} down, whose share it takes."}
+  new: {status: ok, message: "Produce requests come at {{ produce_requests_per_second }}, more than the {{ knee_per_second }} that it bears, but not for {{ hours }} yet."}
+  few: {status: ok, message: "It is busy, but not with its produce requests: they come at {{ produce_requests_per_second }}, and it bears {{ knee_per_second }}."}
+  at_ease: {status: ok, message: "It handles produce requests at {{ produce_requests_per_second }} with ease."}
+  short_history: {status: unknown, message: "Produce requests come at {{ produce_requests_per_second }}; of only {{ known_hours }} known nobody can say whether they always do at this hour."}
+  untold: {status: unknown, message: "The broker did not tell its produce requests, or how busy it is."}
+  controller: {status: unknown, is_not_applicable: true, message: "It is a controller and holds no logs."}
+  silent: {status: unknown, message: "The broker did not answer over JMX."}
+caused_by:
   cpu_slows_broker: [high]
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   As many produce requests as the broker doesn't bear, and its processors busy for cpu_ratio or its request handlers idle for less
   than handlers_idle_ratio, for hours in a row. What it bears is learnt from 14 days: the least rate from which on
   knee_share of the hours, at least knee_hours of them, had a 99th percentile of produce requests beyond slow_ratio times
@@ -49,7 +50,7 @@ runbook: |
   1. Bytes per request: small requests are producers without linger.ms, or with many partitions each.
   2. Which producers and topics: they are listed with what they send at once; a batch that waits for 0 ms has no linger.ms.
   3. Enough room elsewhere? Move leaders. Else a broker more.
-blind_spots: |
+limitations: |
   Producers are known only where their applications' JVMs are read, and by what they send to the whole cluster; else topics
   are. A write is a request's part for one partition. Requests of
   consumers and followers burden the handlers as well and aren't counted here. The knee of a broker that has always been
@@ -178,7 +179,7 @@ judged as (
   left join latency as a using (cluster, endpoint)
   left join cluster as c using (cluster)
   left join listed as l using (cluster)
-  left join lateral public.usual_of(b.hour, n.hours, n.requests, cast(:least_history as integer)) as u
+  left join lateral public.topic_baseline(b.hour, n.hours, n.requests, cast(:least_history as integer)) as u
     on n.hours is not null
 ),
 
@@ -198,7 +199,7 @@ verdict as (
       when not knows_usual then 'short_history'
       when produce_requests_per_second <= :peak_ratio * usual_requests then 'habit'
       else 'high'
-    end as because
+    end as reason
   from judged
 ),
 
@@ -219,7 +220,7 @@ topic as (
       ) as place
     from verdict as v
     inner join metrics.broker_topic_sample as s using (hour, cluster, endpoint)
-    where v.because = 'high' and s.produce_requests > 0
+    where v.reason = 'high' and s.produce_requests > 0
   ) as t
   where t.place <= 3
   group by t.cluster, t.endpoint
@@ -253,7 +254,7 @@ producer as (
     from metrics.client_hourly as c
     where c.hour = cast(:hour as timestamptz) and c.kind = 'producer'
     and c.batch_mean_bytes < :batch_bytes and c.requests > 0
-    and c.cluster in (select v.cluster from verdict as v where v.because = 'high')
+    and c.cluster in (select v.cluster from verdict as v where v.reason = 'high')
     group by c.cluster, c.app
   ) as one
   where place <= 3
@@ -261,7 +262,7 @@ producer as (
 )
 
 select
-  v.because,
+  v.reason,
   v.cluster,
   coalesce(v.broker_id::text, v.endpoint) as broker_id,
   v.endpoint,
@@ -282,7 +283,7 @@ select
   v.down_brokers,
   greatest(ceil(v.cluster_requests / v.knee) - v.brokers, 1)::integer as more_brokers,
   t.topics,
-  case when v.because = 'high' then p.producers end as producers
+  case when v.reason = 'high' then p.producers end as producers
 from verdict as v
 left join topic as t using (cluster, endpoint)
 left join producer as p using (cluster)

@@ -1,7 +1,7 @@
 /*
 title: Broker is slower than it was, or than its peers
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_sample, metrics.node_hourly, inventory.volume_hourly, metrics.volume_hourly]
 params:
@@ -20,53 +20,57 @@ params:
   min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
   start_minutes: {default: 60, unit: min, why: "after a start it reads its logs and catches up"}
-convinces: [log_flush_p95_ms_min, usual_log_flush_p95_ms, produce_p99_ms, usual_produce_p99_ms, moved]
-says:
+key_metrics: [log_flush_p95_ms_min, usual_log_flush_p95_ms, produce_p99_ms, usual_produce_p99_ms, moved]
+verdicts:
   hurts:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{% if producers_hurt %}Producers wait: 1 % of their requests take longer than {{ produce_p99_ms }}, {{ usual_produce_p99_ms }} is usual. {% endif %}{% if followers_hurt %}Followers wait: 1 % of their fetches take longer than {{ fetch_follower_p99_ms }}, {{ usual_fetch_follower_p99_ms }} is usual. {% endif %}5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual."
-    cure: &cure "Look at what moved with it. Its volume first: bucket, queue. Move leaders away while it is slow."
+    message: "{% if producers_hurt %}Producers wait: 1 % of their requests take longer than {{ produce_p99_ms }}, {{ usual_produce_p99_ms }} is usual. {% endif %}{% if followers_hurt %}Followers wait: 1 % of their fetches take longer than {{ fetch_follower_p99_ms }}, {{ usual_fetch_follower_p99_ms }} is usual. {% endif %}5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual."
+    actions:
+      - &cure "Look at what moved with it. Its volume first: bucket, queue. Move leaders away while it is slow."
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
   slowed:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}; {{ usual_log_flush_p95_ms }} is usual{% if usual_kind == 'hour_of_week' %} at this hour of the week{% endif %}. Neither producers nor followers wait longer yet."
-    cure: *cure
+    message: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}; {{ usual_log_flush_p95_ms }} is usual{% if usual_kind == 'hour_of_week' %} at this hour of the week{% endif %}. Neither producers nor followers wait longer yet."
+    actions:
+      - *cure
     commands: *commands
   slow_tail:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ history_log_flush_p999_ms }} was seldom exceeded in 14 days; flushing takes {{ flush_ratio }} of the time for the bytes that it did then."
-    cure: *cure
+    message: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ history_log_flush_p999_ms }} was seldom exceeded in 14 days; flushing takes {{ flush_ratio }} of the time for the bytes that it did then."
+    actions:
+      - *cure
     commands: *commands
   slower_than_peers:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ peer_log_flush_p999_ms }} on the median of its {{ peers }} peers, which take far less time for the same bytes."
-    cure: *cure
+    message: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ peer_log_flush_p999_ms }} on the median of its {{ peers }} peers, which take far less time for the same bytes."
+    actions:
+      - *cure
     commands: *commands
-  all_slower: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual; but its {{ peers | counted('peer') }} slowed down as well: it isn't this broker."}
-  usual: {status: ok, reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ usual_log_flush_p95_ms }} is usual."}
-  starting: {status: skip, reason: "It was started at {{ process_started_at }}: it catches up."}
-  quiet: {status: skip, nothing_to_judge: true, reason: "Too little is written to judge: {{ written_bytes_per_second }}, {{ flushes }} flushes."}
-  short_history: {status: skip, reason: "What is usual is not known: of the last 4 weeks only {{ known_hours }} are."}
-  controller: {status: skip, nothing_to_judge: true, reason: "It is a controller and holds no logs."}
-  silent: {status: skip, reason: "The broker did not answer over JMX."}
-  untold: {status: skip, reason: "The broker did not tell its flush times, or its traffic."}
+  all_slower: {status: ok, message: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual; but its {{ peers | counted('peer') }} slowed down as well: it isn't this broker."}
+  usual: {status: ok, message: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ usual_log_flush_p95_ms }} is usual."}
+  starting: {status: unknown, message: "It was started at {{ process_started_at }}: it catches up."}
+  quiet: {status: unknown, is_not_applicable: true, message: "Too little is written to judge: {{ written_bytes_per_second }}, {{ flushes }} flushes."}
+  short_history: {status: unknown, message: "What is usual is not known: of the last 4 weeks only {{ known_hours }} are."}
+  controller: {status: unknown, is_not_applicable: true, message: "It is a controller and holds no logs."}
+  silent: {status: unknown, message: "The broker did not answer over JMX."}
+  untold: {status: unknown, message: "The broker did not tell its flush times, or its traffic."}
 causes:
   broker_slows_flushes: &slower [hurts, slowed, slow_tail, slower_than_peers]
   broker_lacks_replicas: *slower
   leader_loses_followers: *slower
   broker_delays_readers: *slower
-effect_of:
+caused_by:
   disk_slows_broker: *slower
   cpu_slows_broker: *slower
   move_slows_brokers: *slower
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   Slowed: the 95th percentile of the log flushes is change_ratio times its usual (same hour of the week), by at least
   change_floor_ms and mads deviations, in every sample of the hour. A slow tail: the 99.9th percentile and the flush time
   per byte written both exceed history_ratio times their own 90th percentile of 14 days. Slower than its peers: both
@@ -81,7 +85,7 @@ runbook: |
      CPU: requests, compression, TLS. Traffic: a producer that grew.
   2. Only this broker? Compare its instance and its volume with those of a peer: type, size, IOPS.
   3. Move leaders away while it is slow; replace the instance if nothing explains it.
-blind_spots: |
+limitations: |
   The histograms decay: they are of some five minutes before the samples. What has been slow for as long as it is known is
   its usual; only its peers tell. A whole cluster that slows down is log_flush_slow's, by its absolute limits. Kafka leaves
   flushing to the operating system by default: brokers with few flushes aren't judged.
@@ -172,9 +176,9 @@ broker as materialized (
   left join sampled as s on w.cluster = s.cluster and w.endpoint = s.endpoint
   left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
   left join lately as l on w.cluster = l.cluster and w.endpoint = l.endpoint
-  cross join lateral public.usual_of(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
+  cross join lateral public.topic_baseline(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
   -- A nightly backup in the hour before is usual for that hour.
-  cross join lateral public.usual_of(
+  cross join lateral public.topic_baseline(
     w.hour - interval '1 hour', h.hours, h.log_flush_p95_ms, cast(:least_history as integer)
   ) as last
   where w.hour = cast(:hour as timestamptz)
@@ -230,13 +234,13 @@ judged as (
     ) as followers_hurt
   from broker as b
   left join compared as c on b.cluster = c.cluster and b.endpoint = c.endpoint
-  cross join lateral public.usual_of(b.hour, b.hours, b.past_produce_p99_ms, cast(:least_history as integer)) as produce
-  cross join lateral public.usual_of(
+  cross join lateral public.topic_baseline(b.hour, b.hours, b.past_produce_p99_ms, cast(:least_history as integer)) as produce
+  cross join lateral public.topic_baseline(
     b.hour, b.hours, b.past_fetch_follower_p99_ms, cast(:least_history as integer)
   ) as follower
-  cross join lateral public.usual_of(b.hour, b.hours, b.past_cpu_ratio, cast(:least_history as integer)) as cpu
-  cross join lateral public.usual_of(b.hour, b.hours, b.past_written, cast(:least_history as integer)) as written
-  cross join lateral public.usual_of(b.hour, b.hours, b.past_sent, cast(:least_history as integer)) as sent
+  cross join lateral public.topic_baseline(b.hour, b.hours, b.past_cpu_ratio, cast(:least_history as integer)) as cpu
+  cross join lateral public.topic_baseline(b.hour, b.hours, b.past_written, cast(:least_history as integer)) as written
+  cross join lateral public.topic_baseline(b.hour, b.hours, b.past_sent, cast(:least_history as integer)) as sent
 ),
 
 alone as (
@@ -285,7 +289,7 @@ select
     when j.usual_ms is null then 'short_history'
     when j.has_slowed or j.has_slow_tail then 'all_slower'
     else 'usual'
-  end as because,
+  end as reason,
   j.cluster,
   coalesce(j.broker_id::text, j.endpoint) as broker_id,
   j.endpoint,

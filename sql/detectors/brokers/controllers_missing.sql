@@ -1,38 +1,40 @@
 /*
 title: Cluster has no controller, or more than one
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_sample]
 params:
   expected: {default: 1, unit: controllers, why: "a cluster has exactly one active controller"}
-convinces: [active_controllers, controllers, silent_endpoints]
-says:
+key_metrics: [active_controllers, controllers, silent_endpoints]
+verdicts:
   several:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ active_controllers }} controllers say they are active: {{ active_brokers }}."
-    cure: "Find the one with the older epoch and restart it."
+    message: "{{ active_controllers }} controllers say they are active: {{ active_brokers }}."
+    actions:
+      - "Find the one with the older epoch and restart it."
     commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
   none:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "None of its {{ controllers }} controllers is active."
-    cure: "Start the controllers that are down: without a majority of the voters there is no election."
+    message: "None of its {{ controllers }} controllers is active."
+    actions:
+      - "Start the controllers that are down: without a majority of the voters there is no election."
     commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
-  one: {status: ok, reason: "The active controller is {{ active_brokers }}."}
+  one: {status: ok, message: "The active controller is {{ active_brokers }}."}
   silent:
-    status: skip
-    reason: "No active controller among those that answered, but {{ silent_endpoints }} of {{ endpoints }} endpoints are silent."
-  untold: {status: skip, reason: "{{ untold_controllers | counted('controller') }} answered without saying whether they are active: more than one may be."}
-  not_configured: {status: skip, reason: "No configured endpoint of the cluster runs a controller."}
+    status: unknown
+    message: "No active controller among those that answered, but {{ silent_endpoints }} of {{ endpoints }} endpoints are silent."
+  untold: {status: unknown, message: "{{ untold_controllers | counted('controller') }} answered without saying whether they are active: more than one may be."}
+  not_configured: {status: unknown, message: "No configured endpoint of the cluster runs a controller."}
 open_after_hours: 1
 clear_after_hours: 1
 runbook: |
   1. None: nothing is elected, no leader moves, no topic is made. Start the controllers that are down; without a majority
      of the voters there is no election. Then look at their logs for the metadata quorum.
   2. More than one: find the one with the older epoch (kafka-metadata-quorum describe --status) and restart it.
-blind_spots: |
+limitations: |
   Controllers that aren't under `jmx` aren't seen. Where an endpoint is silent, none found isn't judged: the silent one
   may be active. One that is active is enough to be sure of, silent ones or not. A change of controller between two
   samples counts as neither none nor two.
@@ -73,7 +75,7 @@ select
     when silent > 0 then 'silent'
     when controllers = 0 then 'not_configured'
     else 'none'
-  end as because,
+  end as reason,
   cluster,
   active_throughout as active_controllers,
   active_brokers,

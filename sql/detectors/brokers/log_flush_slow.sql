@@ -1,30 +1,31 @@
 /*
 title: Log flushes are slow
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
   slow_ms: {default: 100, unit: ms, why: "what raw customer data bears; 10 to 20 ms is where it begins to hurt"}
   patterns: {default: "{}", unit: JSON, why: "other limits by topic, as a regex and its ms, such as a larger one for mail; those of one cluster stand in `except`"}
   min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
-convinces: [log_flush_p95_ms, limit_ms, strictest_topic, log_flush_mean_ms, flushes]
-says:
+key_metrics: [log_flush_p95_ms, limit_ms, strictest_topic, log_flush_mean_ms, flushes]
+verdicts:
   slow:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit{% if strictest_topic %} for topic {{ strictest_topic }}{% endif %}."
-    cure: "Look at the volume of this broker first: its bucket, its queue. Move leaders away while it is slow."
+    message: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit{% if strictest_topic %} for topic {{ strictest_topic }}{% endif %}."
+    actions:
+      - "Look at the volume of this broker first: its bucket, its queue. Move leaders away while it is slow."
     commands: ["kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"]
-  quick: {status: ok, reason: "95 % of the log flushes take at most {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit."}
-  silent: {status: skip, reason: "The broker did not answer over JMX."}
-  few: {status: skip, reason: "Only {{ flushes }} flushes: too few to judge."}
-  untold: {status: skip, reason: "The broker did not tell its flush times."}
+  quick: {status: ok, message: "95 % of the log flushes take at most {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit."}
+  silent: {status: unknown, message: "The broker did not answer over JMX."}
+  few: {status: unknown, message: "Only {{ flushes }} flushes: too few to judge."}
+  untold: {status: unknown, message: "The broker did not tell its flush times."}
 causes:
   broker_lacks_replicas: [slow]
   leader_loses_followers: [slow]
   broker_delays_readers: [slow]
-effect_of:
+caused_by:
   disk_slows_broker: [slow]
   cpu_slows_broker: [slow]
   broker_slows_flushes: [slow]
@@ -35,7 +36,7 @@ runbook: |
   1. Look at the broker's volume: burst balance, queue, throttled minutes.
   2. Then at what else writes and reads there: a reassignment, a rogue consumer that reads cold data, compaction.
   3. Move leaders away from the broker while it is slow.
-blind_spots: |
+limitations: |
   Kafka measures flushes per broker, not per topic: the broker is judged by the strictest limit among the topics whose
   logs it holds (internal ones count only where a pattern names them). The percentile is of some five minutes before the
   samples, by the broker's own decaying histogram. Kafka flushes seldom by itself: with few flushes nothing is judged.
@@ -96,7 +97,7 @@ select
     when log_flush_p95_ms is null or flushes is null then 'untold'
     when log_flush_p95_ms > limit_ms then 'slow'
     else 'quick'
-  end as because,
+  end as reason,
   cluster,
   coalesce(broker_id::text, endpoint) as broker_id,
   endpoint,

@@ -1,7 +1,7 @@
 /*
 title: Brokers read from disks what memory should hold
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.jvm_app_hourly, inventory.instance_hourly]
 params:
@@ -14,23 +14,24 @@ params:
   page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
   enough_heap_bytes: {default: 6442450944, unit: bytes, why: "6 GiB, Kafka's own advice for a broker: a larger heap takes memory from the page cache"}
   most_shown: {default: 10, unit: topics, why: "more are read by nobody"}
-convinces: [cold_days, read_ratio, missing_bytes, page_cache_bytes, busiest_disk_ratio]
-says:
+key_metrics: [cold_days, read_ratio, missing_bytes, page_cache_bytes, busiest_disk_ratio]
+verdicts:
   busy:
-    status: alarm
+    status: firing
     severity: warning
-    reason: &reason "On {{ cold_days.value }} of {{ known_days.value }} days the brokers read {{ read_ratio }} of what they sent from their disks, without a replay, a restore, a restart or a move{% if busiest_disk_ratio %}; the busiest disk works {{ busiest_disk_ratio }} of the time{% endif %}.{% if needed_bytes %} Their readers need {{ needed_bytes }} of page cache{% if page_cache_bytes %}, there are {{ page_cache_bytes }}{% endif %}.{% endif %}"
-    cure: &cure "{% if missing_bytes %}Give the brokers {{ missing_bytes }} more page cache: machines of {{ advised_memory_bytes }} each{% if machines %} instead of {{ machines[0].memory_bytes }} ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% else %}Give the brokers more memory{% if machines %} than {{ machines[0].memory_bytes }} each ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% endif %} their machines to themselves: heaps and other processes take it from the page cache.{% if heap_to_spare_bytes %} Heaps of {{ enough_heap_bytes }} free {{ heap_to_spare_bytes }} of it.{% endif %}{% if topics %} Most is needed for {{ topics[0].topic }}: its readers are {{ topics[0].lag_seconds }} behind.{% endif %}"
+    message: &reason "On {{ cold_days.value }} of {{ known_days.value }} days the brokers read {{ read_ratio }} of what they sent from their disks, without a replay, a restore, a restart or a move{% if busiest_disk_ratio %}; the busiest disk works {{ busiest_disk_ratio }} of the time{% endif %}.{% if needed_bytes %} Their readers need {{ needed_bytes }} of page cache{% if page_cache_bytes %}, there are {{ page_cache_bytes }}{% endif %}.{% endif %}"
+    actions:
+      - &cure "{% if missing_bytes %}Give the brokers {{ missing_bytes }} more page cache: machines of {{ advised_memory_bytes }} each{% if machines %} instead of {{ machines[0].memory_bytes }} ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% else %}Give the brokers more memory{% if machines %} than {{ machines[0].memory_bytes }} each ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% endif %} their machines to themselves: heaps and other processes take it from the page cache.{% if heap_to_spare_bytes %} Heaps of {{ enough_heap_bytes }} free {{ heap_to_spare_bytes }} of it.{% endif %}{% if topics %} Most is needed for {{ topics[0].topic }}: its readers are {{ topics[0].lag_seconds }} behind.{% endif %}"
     commands: &commands
       - "free -b"
       - "ps aux --sort=-rss | head -n 10"
       - "{% if missing_bytes and instance_family %}aws ec2 describe-instance-types --region {{ region }} --filters 'Name=instance-type,Values={{ instance_family }}.*' --query 'sort_by(InstanceTypes[?MemoryInfo.SizeInMiB >= `{{ (advised_memory_bytes.value / 1048576) | round(0, 'ceil') | int }}`], &MemoryInfo.SizeInMiB)[].[InstanceType, MemoryInfo.SizeInMiB]' --output table{% endif %}"
-  small: {status: alarm, severity: info, reason: *reason, cure: *cure, commands: *commands}
-  enough: {status: ok, reason: "What its brokers read from disks is little of what they send: {{ read_ratio }} on its worst day."}
-  unknown: {status: skip, reason: "{{ known_days.value }} of {{ days.value }} days are known, without replays, restores, restarts and moves; {{ times.value }} are needed. What the disks read comes from EBS' metrics, or from node exporter."}
+  small: {status: firing, severity: info, message: *reason, cure: *cure, commands: *commands}
+  enough: {status: ok, message: "What its brokers read from disks is little of what they send: {{ read_ratio }} on its worst day."}
+  unknown: {status: unknown, message: "{{ known_days.value }} of {{ days.value }} days are known, without replays, restores, restarts and moves; {{ times.value }} are needed. What the disks read comes from EBS' metrics, or from node exporter."}
 open_after_hours: 24
 clear_after_hours: 24
-rule: |
+description: |
   Bytes read from the brokers' disks are more than cold_ratio of the bytes sent to consumers and followers, and more than
   floor_bytes_per_second, on at least `times` of `days`. Hours don't count in which a group read what the page cache no
   longer holds, a Streams application restored or started, or consumer_rogue was in alarm, nor the hours after those, in
@@ -40,7 +41,7 @@ runbook: |
   1. What else uses the machines' memory? A broker should have its machine for itself, and a heap of 6 GiB at most.
   2. Which topics need most (topics)? A reader that is always minutes behind needs all that came in meanwhile, in memory.
   3. Larger instances, or that reader to a cluster of its own or to tiered storage.
-blind_spots: |
+limitations: |
   Read-ahead, compaction and backups read too. Groups that commit nothing may replay unseen, where consumer_rogue doesn't
   judge. Disks that aren't EBS volumes are judged where node exporter runs; it counts what else the machine reads.
 */
@@ -67,7 +68,7 @@ with cold as (
   select
     identity ->> 'cluster' as cluster,
     hour
-  from detect.alarm_hours('consumer_rogue', cast(:hour as timestamptz), cast(:days as integer))
+  from detect.firing_hours('consumer_rogue', cast(:hour as timestamptz), cast(:days as integer))
 ),
 
 -- How far a group or a restore is behind is told of an hour's end: in the next hour it may still have caught up. A rogue
@@ -204,7 +205,7 @@ select
     when k.cold_days >= :times then 'small'
     when k.days >= :times then 'enough'
     else 'unknown'
-  end as because,
+  end as reason,
   cluster,
   k.cold_days,
   coalesce(k.days, 0) as known_days,

@@ -1,44 +1,47 @@
 /*
 title: Partitions have no leader, or one that lacks records
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.partition_hourly, metrics.broker_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly]
 params:
   look_back: {default: 6, unit: h, why: "a topic not seen for so long is taken for a new one, whose leaders are yet to be elected; some runs may have failed"}
-convinces: [leaderless_partitions, no_listener_partitions, unclean_elections, last_leaders, waiting_groups]
-says:
+key_metrics: [leaderless_partitions, no_listener_partitions, unclean_elections, last_leaders, waiting_groups]
+verdicts:
   leaderless:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ leaderless_partitions | counted('partition') }} of {{ topics | counted('topic') }} ({{ worst_topics }}) {% if leaderless_partitions == 1 %}has{% else %}have{% endif %} no leader: nothing is written or read there.{% if last_leaders %} Last led by broker {{ last_leaders }}.{% endif %}{% if waiting_groups %} {{ waiting_groups }} can't read on.{% endif %}{% if applications %} State of {{ applications }} lies there.{% endif %}{% if unclean_elections %} {{ unclean_elections | counted('unclean election') }} in the hour: records may be lost{% if risen_topics %} on {{ risen_topics }}{% endif %}.{% endif %}"
-    cure: "Start the broker that led them last, or another member of their in-sync replicas. An unclean election is the last resort: records that the new leader lacks are lost."
+    message: "{{ leaderless_partitions | counted('partition') }} of {{ topics | counted('topic') }} ({{ worst_topics }}) {% if leaderless_partitions == 1 %}has{% else %}have{% endif %} no leader: nothing is written or read there.{% if last_leaders %} Last led by broker {{ last_leaders }}.{% endif %}{% if waiting_groups %} {{ waiting_groups }} can't read on.{% endif %}{% if applications %} State of {{ applications }} lies there.{% endif %}{% if unclean_elections %} {{ unclean_elections | counted('unclean election') }} in the hour: records may be lost{% if risen_topics %} on {{ risen_topics }}{% endif %}.{% endif %}"
+    actions:
+      - "Start the broker that led them last, or another member of their in-sync replicas. An unclean election is the last resort: records that the new leader lacks are lost."
     commands: &unavailable
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
   no_listener:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ no_listener_partitions | counted('partition') }} of {{ topics | counted('topic') }} ({{ worst_topics }}) {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader, but not one with the listener that {{ bootstrap_servers }} belongs to: who comes by that one neither writes nor reads there.{% if last_leaders %} Last led by broker {{ last_leaders }}.{% endif %}{% if waiting_groups %} {{ waiting_groups }} may not read on.{% endif %}{% if applications %} State of {{ applications }} lies there.{% endif %}{% if unclean_elections %} {{ unclean_elections | counted('unclean election') }} in the hour: records may be lost{% if risen_topics %} on {{ risen_topics }}{% endif %}.{% endif %}"
-    cure: "Give all brokers the same listeners: one lacks in listeners or advertised.listeners of those that lead these partitions. Compare the two settings in their server.properties with those of a broker that answers, then restart them one by one."
+    message: "{{ no_listener_partitions | counted('partition') }} of {{ topics | counted('topic') }} ({{ worst_topics }}) {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader, but not one with the listener that {{ bootstrap_servers }} belongs to: who comes by that one neither writes nor reads there.{% if last_leaders %} Last led by broker {{ last_leaders }}.{% endif %}{% if waiting_groups %} {{ waiting_groups }} may not read on.{% endif %}{% if applications %} State of {{ applications }} lies there.{% endif %}{% if unclean_elections %} {{ unclean_elections | counted('unclean election') }} in the hour: records may be lost{% if risen_topics %} on {{ risen_topics }}{% endif %}.{% endif %}"
+    actions:
+      - "Give all brokers the same listeners: one lacks in listeners or advertised.listeners of those that lead these partitions. Compare the two settings in their server.properties with those of a broker that answers, then restart them one by one."
     commands: *unavailable
   unclean:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ unclean_elections | counted('unclean election') }} in the hour, of leaders that weren't in sync: records may be lost on {% if risen_topics %}{{ risen_topics }}{% elif allowing_topics %}topics that allow it ({{ allowing_topics }}){% else %}partitions that the brokers don't name{% endif %}."
-    cure: "What the old leaders alone had is gone, and readers may have gone back: write it again from its source where it matters. Then turn unclean.leader.election.enable off, and give these topics three replicas and min.insync.replicas 2, so that it isn't needed."
+    message: "{{ unclean_elections | counted('unclean election') }} in the hour, of leaders that weren't in sync: records may be lost on {% if risen_topics %}{{ risen_topics }}{% elif allowing_topics %}topics that allow it ({{ allowing_topics }}){% else %}partitions that the brokers don't name{% endif %}."
+    actions:
+      - "What the old leaders alone had is gone, and readers may have gone back: write it again from its source where it matters. Then turn unclean.leader.election.enable off, and give these topics three replicas and min.insync.replicas 2, so that it isn't needed."
     commands:
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topics-with-overrides"
       - "kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type brokers | grep unclean.leader.election.enable"
-  just_made: {status: ok, reason: "{{ leaderless_partitions | counted('partition') }} without a leader, all of topics that weren't there before."}
-  led: {status: ok, reason: "All {{ partitions }} partitions have a leader."}
-  short_history: {status: skip, reason: "{{ leaderless_partitions | counted('partition') }} without a leader, but whether their topics are just being made isn't known: nothing is known of the {{ look_back }} h before."}
+  just_made: {status: ok, message: "{{ leaderless_partitions | counted('partition') }} without a leader, all of topics that weren't there before."}
+  led: {status: ok, message: "All {{ partitions }} partitions have a leader."}
+  short_history: {status: unknown, message: "{{ leaderless_partitions | counted('partition') }} without a leader, but whether their topics are just being made isn't known: nothing is known of the {{ look_back }} h before."}
 causes:
   leaderless_stops_readers: [leaderless]
-effect_of:
+caused_by:
   broker_leaves_partitions: [leaderless]
 open_after_hours: 1
 clear_after_hours: 1
-rule: |
+description: |
   A partition for which the cluster's metadata name no leader, at two looks some seconds apart, and whose topic was there
   within look_back hours before. Where the metadata say that the leader has no listener of the kind by which we ask
   (LISTENER_NOT_FOUND), brokers that have it lack something else: that is told by itself. Unclean elections are what the
@@ -51,7 +54,7 @@ runbook: |
   3. If no member of the ISR comes back: kafka-leader-election.sh --election-type unclean for the topics named, one by
      one. What the old leader alone had is lost, and readers may see offsets go back.
   4. Afterwards: three replicas, min.insync.replicas 2, and no unclean.leader.election.enable.
-blind_spots: |
+limitations: |
   It is how things stood when the metadata were read: seconds without a leader between two runs aren't seen. Brokers
   before Kafka 2.2 don't tell a leader without our listener from none. Unclean elections are seen where the controllers
   are read over JMX: in clusters of ZooKeeper, and of KRaft from Kafka 3.9 on; those up to 4.0 may count a clean one too
@@ -112,7 +115,7 @@ told as materialized (
   where has_leader = have_leaders
 ),
 
-standing as (
+open_finding as (
   select
     cluster,
     bool_and(has_leader) as have_leaders,
@@ -241,7 +244,7 @@ select
           and p.hour < cast(:hour as timestamptz)
       ) then 'short_history'
     else 'just_made'
-  end as because,
+  end as reason,
   c.cluster,
   case when s.have_leaders then c.leaderless_partitions else coalesce(s.partitions, c.leaderless_partitions) end
     as leaderless_partitions,
@@ -258,7 +261,7 @@ select
   a.allowing_topics,
   coalesce(s.affected, o.affected) as affected
 from counted as c
-left join standing as s on c.cluster = s.cluster
+left join open_finding as s on c.cluster = s.cluster
 left join named as n on c.cluster = n.cluster
 left join waiting as w on c.cluster = w.cluster
 left join elected as e on c.cluster = e.cluster

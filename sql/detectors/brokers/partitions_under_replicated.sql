@@ -1,7 +1,7 @@
 /*
 title: Partitions lack a broker's replicas
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.partition_hourly, inventory.topic_hourly]
 params:
@@ -9,40 +9,44 @@ params:
   start_minutes: {default: 15, unit: min, why: "so long a broker that was restarted may take to catch up"}
   roll_minutes: {default: 60, unit: min, why: "a rolling restart comes to the next broker within an hour"}
   reassignment_days: {default: 7, unit: d, why: "so long moving many partitions may take; before it, topics had the replicas that they are to have"}
-convinces: [missing_partitions, under_replicated_partitions, under_min_isr_partitions, missing_topics, leaders]
-says:
+key_metrics: [missing_partitions, under_replicated_partitions, under_min_isr_partitions, missing_topics, leaders]
+verdicts:
   missing:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}{% if is_silent %}, which doesn't answer over JMX either{% endif %}."
-    cure: &start "Is broker {{ broker_id }} down? Start it. Else it can't keep up: look at its volume, its network, its CPU."
+    message: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}{% if is_silent %}, which doesn't answer over JMX either{% endif %}."
+    actions:
+      - &start "Is broker {{ broker_id }} down? Start it. Else it can't keep up: look at its volume, its network, its CPU."
     commands: &describe
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"
   read_only:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
-    cure: *start
+    message: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
+    actions:
+      - *start
     commands: &below ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"]
   followers_missing:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; whose they are the cluster didn't say."
-    cure: &follower "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
+    message: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; whose they are the cluster didn't say."
+    actions:
+      - &follower "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
     commands: *describe
   followers_read_only:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
-    cure: *follower
+    message: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
+    actions:
+      - *follower
     commands: *below
-  tolerated: {status: ok, reason: "{{ missing_partitions or under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
-  starting: {status: ok, reason: "It was started at {{ process_started_at }} and catches up: {{ missing_partitions | counted('partition') }} to go."}
-  rolling: {status: ok, reason: "{{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
-  whole: {status: ok, reason: "No partition lacks its replicas."}
-  silent: {status: skip, reason: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
-  untold: {status: skip, reason: "The broker did not tell its under-replicated partitions."}
-effect_of:
+  tolerated: {status: ok, message: "{{ missing_partitions or under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
+  starting: {status: ok, message: "It was started at {{ process_started_at }} and catches up: {{ missing_partitions | counted('partition') }} to go."}
+  rolling: {status: ok, message: "{{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
+  whole: {status: ok, message: "No partition lacks its replicas."}
+  silent: {status: unknown, message: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
+  untold: {status: unknown, message: "The broker did not tell its under-replicated partitions."}
+caused_by:
   broker_takes_replicas: [missing, read_only]
   disk_slows_broker: [missing, read_only]
   cpu_slows_broker: [missing, read_only]
@@ -52,7 +56,7 @@ effect_of:
   broker_lacks_replicas: [followers_missing, followers_read_only]
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   A broker is judged by its own replicas: partitions of which one is on it and not in sync. One broker that is down is one
   finding, not one of each of its peers. Where the cluster doesn't tell who is in sync, brokers are judged by how many of
   the partitions that they lead lack any replica. Critical: below min.insync.replicas. Not counted: a partition that has
@@ -63,7 +67,7 @@ runbook: |
   1. Is the broker down? Start it.
   2. Otherwise it can't keep up: its volume's queue and burst balance, its network, its CPU.
   3. Replicas that a reassignment adds aren't counted.
-blind_spots: |
+limitations: |
   Who is in sync is asked once an hour. A partition counts unless its leader's JMX says that it lacked nothing in one of
   the samples of the run; without JMX a rolling restart at that moment is seen as an alarm, and so is the first broker of
   one. What came and went between two runs isn't seen at all.
@@ -215,7 +219,7 @@ select
     when under_replicated_partitions > :allowed then 'followers_missing'
     when under_replicated_partitions > 0 then 'tolerated'
     else 'whole'
-  end as because,
+  end as reason,
   cluster,
   broker_id,
   endpoint,

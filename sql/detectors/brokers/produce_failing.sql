@@ -1,7 +1,7 @@
 /*
 title: Producers are refused
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.topic_hourly, metrics.client_hourly, metrics.client_topic_hourly]
 params:
@@ -11,40 +11,44 @@ params:
   passing_errors: {default: "^NOT_ENOUGH_REPLICAS|^REQUEST_TIMED_OUT$|^UNKNOWN_TOPIC|^KAFKA_STORAGE_ERROR$|^COORDINATOR_|^CONCURRENT_TRANSACTIONS$|^OUT_OF_ORDER_SEQUENCE_NUMBER$|^UNKNOWN_PRODUCER_ID$|^THROTTLING_", unit: regex, why: "producers try again for two minutes (delivery.timeout.ms): what is over by then lost nothing"}
   least_dropped: {default: 100, unit: records, why: "fewer of an application in an hour are somebody who tries something"}
   restart_hours: {default: 2, unit: h, why: "so long a rolling restart may take; producers try again meanwhile"}
-convinces: [refused_requests, dropped_records, passing_requests, produce_requests, topics]
-says:
+key_metrics: [refused_requests, dropped_records, passing_requests, produce_requests, topics]
+verdicts:
   refused:
-    status: alarm
+    status: firing
     severity: warning
-    reason: &reason "{{ refused_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: these records aren't written.{% if dropped_records %} {{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}.{% endif %}"
-    cure: "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Batches are larger than the topic's max.message.bytes: raise it, or lower max.request.size and batch.size of the producers.{% elif errors[0].error == 'INVALID_TIMESTAMP' %}Timestamps lie further from now than message.timestamp.before.max.ms and after.max.ms of the topic allow: mend the producer's clock, or the limits.{% elif errors[0].error == 'INVALID_RECORD' %}The broker finds the records invalid: a compacted topic takes none without a key; timestamps may be too far from now.{% else %}Look at the producers' logs for the error named: it isn't one that another try mends.{% endif %}"
+    message: &reason "{{ refused_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: these records aren't written.{% if dropped_records %} {{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}.{% endif %}"
+    actions:
+      - "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Batches are larger than the topic's max.message.bytes: raise it, or lower max.request.size and batch.size of the producers.{% elif errors[0].error == 'INVALID_TIMESTAMP' %}Timestamps lie further from now than message.timestamp.before.max.ms and after.max.ms of the topic allow: mend the producer's clock, or the limits.{% elif errors[0].error == 'INVALID_RECORD' %}The broker finds the records invalid: a compacted topic takes none without a key; timestamps may be too far from now.{% else %}Look at the producers' logs for the error named: it isn't one that another try mends.{% endif %}"
     commands: &commands
       - "{% if topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ topics[0].topic }}{% endif %}"
   not_taken:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "For two hours now: {{ passing_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}. Producers give up after two minutes."
-    cure: "{% if errors[0].error.value.startswith('NOT_ENOUGH_REPLICAS') %}Partitions have fewer replicas in sync than min.insync.replicas: start the brokers that lack.{% elif errors[0].error.value.startswith('UNKNOWN_TOPIC') %}Somebody writes to a topic that isn't there: make it, or stop the producer.{% else %}Look at the brokers' server.log for the error named.{% endif %}"
+    message: "For two hours now: {{ passing_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}. Producers give up after two minutes."
+    actions:
+      - "{% if errors[0].error.value.startswith('NOT_ENOUGH_REPLICAS') %}Partitions have fewer replicas in sync than min.insync.replicas: start the brokers that lack.{% elif errors[0].error.value.startswith('UNKNOWN_TOPIC') %}Somebody writes to a topic that isn't there: make it, or stop the producer.{% else %}Look at the brokers' server.log for the error named.{% endif %}"
     commands: *commands
   failing:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ failed_produces }} produces of partitions failed, of {{ produce_requests }} requests{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}; with which error the brokers don't tell."
-    cure: "Look at the brokers' server.log and at the producers' logs: failures that a change of leaders brings aren't counted here."
+    message: "{{ failed_produces }} produces of partitions failed, of {{ produce_requests }} requests{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}; with which error the brokers don't tell."
+    actions:
+      - "Look at the brokers' server.log and at the producers' logs: failures that a change of leaders brings aren't counted here."
     commands: *commands
   dropped:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: they aren't written.{% if unbuffered_records %} The producer's buffer had no room for {{ unbuffered_records }}.{% endif %}"
-    cure: "{% if unbuffered_records %}{{ apps[0].app }} makes more than it gets rid of: see how long its batches wait and what delays brokers' answers, before buffer.memory and max.block.ms are raised.{% else %}The log of {{ apps[0].app }} names the exception: delivery.timeout.ms that ran out (brokers that weren't reached), a record larger than max.request.size, a topic that isn't there or that it may not write.{% endif %}"
+    message: "{{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: they aren't written.{% if unbuffered_records %} The producer's buffer had no room for {{ unbuffered_records }}.{% endif %}"
+    actions:
+      - "{% if unbuffered_records %}{{ apps[0].app }} makes more than it gets rid of: see how long its batches wait and what delays brokers' answers, before buffer.memory and max.block.ms are raised.{% else %}The log of {{ apps[0].app }} names the exception: delivery.timeout.ms that ran out (brokers that weren't reached), a record larger than max.request.size, a topic that isn't there or that it may not write.{% endif %}"
     commands: *commands
-  passed: {status: ok, reason: "{{ passing_requests }} of {{ produce_requests }} produce requests failed in a way that producers try again: a restart, or over within the hour."}
-  taken: {status: ok, reason: "Of {{ produce_requests }} produce requests fewer than {{ least_requests }}, or no more than {{ least_ratio }}, were refused."}
-  untold: {status: skip, reason: "The brokers don't tell which produce requests fail."}
-  silent: {status: skip, reason: "No broker answered over JMX, or none counted for long enough."}
+  passed: {status: ok, message: "{{ passing_requests }} of {{ produce_requests }} produce requests failed in a way that producers try again: a restart, or over within the hour."}
+  taken: {status: ok, message: "Of {{ produce_requests }} produce requests fewer than {{ least_requests }}, or no more than {{ least_ratio }}, were refused."}
+  untold: {status: unknown, message: "The brokers don't tell which produce requests fail."}
+  silent: {status: unknown, message: "No broker answered over JMX, or none counted for long enough."}
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   Produce responses with an error, by all brokers of a cluster, without those that say nothing of lost records
   (ignored_errors). At least least_requests, and more than least_ratio of the requests. Those that producers try again
   (passing_errors) count only in the second hour in a row, and not where a broker was started within restart_hours. Where
@@ -55,7 +59,7 @@ runbook: |
   1. Which error, of which topic? A response counts once for each error that is in it.
   2. Who writes there: the producers' own record-error-total says which of them loses records (metrics.client_hourly).
   3. NOT_ENOUGH_REPLICAS: partitions_under_replicated says which broker lacks.
-blind_spots: |
+limitations: |
   Brokers don't tell who was refused. A batch that is too large may be split by its producer and written after all. What a
   producer drops before it sends it (buffer full, delivery.timeout.ms) is seen only of JVMs whose metrics are read. With
   acks=0 nobody is answered. Topics are told only for failures that Kafka counts by topic. Records that an application
@@ -138,7 +142,7 @@ topic as (
       order by place
     ) filter (where place <= 3)) as topics,
     sum(bytes_rejected) as rejected_bytes,
-    (array_agg(public.thing_key('topic', cluster, topic) order by place))[:20] as affected
+    (array_agg(public.resource_key('topic', cluster, topic) order by place))[:20] as affected
   from (
     select
       *,
@@ -179,7 +183,7 @@ dropped_topic as (
   select
     cluster,
     jsonb_agg(jsonb_build_object('topic', topic, 'dropped_records', dropped) order by place) as topics,
-    array_agg(public.thing_key('topic', cluster, topic) order by place) as affected
+    array_agg(public.resource_key('topic', cluster, topic) order by place) as affected
   from (
     select
       t.cluster,
@@ -211,14 +215,14 @@ judged as (
       when n.tells_errors and n.passing_requests >= n.least then 'passed'
       when n.is_untold then 'untold'
       else 'taken'
-    end as because
+    end as reason
   from (select * from counted where hour = cast(:hour as timestamptz)) as n
   left join counted as p on p.hour = n.hour - interval '1 hour' and n.cluster = p.cluster
   full join dropped as d on n.cluster = d.cluster
 )
 
 select
-  j.because,
+  j.reason,
   j.of_cluster as cluster,
   coalesce(j.refused_requests, case when j.tells_errors then 0 end) as refused_requests,
   coalesce(j.passing_requests, case when j.tells_errors then 0 end) as passing_requests,
@@ -227,10 +231,10 @@ select
   t.rejected_bytes,
   j.dropped_records,
   j.unbuffered as unbuffered_records,
-  case when j.because = 'refused' then j.refused_errors else j.passing_errors end as errors,
-  case when j.because = 'dropped' then d.topics else t.topics end as topics,
+  case when j.reason = 'refused' then j.refused_errors else j.passing_errors end as errors,
+  case when j.reason = 'dropped' then d.topics else t.topics end as topics,
   j.apps,
-  to_jsonb(case when j.because = 'dropped' then d.affected else t.affected end) as affected
+  to_jsonb(case when j.reason = 'dropped' then d.affected else t.affected end) as affected
 from judged as j
 left join topic as t on j.of_cluster = t.cluster
 left join dropped_topic as d on j.of_cluster = d.cluster

@@ -1,7 +1,7 @@
 /*
 title: Client reads much and is in no group
-about: client
-owner: platform
+resource_kind: client
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_sample, metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_group_hourly, inventory.consumer_member_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.client_topic_hourly]
 params:
@@ -10,39 +10,41 @@ params:
   known_untracked: {default: "(^|-)spark-kafka-source-|replication-consumer$", unit: regex, why: "clients that keep their offsets elsewhere; Spark's streams have theirs in checkpoints, MirrorMaker's in Connect's topics"}
   own_state: {default: "-(restore|global)-consumer$", unit: regex, why: "so Kafka Streams names what restores its stores and keeps its global tables"}
   streams_member: {default: "-StreamThread-[0-9]+-consumer$", unit: regex, why: "so Kafka Streams names members of its groups; those of its own protocol aren't told"}
-convinces: [fetched_bytes_per_second, sent_ratio, sent_bytes_per_second, told_topics, unaccounted_topics]
-says:
+key_metrics: [fetched_bytes_per_second, sent_ratio, sent_bytes_per_second, told_topics, unaccounted_topics]
+verdicts:
   loud:
-    status: alarm
+    status: firing
     severity: warning
-    reason: &reason "Client {{ client_id }}{% if user_names %} (user {{ user_names }}){% endif %} fetches {{ fetched_bytes_per_second }}{% if sent_ratio %}, {{ sent_ratio }} of what {% if told_topics %}its topics send{% else %}all topics of the cluster send{% endif %}{% endif %}, and no member of any group has its id: nobody can tell how far behind it is.{% if told_topics %} By its own metrics it reads {{ told_topics }}.{% elif unaccounted_topics %} What no commit accounts for is sent by {{ unaccounted_topics }}.{% endif %}"
-    cure: &cure "Find who runs {{ client_id }}{% if endpoint %}: it is in the JVM at {{ endpoint }}{% endif %}. Let it read in a group and commit its offsets; if it keeps them elsewhere, name it in known_untracked."
+    message: &reason "Client {{ client_id }}{% if user_names %} (user {{ user_names }}){% endif %} fetches {{ fetched_bytes_per_second }}{% if sent_ratio %}, {{ sent_ratio }} of what {% if told_topics %}its topics send{% else %}all topics of the cluster send{% endif %}{% endif %}, and no member of any group has its id: nobody can tell how far behind it is.{% if told_topics %} By its own metrics it reads {{ told_topics }}.{% elif unaccounted_topics %} What no commit accounts for is sent by {{ unaccounted_topics }}.{% endif %}"
+    actions:
+      - &cure "Find who runs {{ client_id }}{% if endpoint %}: it is in the JVM at {{ endpoint }}{% endif %}. Let it read in a group and commit its offsets; if it keeps them elsewhere, name it in known_untracked."
     commands: &commands
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --all-groups --members | grep -F -- {{ client_id }}"
       - "kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --entity-type clients --entity-name {{ client_id }}"
   untracked:
-    status: alarm
+    status: firing
     severity: info
-    reason: *reason
-    cure: *cure
+    message: *reason
+    actions:
+      - *cure
     commands: *commands
-  tracked: {status: ok, reason: "The client is a member of {{ group_ids }}."}
-  known: {status: ok, reason: "The client is in no group, and is known to keep its offsets elsewhere."}
-  own_state: {status: ok, reason: "The client keeps state of a Kafka Streams application, and needs no offsets for it."}
-  job: {status: ok, reason: "The client is named as {{ job_ids }}, whose offsets are committed without members."}
-  little: {status: ok, reason: "The client fetches {{ fetched_bytes_per_second }}."}
-  uncounted: {status: skip, reason: "What the client fetches isn't known of all brokers: not all answered, or they count no longer by client."}
-  members_unknown: {status: skip, reason: "The client fetches {{ fetched_bytes_per_second }}, and is in no group that tells its members; of some groups they aren't known."}
+  tracked: {status: ok, message: "The client is a member of {{ group_ids }}."}
+  known: {status: ok, message: "The client is in no group, and is known to keep its offsets elsewhere."}
+  own_state: {status: ok, message: "The client keeps state of a Kafka Streams application, and needs no offsets for it."}
+  job: {status: ok, message: "The client is named as {{ job_ids }}, whose offsets are committed without members."}
+  little: {status: ok, message: "The client fetches {{ fetched_bytes_per_second }}."}
+  uncounted: {status: unknown, message: "What the client fetches isn't known of all brokers: not all answered, or they count no longer by client."}
+  members_unknown: {status: unknown, message: "The client fetches {{ fetched_bytes_per_second }}, and is in no group that tells its members; of some groups they aren't known."}
 open_after_hours: 3
 clear_after_hours: 3
-rule: |
+description: |
   A client that fetches at least floor_bytes_per_second of all brokers together, by their own figures, and that is no
   member of any group. Judged are clients that did so in this hour or in one of the three before.
 runbook: |
   1. Whose client: its id, the user where clients authenticate, and topics that send more than commits account for.
   2. Nobody knows: the brokers' request log has the address of who fetches (log level DEBUG of kafka.request.logger).
   3. It keeps its offsets elsewhere and somebody watches how late it is: name it in known_untracked.
-blind_spots: |
+limitations: |
   Brokers count by client only where quotas are set (a generous default quota is enough); where quotas are by user alone they
   don't name clients. The rate is that of the seconds before a run asked: who reads in bursts may be seen in some hours only.
   One that has the id of some group's member is taken for it. Members of share groups aren't known: name their clients in
@@ -168,7 +170,7 @@ own as (
     s.client_id,
     min(c.endpoint) as endpoint,
     string_agg(distinct c.topic, ', ' order by c.topic) as topics,
-    jsonb_agg(distinct public.thing_key('topic', s.cluster, c.topic)) as affected
+    jsonb_agg(distinct public.resource_key('topic', s.cluster, c.topic)) as affected
   from suspect as s
   inner join told_topic as c on s.cluster = c.cluster and s.client_id = c.client_id
   group by s.cluster, s.client_id
@@ -181,7 +183,7 @@ of_own as (
     sum(t.bytes_per_second) as bytes_per_second
   from own as o
   cross join lateral jsonb_array_elements_text(o.affected) as k (key)
-  inner join sent as t on k.key = public.thing_key('topic', t.cluster, t.topic)
+  inner join sent as t on k.key = public.resource_key('topic', t.cluster, t.topic)
   group by o.cluster, o.client_id
 ),
 
@@ -224,7 +226,7 @@ select
     when fetched_bytes_per_second >= :floor_bytes_per_second then 'untracked'
     when not is_whole then 'uncounted'
     else 'little'
-  end as because,
+  end as reason,
   cluster,
   client_id,
   fetched_bytes_per_second,

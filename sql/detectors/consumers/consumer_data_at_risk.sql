@@ -1,7 +1,7 @@
 /*
 title: Retention takes records before the group has read them
-about: group
-owner: platform
+resource_kind: group
+owner_role: platform
 maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.replica_sample, metrics.log_dir_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
 params:
@@ -11,50 +11,54 @@ params:
   steady_share: {default: 0.01, unit: share of what is kept, why: "of a day: a lag that stays is some minutes shorter in every other hour"}
   dead_days: {default: 7, unit: d, why: "a group without members and commits for so long is retired"}
   add_hours: {default: 72, unit: h, why: "how much retention is advised: a weekend, in which nobody adds capacity"}
-convinces: [lost_records, left_seconds, behind_seconds, retention_seconds, members]
-says:
+key_metrics: [lost_records, left_seconds, behind_seconds, retention_seconds, members]
+verdicts:
   lost:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}{% if lost_until %}: what lay between was written {% if lost_from %}from {{ lost_from }} {% endif %}until {{ lost_until }}{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    cure: "{% if advised_retention_ms or advised_retention_bytes or retention_bytes or not settings_known %}Lengthen the retention of {{ worst_topic }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, so that no more is lost; then start{% else %}As {{ worst_topic }} is set now, nothing of it is deleted: it was set otherwise, or somebody deleted its records. Start{% endif %} the group or add capacity. What is lost has to come from elsewhere."
+    message: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}{% if lost_until %}: what lay between was written {% if lost_from %}from {{ lost_from }} {% endif %}until {{ lost_until }}{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    actions:
+      - "{% if advised_retention_ms or advised_retention_bytes or retention_bytes or not settings_known %}Lengthen the retention of {{ worst_topic }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, so that no more is lost; then start{% else %}As {{ worst_topic }} is set now, nothing of it is deleted: it was set otherwise, or somebody deleted its records. Start{% endif %} the group or add capacity. What is lost has to come from elsewhere."
     commands: &commands
       - "{% if advised_retention_bytes %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.bytes={{ advised_retention_bytes }}{% endif %}"
       - "{% if advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.ms={{ advised_retention_ms }}{% endif %}"
       - "{% if not advised_retention_bytes and not advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ worst_topic }}{% endif %}"
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"
   at_risk:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if is_by_size %}, and {{ retention_bytes }} a partition are kept{% elif retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    cure: &cure "Lengthen the retention of {{ worst_topic }} by {{ add_hours }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, then start the group or add capacity."
+    message: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if is_by_size %}, and {{ retention_bytes }} a partition are kept{% elif retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    actions:
+      - &cure "Lengthen the retention of {{ worst_topic }} by {{ add_hours }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, then start the group or add capacity."
     commands: *commands
   on_the_brink:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if is_by_size %}; only {{ retention_bytes }} a partition are kept{% elif retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    cure: *cure
+    message: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if is_by_size %}; only {{ retention_bytes }} a partition are kept{% elif retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    actions:
+      - *cure
     commands: *commands
   topic_anew:
-    status: alarm
+    status: firing
     severity: info
-    reason: "The group stands at offset {{ committed_offset.value }} of {{ worst_place }}, which ends at {{ log_end_offset.value }}: the topic was made anew, and the group reads nothing until it is reset."
-    cure: "Stop the group and reset it."
+    message: "The group stands at offset {{ committed_offset.value }} of {{ worst_place }}, which ends at {{ log_end_offset.value }}: the topic was made anew, and the group reads nothing until it is reset."
+    actions:
+      - "Stop the group and reset it."
     commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ worst_topic }} --reset-offsets --to-earliest --dry-run"
-  safe: {status: ok, reason: "What the group has yet to read is kept for longer than {{ warn_hours }}."}
-  nothing_waits: {status: ok, reason: "Nothing that retention could take waits for the group."}
-  renamed: {status: ok, reason: "{{ heir }} reads what the group read since it ended: it was renamed."}
-  retired: {status: ok, reason: "The group has had no members and no commits for {{ dead_days }}: it is retired."}
-  commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
-  log_unknown: {status: skip, reason: "Lag or log of {{ unknown_places | counted('partition') }} isn't known."}
-  settings_unknown: {status: skip, reason: "The settings of {{ worst_topic }} aren't known: how long it keeps records can't be told."}
-  short_history: {status: skip, reason: "The group is near the end of what {{ worst_topic }} keeps, and whether it catches up isn't known: that takes a day of history."}
-effect_of:
+  safe: {status: ok, message: "What the group has yet to read is kept for longer than {{ warn_hours }}."}
+  nothing_waits: {status: ok, message: "Nothing that retention could take waits for the group."}
+  renamed: {status: ok, message: "{{ heir }} reads what the group read since it ended: it was renamed."}
+  retired: {status: ok, message: "The group has had no members and no commits for {{ dead_days }}: it is retired."}
+  commits_unknown: {status: unknown, message: "The group's committed offsets aren't known."}
+  log_unknown: {status: unknown, message: "Lag or log of {{ unknown_places | counted('partition') }} isn't known."}
+  settings_unknown: {status: unknown, message: "The settings of {{ worst_topic }} aren't known: how long it keeps records can't be told."}
+  short_history: {status: unknown, message: "The group is near the end of what {{ worst_topic }} keeps, and whether it catches up isn't known: that takes a day of history."}
+caused_by:
   lag_nears_retention: [lost, at_risk, on_the_brink]
 open_after_hours: 1
 clear_after_hours: 6
-rule: |
+description: |
   Per partition. By time: the age of the first unread record against retention.ms, and how fast that age grew over the last
   day. By size, only where retention.bytes limits the topic: the records between the group and the log's start against
   the speeds of both over the last day. At risk: over `near_share` of what is kept is behind, and at this speed the end is
@@ -70,7 +74,7 @@ runbook: |
   3. The group runs and falls behind: see the ticket of consumer_group_lagging.
   4. Records are lost: fetch them from a mirror, a backup or their source. With auto.offset.reset=latest the group would
      skip what is left as well: look before it is restarted.
-blind_spots: |
+limitations: |
   Retention by size moves in steps of a segment. What was skipped on purpose looks lost. A group that falls out of the log
   and goes on at its start within one hour isn't seen. Records live up to one segment longer than the retention says.
   Topics that a group has left while it reads others aren't judged.
@@ -143,7 +147,7 @@ place as (
     c.committed_offset is null or c.lag_records is null or c.lag_records > 0 or c.committed_offset > c.log_end_offset
   )
   and (c.cluster, c.group_id, c.topic) not in (
-    select cluster, group_id, topic from public.topics_left(cast(:hour as timestamptz))
+    select cluster, group_id, topic from public.abandoned_topics(cast(:hour as timestamptz))
   )
 ),
 
@@ -191,7 +195,7 @@ judged as (
         (share_by_time >= :near_share and aged_seconds is null) or (share_by_size >= :near_share and narrowed_records is null)
         then 'short_history'
       else 'safe'
-    end as because
+    end as reason
   from timed
 ),
 
@@ -200,7 +204,7 @@ ranked as (
     *,
     array_position(
       array['lost', 'at_risk', 'on_the_brink', 'topic_anew', 'log_unknown', 'settings_unknown', 'short_history', 'safe'],
-      because
+      reason
     ) as place_rank
   from judged
 ),
@@ -227,7 +231,7 @@ holder as (
     on r.hour = cast(:hour as timestamptz) and w.cluster = r.cluster and w.topic = r.topic and not r.is_future
   left join metrics.log_dir_hourly as d
     on r.hour = d.hour and r.cluster = d.cluster and r.broker_id = d.broker_id and r.log_dir = d.log_dir
-  where w.because in ('lost', 'at_risk', 'on_the_brink')
+  where w.reason in ('lost', 'at_risk', 'on_the_brink')
   group by w.cluster, w.group_id, r.broker_id
 ),
 
@@ -258,7 +262,7 @@ needed as (
       coalesce(h.log_bytes, w.retention_bytes) / nullif(cast(w.log_end_offset - w.log_start_offset as double precision), 0)
       * w.arriving_per_second * :add_hours * 3600 as added_bytes
   ) as a
-  where w.because in ('lost', 'at_risk', 'on_the_brink')
+  where w.reason in ('lost', 'at_risk', 'on_the_brink')
 ),
 
 advised as (
@@ -303,11 +307,11 @@ summary as (
   select
     cluster,
     group_id,
-    count(*) filter (where because = 'log_unknown') as unknown_places,
-    sum(log_start_offset - committed_offset) filter (where because = 'lost') as lost_records,
-    string_agg(distinct topic, ', ') filter (where because = 'lost') as lost_topics,
+    count(*) filter (where reason = 'log_unknown') as unknown_places,
+    sum(log_start_offset - committed_offset) filter (where reason = 'lost') as lost_records,
+    string_agg(distinct topic, ', ') filter (where reason = 'lost') as lost_topics,
     jsonb_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition)
-      filter (where because in ('lost', 'at_risk', 'on_the_brink', 'topic_anew')) as affected
+      filter (where reason in ('lost', 'at_risk', 'on_the_brink', 'topic_anew')) as affected
   from ranked
   group by cluster, group_id
 ),
@@ -335,9 +339,9 @@ select
     when l.cluster is null and (g.state is null or g.partitions is null) then 'commits_unknown'
     when g.members = 0 and l.is_silent then 'retired'
     when h.group_id is not null then 'renamed'
-    when w.because is null then 'nothing_waits'
-    else w.because
-  end as because,
+    when w.reason is null then 'nothing_waits'
+    else w.reason
+  end as reason,
   g.cluster,
   g.group_id,
   s.lost_records,
@@ -381,7 +385,7 @@ left join lateral (
     min(p.hour) filter (where p.log_end_offset_first <= w.committed_offset) as lost_from,
     max(p.hour) filter (where p.log_end_offset_last >= w.log_start_offset) + interval '1 hour' as lost_until
   from metrics.partition_hourly as p
-  where w.because = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
+  where w.reason = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
   and p.log_end_offset_last > w.committed_offset and p.log_end_offset_first < w.log_start_offset
   and p.hour = any(
     array(select cast(:hour as timestamptz) - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)

@@ -1,7 +1,7 @@
 /*
 title: Consumer group lags and doesn't catch up
-about: group
-owner: platform
+resource_kind: group
+owner_role: platform
 maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly, inventory.consumer_group_hourly]
 params:
@@ -11,72 +11,79 @@ params:
   still_gaps: {default: 3, unit: commit gaps, why: "who commits every 20 minutes stands still after an hour; a gap of twice the usual is a slow batch"}
   tail_records: {default: 1, unit: records, why: "clients that commit the last offset instead of the next, and the marker at the end of a transaction, leave one"}
   speed_seconds: {default: 120, unit: seconds, why: "a speed of fewer seconds is of one poll or two"}
-convinces: [lag_seconds, worst_lag_records, late_partitions, partitions, members]
-says:
+key_metrics: [lag_seconds, worst_lag_records, late_partitions, partitions, members]
+verdicts:
   nobody:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{% if commits_alone %}Nobody commits for the group any more{% else %}Nobody runs in the group{% endif %}, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
-    cure: "{% if commits_alone %}In the last 24 hours nobody was seen in the group while offsets were committed for it, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} jobs do with each checkpoint: see whether the job runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete {% if is_samza %}its checkpoint topic{% else %}the group{% endif %}."
+    message: "{% if commits_alone %}Nobody commits for the group any more{% else %}Nobody runs in the group{% endif %}, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
+    actions:
+      - "{% if commits_alone %}In the last 24 hours nobody was seen in the group while offsets were committed for it, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} jobs do with each checkpoint: see whether the job runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete {% if is_samza %}its checkpoint topic{% else %}the group{% endif %}."
     commands: ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}{% endif %}"]
   one_stands:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }} while {{ moving_partitions }} other partitions move; it is {{ lag_seconds }} behind, {{ worst_lag_records }}."
-    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    message: "{{ worst_place }} stands still at offset {{ committed_offset.value }} while {{ moving_partitions }} other partitions move; it is {{ lag_seconds }} behind, {{ worst_lag_records }}."
+    actions:
+      - "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
     commands: &the_record
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1"
   stands:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ worst_place }} stands still at offset {{ committed_offset.value }}, {{ lag_seconds }} behind, {{ worst_lag_records }}; {{ still_partitions }} of {{ partitions }} partitions are so."
-    cure: "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
+    message: "{{ worst_place }} stands still at offset {{ committed_offset.value }}, {{ lag_seconds }} behind, {{ worst_lag_records }}; {{ still_partitions }} of {{ partitions }} partitions are so."
+    actions:
+      - "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
     commands: *the_record
   falls_behind:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and {% if speed_known %}the lag doesn't fall{% else %}nothing shows that the lag falls{% endif %}."
-    cure: &faster "{% if speed_known %}The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed{% else %}Speed{% endif %} the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
+    message: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and {% if speed_known %}the lag doesn't fall{% else %}nothing shows that the lag falls{% endif %}."
+    actions:
+      - &faster "{% if speed_known %}The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed{% else %}Speed{% endif %} the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
     commands: &who_reads ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}{% if not commits_alone %} --members --verbose{% endif %}{% endif %}"]
   catches_up_slowly:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }}{% if catches_up_in_at_most_seconds.value and catches_up_in_at_most_seconds.value > 1.2 * catches_up_in_seconds.value %} to {{ catches_up_in_at_most_seconds }}{% endif %} more to catch up."
-    cure: *faster
+    message: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }}{% if catches_up_in_at_most_seconds.value and catches_up_in_at_most_seconds.value > 1.2 * catches_up_in_seconds.value %} to {{ catches_up_in_at_most_seconds }}{% endif %} more to catch up."
+    actions:
+      - *faster
     commands: *who_reads
   may_catch_up:
-    status: skip
-    reason: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}; whether that is gone within {{ recover_seconds }} can't be said yet{% if catches_up_in_seconds %}: in {{ catches_up_in_seconds }} at best{% endif %}."
+    status: unknown
+    message: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}; whether that is gone within {{ recover_seconds }} can't be said yet{% if catches_up_in_seconds %}: in {{ catches_up_in_seconds }} at best{% endif %}."
   guessed:
-    status: skip
-    reason: "{{ worst_place }} is at least {{ lag_at_least_seconds }} behind; whether it is late can't be said, as the time of its first unread record is only guessed."
+    status: unknown
+    message: "{{ worst_place }} is at least {{ lag_at_least_seconds }} behind; whether it is late can't be said, as the time of its first unread record is only guessed."
   beyond_the_end:
-    status: skip
-    reason: "{{ beyond_partitions | counted('partition') }} with commits beyond the log's end, as of {{ beyond_place }}: the topic was made anew, or offsets were set by hand."
-    cure: "A consumer there starts by auto.offset.reset, or waits for offsets that may never come: set {% if is_samza %}the job's checkpoint anew (Samza's CheckpointTool){% else %}the group's offsets anew{% endif %} while it is stopped."
+    status: unknown
+    message: "{{ beyond_partitions | counted('partition') }} with commits beyond the log's end, as of {{ beyond_place }}: the topic was made anew, or offsets were set by hand."
+    actions:
+      - "A consumer there starts by auto.offset.reset, or waits for offsets that may never come: set {% if is_samza %}the job's checkpoint anew (Samza's CheckpointTool){% else %}the group's offsets anew{% endif %} while it is stopped."
     commands: ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run{% endif %}"]
-  keeps_up: {status: ok, reason: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
+  keeps_up: {status: ok, message: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
   left_offsets:
     status: ok
-    reason: "Keeps up with what it reads. No member reads {{ left_topics }} any more: {{ left_partitions | counted('partition') }} with old offsets, not judged."
-    cure: "Delete the offsets that the group has left behind; where it should still read the topic, look at its subscription."
+    message: "Keeps up with what it reads. No member reads {{ left_topics }} any more: {{ left_partitions | counted('partition') }} with old offsets, not judged."
+    actions:
+      - "Delete the offsets that the group has left behind; where it should still read the topic, look at its subscription."
     commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --delete-offsets {% for topic in left_topics.value %}--topic {{ topic }} {% endfor %}"
-  no_lag: {status: ok, reason: "No lag on {{ partitions | counted('partition') }}."}
-  no_commits: {status: ok, reason: "The group has no committed offsets."}
-  lag_unknown: {status: skip, reason: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
-  commits_unknown: {status: skip, reason: "The group's committed offsets aren't known."}
+  no_lag: {status: ok, message: "No lag on {{ partitions | counted('partition') }}."}
+  no_commits: {status: ok, message: "The group has no committed offsets."}
+  lag_unknown: {status: unknown, message: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
+  commits_unknown: {status: unknown, message: "The group's committed offsets aren't known."}
 causes:
   lag_delays_records: [one_stands, stands, falls_behind, catches_up_slowly]
   lag_nears_retention: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
-effect_of:
+caused_by:
   broker_delays_readers: [stands, falls_behind, catches_up_slowly]
   machine_delays_readers: [stands, falls_behind, catches_up_slowly]
   leaderless_stops_readers: [one_stands, stands, falls_behind]
   transaction_stops_readers: [one_stands, stands, falls_behind]
   move_delays_readers: [stands, falls_behind, catches_up_slowly]
   threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
-  look_ups_slow_group: [stands, falls_behind, catches_up_slowly]
+  external_calls_slow_group: [stands, falls_behind, catches_up_slowly]
   rebalances_stop_group: [stands, falls_behind, catches_up_slowly]
   record_stops_partition: [one_stands, stands]
 open_after_hours: 1
@@ -87,7 +94,7 @@ runbook: |
      in the member's log; lower max.poll.records, bound the processing time, or skip that record.
   3. All partitions fall behind: compare what arrives with what is consumed; add members up to the number of
      partitions, or make the processing faster. One partition is never processed by more than one member.
-blind_spots: |
+limitations: |
   Lag is the age of the first uncommitted record by its producer's clock: one that is ahead hides a lag until its time has
   passed, unless commits, the log's end of an hour ago or the records behind it refute it. Where Streamwarden may not
   read a topic, aborted records at the end of its logs count until others come behind them. Groups
@@ -300,7 +307,7 @@ select
     when left_places > 0 then 'left_offsets'
     when lag_records = 0 then 'no_lag'
     else 'keeps_up'
-  end as because,
+  end as reason,
   cluster,
   group_id,
   lag_seconds,

@@ -1,7 +1,7 @@
 /*
 title: Consumer group comes to no rest
-about: group
-owner: application
+resource_kind: group
+owner_role: application
 maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.group_step_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.jvm_app_hourly]
 params:
@@ -10,53 +10,58 @@ params:
   merge_seconds: {default: 60, unit: s, why: "the cooperative protocol takes two rebalances for one change, some seconds apart"}
   lost_share: {default: 0.3, unit: share of what came in, why: "less costs nobody"}
   tolerance: {default: 0.25, unit: ratio, why: "of a timeout: clients notice it up to a heartbeat or a poll later"}
-convinces: [rebalances, gone_client, gone_times, arrived_records, read_records]
-says:
+key_metrics: [rebalances, gone_client, gone_times, arrived_records, read_records]
+verdicts:
   slow_records:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} left {{ gone_times | counted('time') }}, every {{ spacing_seconds }}: its max.poll.interval.ms is {{ poll_interval_ms }}, so what a poll gives it takes longer than that."
-    cure: "Lower max.poll.records of {{ gone_client }} until a poll's records are done well within {{ poll_interval_ms }}, or raise max.poll.interval.ms; bound calls to other systems by a timeout. If one record takes so long, see what it is."
+    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} left {{ gone_times | counted('time') }}, every {{ spacing_seconds }}: its max.poll.interval.ms is {{ poll_interval_ms }}, so what a poll gives it takes longer than that."
+    actions:
+      - "Lower max.poll.records of {{ gone_client }} until a poll's records are done well within {{ poll_interval_ms }}, or raise max.poll.interval.ms; bound calls to other systems by a timeout. If one record takes so long, see what it is."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"]
   expires:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} was dropped {{ gone_times | counted('time') }}, every {{ spacing_seconds }}: about its session.timeout.ms of {{ session_timeout_ms }}, so its heartbeats stop."
-    cure: "See whether {{ gone_client }} on {{ gone_host }} is killed and started again, is paused by its garbage collector, or loses the network. A static name (group.instance.id) spares the group the rebalance when it comes back in time."
+    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} was dropped {{ gone_times | counted('time') }}, every {{ spacing_seconds }}: about its session.timeout.ms of {{ session_timeout_ms }}, so its heartbeats stop."
+    actions:
+      - "See whether {{ gone_client }} on {{ gone_host }} is killed and started again, is paused by its garbage collector, or loses the network. A static name (group.instance.id) spares the group the rebalance when it comes back in time."
     commands: *commands
   leaves:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} left most often: {{ gone_times | counted('time') }}."
-    cure: "Read the log of {{ gone_client }} on {{ gone_host }}: it ends, or leaves the group, and comes back."
+    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} left most often: {{ gone_times | counted('time') }}."
+    actions:
+      - "Read the log of {{ gone_client }} on {{ gone_host }}: it ends, or leaves the group, and comes back."
     commands: *commands
   nobody_leaves:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ rebalances }} rebalances in the hour, most of them with the same members; {{ arrived_records }} came, {{ read_records }} were read."
-    cure: "Nobody leaves, so members ask for it: see whether they subscribe by a pattern that new topics match, change their subscription, or disagree on the assignor."
+    message: "{{ rebalances }} rebalances in the hour, most of them with the same members; {{ arrived_records }} came, {{ read_records }} were read."
+    actions:
+      - "Nobody leaves, so members ask for it: see whether they subscribe by a pattern that new topics match, change their subscription, or disagree on the assignor."
     commands: *commands
   epochs:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. Groups of its protocol don't tell who left."
-    cure: "Read the logs of its members: which of them ends, or is dropped, and comes back?"
+    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. Groups of its protocol don't tell who left."
+    actions:
+      - "Read the logs of its members: which of them ends, or is dropped, and comes back?"
     commands: *commands
-  no_cost: {status: ok, reason: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read: they cost nobody."}
-  restores: {status: ok, reason: "{{ rebalances }} rebalances in the hour, while state is restored: Kafka Streams probes for finished warm-ups."}
-  burst: {status: ok, reason: "{{ rebalances }} rebalances, all in {{ slots_hit | counted('slot') }} of ten minutes: a deploy, or members that were added."}
-  young: {status: ok, reason: "{{ rebalances }} rebalances in its first hour: its members are being started."}
-  calm: {status: ok, reason: "{{ rebalances | counted('rebalance') }} in the hour."}
-  unread: {status: skip, reason: "The history of its commits and members couldn't be read."}
-  cost_unknown: {status: skip, reason: "{{ rebalances }} rebalances in the hour; whether they cost anything isn't known, as what came in or was read isn't."}
+  no_cost: {status: ok, message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read: they cost nobody."}
+  restores: {status: ok, message: "{{ rebalances }} rebalances in the hour, while state is restored: Kafka Streams probes for finished warm-ups."}
+  burst: {status: ok, message: "{{ rebalances }} rebalances, all in {{ slots_hit | counted('slot') }} of ten minutes: a deploy, or members that were added."}
+  young: {status: ok, message: "{{ rebalances }} rebalances in its first hour: its members are being started."}
+  calm: {status: ok, message: "{{ rebalances | counted('rebalance') }} in the hour."}
+  unread: {status: unknown, message: "The history of its commits and members couldn't be read."}
+  cost_unknown: {status: unknown, message: "{{ rebalances }} rebalances in the hour; whether they cost anything isn't known, as what came in or was read isn't."}
 causes:
   rebalances_stop_group: [slow_records, expires, leaves, nobody_leaves, epochs]
-effect_of:
+caused_by:
   record_unrests_group: [slow_records, expires, leaves]
   restarts_unrest_group: [expires, leaves, epochs]
 open_after_hours: 2
 clear_after_hours: 3
-rule: |
+description: |
   At least `steps` rebalances (those within merge_seconds of the one before don't count; where one follows the other all
   the time, every second minute does), in at least `slots` of the hour's six slots of ten minutes, and they cost something: of what came in, lost_share or more wasn't read, or the lag grew by
   as much. Why: by the client that left most often; its median time between two leaves is near its max.poll.interval.ms
@@ -66,7 +71,7 @@ runbook: |
   2. At the pace of max.poll.interval.ms: processing is too slow for max.poll.records. Does one record take so long?
   3. At the pace of session.timeout.ms: is the process killed (out of memory), paused (GC) or cut off?
   4. Otherwise: subscriptions by pattern, assignors that differ between members, deployments in a loop.
-blind_spots: |
+limitations: |
   Members that come and go within one generation. Groups of newer protocols (KIP-848, KIP-1071) don't tell their members
   here; their epochs stop nobody, so that only those that cost are told. A broker that restarts moves its groups to
   another coordinator, without a new generation.
@@ -173,7 +178,7 @@ select
     when abs(o.spacing_seconds * 1000 - p.poll_interval_ms) <= :tolerance * p.poll_interval_ms then 'slow_records'
     when abs(o.spacing_seconds * 1000 - p.session_timeout_ms) <= :tolerance * p.session_timeout_ms then 'expires'
     else 'leaves'
-  end as because,
+  end as reason,
   g.cluster,
   g.group_id,
   coalesce(p.rebalances, 0) as rebalances,

@@ -1,7 +1,7 @@
 /*
 title: A group reads old records over and over
-about: group
-owner: platform
+resource_kind: group
+owner_role: platform
 maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.replica_sample, inventory.volume_hourly, inventory.consumer_member_hourly]
 params:
@@ -10,28 +10,29 @@ params:
   days: {default: 7, unit: d, why: "a week"}
   quota_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of all its clients from all brokers; less slows nobody"}
   page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
-convinces: [cold_bytes, disk_read_bytes, cold_days, cold_hours, others_lag_seconds]
-says:
+key_metrics: [cold_bytes, disk_read_bytes, cold_days, cold_hours, others_lag_seconds]
+verdicts:
   replays:
-    status: alarm
+    status: firing
     severity: info
-    reason: "On {{ cold_days.value }} of {{ days.value }} days it read what memory no longer holds: {{ cold_bytes }} of the {{ disk_read_bytes }} that the brokers' disks read{% if worst_topic %}, most of {{ worst_topic }}{% endif %}.{% if others_lag_seconds %} Other groups lagged by up to {{ others_lag_seconds }} meanwhile.{% endif %}"
-    cure: "Replays belong where they disturb nobody: {% if worst_topic_bytes %}a cluster of its own (what {{ worst_topic }} keeps, {{ worst_topic_bytes }} with all replicas{% if usd_per_month %}, is {{ usd_per_month }} on volumes like these{% endif %}){% else %}a cluster of its own{% endif %}, tiered storage, or a quota, which costs nothing. {% if client_ids %}It holds for each client id on each broker by itself: {{ quota_bytes_per_second }} in all is {{ broker_quota_bytes_per_second }} each{% else %}Which client ids it has isn't known: ask its owner; a quota is for a client id{% endif %}."
+    message: "On {{ cold_days.value }} of {{ days.value }} days it read what memory no longer holds: {{ cold_bytes }} of the {{ disk_read_bytes }} that the brokers' disks read{% if worst_topic %}, most of {{ worst_topic }}{% endif %}.{% if others_lag_seconds %} Other groups lagged by up to {{ others_lag_seconds }} meanwhile.{% endif %}"
+    actions:
+      - "Replays belong where they disturb nobody: {% if worst_topic_bytes %}a cluster of its own (what {{ worst_topic }} keeps, {{ worst_topic_bytes }} with all replicas{% if usd_per_month %}, is {{ usd_per_month }} on volumes like these{% endif %}){% else %}a cluster of its own{% endif %}, tiered storage, or a quota, which costs nothing. {% if client_ids %}It holds for each client id on each broker by itself: {{ quota_bytes_per_second }} in all is {{ broker_quota_bytes_per_second }} each{% else %}Which client ids it has isn't known: ask its owner; a quota is for a client id{% endif %}."
     commands:
       - "{% for client in (client_ids or [])[:20] %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client }} --add-config consumer_byte_rate={{ broker_quota_bytes_per_second }}{% if not loop.last %}; {% endif %}{% endfor %}"
-  seldom: {status: ok, reason: "It read old records on {{ cold_days.value }} of {{ days.value }} days: {{ times.value }} are no repair any more."}
-  little: {status: ok, reason: "The old records that it read, {{ cold_bytes }}, are little of what the disks read."}
-  unknown: {status: skip, reason: "What it read of old records isn't known: {{ 'what the disks read' if gap == 'disks' else 'its commits' }} can't be had."}
+  seldom: {status: ok, message: "It read old records on {{ cold_days.value }} of {{ days.value }} days: {{ times.value }} are no repair any more."}
+  little: {status: ok, message: "The old records that it read, {{ cold_bytes }}, are little of what the disks read."}
+  unknown: {status: unknown, message: "What it read of old records isn't known: {{ 'what the disks read' if gap == 'disks' else 'its commits' }} can't be had."}
 open_after_hours: 3
 clear_after_hours: 24
-rule: |
+description: |
   Of groups that lag beyond the brokers' page cache, or jump back: bytes that no longer were in memory, by their commits,
   are cold_share or more of what the brokers' disks read in `days`, on at least `times` days.
 runbook: |
   1. Who runs it, and why does it begin anew? A job that has no state of its own rereads for each run.
   2. A quota (commands: quota_bytes_per_second ÷ its client ids ÷ brokers) makes it slower and leaves the disks to the others.
   3. Tiered storage (KIP-405) reads old segments from S3, not from the brokers' disks.
-blind_spots: |
+limitations: |
   Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Memory and
   volumes are those of the hour judged.
 */
@@ -134,7 +135,7 @@ select
     when g.most_days < :times then 'seldom'
     when g.is_unknown then 'unknown'
     else 'little'
-  end as because,
+  end as reason,
   g.cluster,
   g.group_id,
   g.cold_bytes,

@@ -1,7 +1,7 @@
 /*
 title: A consumer that nobody knows reads cold data
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads:
   - metrics.volume_sample
@@ -27,27 +27,28 @@ params:
   usual_days: {default: 7, unit: days, why: "what a topic is usually sent shows over a week, as readers that never commit"}
   usual_hours: {default: 24, unit: hours, why: "with less than a day known nothing is called usual"}
   settled_hours: {default: 6, unit: hours, why: "so long after a rebalance or a start stores may still be restored"}
-convinces:
+key_metrics:
   [read_bytes_per_second, baseline_bytes_per_second, minutes_above_baseline, unaccounted_bytes_per_second,
    unaccounted_of_excess_percent]
-says:
+verdicts:
   rogue:
-    status: alarm
+    status: firing
     severity: critical
-    reason: >
+    message: >
       Consumers that commit nothing are sent {{ unaccounted_bytes_per_second }}, most of topic
       {{ unaccounted_topics[:3] | map(attribute="topic") | join(", ") }}. The brokers' disks read
       {{ read_bytes_per_second }} against a usual {{ baseline_bytes_per_second }}{% if baseline_known_hours
       and baseline_known_hours < usual_hours %} (known of only {{ baseline_known_hours }}){% endif %}, for
       {{ minutes_above_baseline }} since {{ since }}, and no known reader explains it.
-    cure: >
-      Ask the owner of topic {{ unaccounted_topics[0].topic }} who replays it{% if
-      unaccounted_topics[0].members_without_commits %} (members without commits:{% for member in
-      unaccounted_topics[0].members_without_commits %} {{ member.client_id }} on {{ member.host }}, group
-      {{ member.group_id }}{{ ";" if not loop.last }}{% endfor %}){% endif %}. {% if top_client %}Until then bound client
-      {{ top_client }}, which is in no group that commits{% else %}With a default quota the brokers count by client, so
-      that it can be found and bound{% endif %}; a quota holds for each broker by itself. Give replays a cluster of their
-      own.
+    actions:
+      - >
+        Ask the owner of topic {{ unaccounted_topics[0].topic }} who replays it{% if
+        unaccounted_topics[0].members_without_commits %} (members without commits:{% for member in
+        unaccounted_topics[0].members_without_commits %} {{ member.client_id }} on {{ member.host }}, group
+        {{ member.group_id }}{{ ";" if not loop.last }}{% endfor %}){% endif %}. {% if top_client %}Until then bound client
+        {{ top_client }}, which is in no group that commits{% else %}With a default quota the brokers count by client, so
+        that it can be found and bound{% endif %}; a quota holds for each broker by itself. Give replays a cluster of their
+        own.
     commands:
       - >
         {% if top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
@@ -59,47 +60,47 @@ says:
       - >
         kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --all-groups --members --verbose |
         grep -F -- {{ unaccounted_topics[0].topic }}
-  quiet: {status: ok, reason: "Disk reads are as usual, at most {{ highest_read_bytes_per_second }}."}
+  quiet: {status: ok, message: "Disk reads are as usual, at most {{ highest_read_bytes_per_second }}."}
   explained:
     status: ok
-    reason: >
+    message: >
       Disk reads rose to {{ read_bytes_per_second }}, and known readers explain {{ explained_percent }} of it: groups that
       lag or jumped back {{ cold_group_bytes_per_second }}, restores {{ restored_bytes_per_second }}, replicas that catch up
       {{ catching_up_bytes_per_second }}.
   broker_itself:
     status: ok
-    reason: >
+    message: >
       Disk reads rose to {{ read_bytes_per_second }}, but known readers account for nearly all that consumers were sent; look
       at the broker itself (compaction, a backup).
   no_volumes:
-    status: skip
-    reason: "No volume of the brokers is known: which instances they run on, or their volumes, is missing."
+    status: unknown
+    message: "No volume of the brokers is known: which instances they run on, or their volumes, is missing."
   reads_missing:
-    status: skip
-    reason: >
+    status: unknown
+    message: >
       Disk reads or their baseline are missing for {{ volumes_unknown }} of {{ volumes_known }} volumes;
       {{ brokers_unplaced }} of {{ brokers }} brokers aren't tied to an instance.
   sent_unknown:
-    status: skip
-    reason: >
+    status: unknown
+    message: >
       Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
       the bytes that topics send aren't known.
   offsets_unknown:
-    status: skip
-    reason: >
+    status: unknown
+    message: >
       Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
       the offsets of the groups aren't known.
   over:
-    status: skip
-    reason: >
+    status: unknown
+    message: >
       Disk reads were {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
       the bytes that topics send were counted only when it was over, or before.
   brokers_silent:
-    status: skip
-    reason: >
+    status: unknown
+    message: >
       Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
       {{ brokers_silent }} of {{ brokers }} brokers don't say what they send.
-rule: |
+description: |
   Consumers at the end of a log are served from the page cache; a disk is read when somebody wants what isn't there any
   more. First: do the brokers' volumes, one or all of a cluster together, read more than usual in the same hour of the
   week (median and deviations of four weeks; of all hours while there are fewer than three), by spike_mads deviations and
@@ -129,7 +130,7 @@ runbook: |
   3. Slow it down: kafka-configs --alter --add-config consumer_byte_rate=… --entity-type clients --entity-name <client>.
      A quota holds for each broker by itself.
   4. Serve replays and backfills from another cluster, or from tiered storage.
-blind_spots: |
+limitations: |
   Kafka doesn't say who is connected without committing: topics and amounts are known, the client only where quotas make
   brokers count by client, for an hour after its last request, and with how much only if JMX was asked while it read; one
   that fetches on most hours of a day is it only with what is more than usual. A reader of data that is still in the page
@@ -245,7 +246,7 @@ sent as materialized (
 usual as materialized (
   select s.cluster, u.topic, u.sent_per_byte
   from spike as s
-  cross join lateral public.usual_readers(
+  cross join lateral public.baseline_readers(
     s.cluster, :hour, :usual_days, :usual_hours,
     array(select t.topic from sent as t where t.cluster = s.cluster and t.bytes_out > t.accounted_bytes)
   ) as u
@@ -291,7 +292,7 @@ unaccounted as (
     t.cluster,
     sum(t.restored_bytes) as restored_bytes,
     sum(t.unaccounted_bytes) as unaccounted_bytes,
-    jsonb_agg(public.thing_key('topic', t.cluster, t.topic) order by t.topic) filter (where t.is_large) as affected,
+    jsonb_agg(public.resource_key('topic', t.cluster, t.topic) order by t.topic) filter (where t.is_large) as affected,
     json_agg(
       json_build_object(
         'topic', t.topic, 'unaccounted_bytes_per_second', t.unaccounted_bytes / t.covered_seconds,
@@ -366,7 +367,7 @@ select
     when b.brokers_silent > 0 then 'brokers_silent'
     when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'
     else 'broker_itself'
-  end as because,
+  end as reason,
   b.cluster,
   w.affected,
   w.since,

@@ -1,45 +1,47 @@
 /*
 title: Consumer group reads without committing
-about: group
-owner: platform
+resource_kind: group
+owner_role: platform
 maturity: stable
 reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
 params:
   hours: {default: 3, unit: h, why: "jobs that commit once an hour have committed twice by then"}
   loud_share: {default: 0.1, unit: share of what its topics send, why: "a tenth of the traffic that nobody accounts for is worth a question"}
   known_untracked: {default: "^spark-kafka-source-", unit: regex, why: "groups that keep their offsets elsewhere; Spark's streams have theirs in checkpoints"}
-convinces: [untracked_topics, unaccounted_ratio, unaccounted_bytes_per_second, arrived_records, members]
-says:
+key_metrics: [untracked_topics, unaccounted_ratio, unaccounted_bytes_per_second, arrived_records, members]
+verdicts:
   loud:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ members | counted('member') }} of the group have been assigned {{ untracked_topics }} for {{ hours }} and never committed, while {{ arrived_records }} arrived. Up to {{ unaccounted_ratio }} of what these topics send is accounted for by no commit."
-    cure: &cure "Let {{ client_id }} on {{ host }} commit its offsets; else nobody can tell how far behind it is, and a restart reads anew or skips. If it keeps them elsewhere, name the group in known_untracked."
+    message: "{{ members | counted('member') }} of the group have been assigned {{ untracked_topics }} for {{ hours }} and never committed, while {{ arrived_records }} arrived. Up to {{ unaccounted_ratio }} of what these topics send is accounted for by no commit."
+    actions:
+      - &cure "Let {{ client_id }} on {{ host }} commit its offsets; else nobody can tell how far behind it is, and a restart reads anew or skips. If it keeps them elsewhere, name the group in known_untracked."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"]
   silent:
-    status: alarm
+    status: firing
     severity: info
-    reason: "{{ members | counted('member') }} of the group have been assigned {{ untracked_topics }} for {{ hours }} and never committed, while {{ arrived_records }} arrived."
-    cure: *cure
+    message: "{{ members | counted('member') }} of the group have been assigned {{ untracked_topics }} for {{ hours }} and never committed, while {{ arrived_records }} arrived."
+    actions:
+      - *cure
     commands: *commands
-  known: {status: ok, reason: "The group commits nothing, and is known to keep its offsets elsewhere."}
-  young: {status: ok, reason: "Members are assigned {{ untracked_topics }} for less than {{ hours }}; their first commit may be to come."}
-  nothing_arrived: {status: ok, reason: "Nothing arrived on {{ untracked_topics }}: there is nothing to commit."}
-  tracked: {status: ok, reason: "The group has committed offsets on all that it is assigned."}
-  commits_alone: {status: ok, reason: "The group commits without members, as Flink's do with each checkpoint."}
-  no_members: {status: ok, reason: "Nobody runs in the group."}
-  unknown: {status: skip, reason: "Members or committed offsets of the group aren't known."}
-  log_unknown: {status: skip, reason: "Whether records arrived on {{ untracked_topics }} isn't known."}
+  known: {status: ok, message: "The group commits nothing, and is known to keep its offsets elsewhere."}
+  young: {status: ok, message: "Members are assigned {{ untracked_topics }} for less than {{ hours }}; their first commit may be to come."}
+  nothing_arrived: {status: ok, message: "Nothing arrived on {{ untracked_topics }}: there is nothing to commit."}
+  tracked: {status: ok, message: "The group has committed offsets on all that it is assigned."}
+  commits_alone: {status: ok, message: "The group commits without members, as Flink's do with each checkpoint."}
+  no_members: {status: ok, message: "Nobody runs in the group."}
+  unknown: {status: unknown, message: "Members or committed offsets of the group aren't known."}
+  log_unknown: {status: unknown, message: "Whether records arrived on {{ untracked_topics }} isn't known."}
 open_after_hours: 1
 clear_after_hours: 3
-rule: |
+description: |
   A group whose members are assigned partitions of a topic in each of the last `hours` and that has no committed offset on
   that topic at all, while these partitions got records in each of them.
 runbook: |
   1. Ask the owner of the client: is enable.auto.commit off and no commit called? Are the offsets kept elsewhere?
   2. If so, name the group in known_untracked.
   3. Else commit: without offsets a restart follows auto.offset.reset, reads everything again or skips what came meanwhile.
-blind_spots: |
+limitations: |
   A client that assigns partitions itself is in no group and isn't seen here; client_untracked and consumer_rogue see it. What a group
   reads without commits is known only as what all others don't account for. A group that committed once and stopped is
   judged as one that lags. Members of groups of the streams protocol (KIP-1071) aren't told.
@@ -158,7 +160,7 @@ summary as (
     sum(unaccounted_bytes / nullif(covered_seconds, 0)) filter (where is_untracked) as unaccounted_bytes_per_second,
     (array_agg(client_id order by is_untracked desc, topic asc))[1] as client_id,
     (array_agg(host order by is_untracked desc, topic asc))[1] as host,
-    jsonb_agg(public.thing_key('topic', cluster, topic) order by topic) filter (where is_untracked) as affected
+    jsonb_agg(public.resource_key('topic', cluster, topic) order by topic) filter (where is_untracked) as affected
   from judged
   group by cluster, group_id
 ),
@@ -188,7 +190,7 @@ select
     when s.is_unknown then 'log_unknown'
     when s.is_young then 'young'
     else 'nothing_arrived'
-  end as because,
+  end as reason,
   g.cluster,
   g.group_id,
   coalesce(s.untracked_topics, s.topics) as untracked_topics,

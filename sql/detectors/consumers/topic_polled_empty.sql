@@ -1,7 +1,7 @@
 /*
 title: Topic is polled though nothing comes
-about: topic
-owner: platform
+resource_kind: topic
+owner_role: platform
 maturity: stable
 reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly, metrics.broker_hourly, metrics.client_hourly]
 params:
@@ -10,30 +10,32 @@ params:
   waste_ratio: {default: 10, unit: ratio, why: "of what a client is sent to its records: an answer with records is mostly records"}
   follower_spread: {default: 3, unit: ratio, why: "a follower that copies busy partitions fetches so many times as often as the mean of them"}
   handlers_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's own advice: below this requests begin to wait"}
-convinces: [client_fetches_per_second, reader_fetches_per_second, records_per_second, fetches_ratio, handlers_idle_min_ratio]
-says:
+key_metrics: [client_fetches_per_second, reader_fetches_per_second, records_per_second, fetches_ratio, handlers_idle_min_ratio]
+verdicts:
   client_polls:
-    status: alarm
+    status: firing
     severity: info
-    reason: "Client {{ client_id }} on {{ host }}, of group {{ first_group_id }}, says that it fetches at {{ client_fetches_per_second }} and gets {{ client_records_per_fetch }} records a fetch{% if client_network_in_bytes_per_second %}: of the {{ client_network_in_bytes_per_second }} that it is sent {{ client_bytes_per_second }} are records{% endif %}. {{ topic }} is among what it reads{% if fetches_ratio %}, with {{ fetches_ratio }} of all fetches of partitions in the cluster{% endif %}.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
-    cure: &cure "Look at how {{ client_id or 'its client' }} polls: fetch.max.wait.ms should be 500 (fetch.wait.max.ms in librdkafka), fetch.min.bytes 1 or more. If both are, update the client."
+    message: "Client {{ client_id }} on {{ host }}, of group {{ first_group_id }}, says that it fetches at {{ client_fetches_per_second }} and gets {{ client_records_per_fetch }} records a fetch{% if client_network_in_bytes_per_second %}: of the {{ client_network_in_bytes_per_second }} that it is sent {{ client_bytes_per_second }} are records{% endif %}. {{ topic }} is among what it reads{% if fetches_ratio %}, with {{ fetches_ratio }} of all fetches of partitions in the cluster{% endif %}.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
+    actions:
+      - &cure "Look at how {{ client_id or 'its client' }} polls: fetch.max.wait.ms should be 500 (fetch.wait.max.ms in librdkafka), fetch.min.bytes 1 or more. If both are, update the client."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ first_group_id }}"]
   polled:
-    status: alarm
+    status: firing
     severity: info
-    reason: "{% if readers == 1 %}Group {{ group_ids }} fetches{% else %}Each of {{ readers }} groups ({{ group_ids }}) fetches{% endif %} each partition of {{ topic }} at {{ reader_fetches_per_second }}, though all that it reads gets {{ records_per_second }}. That is {{ fetches_ratio }} of all fetches of partitions in the cluster.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
-    cure: *cure
+    message: "{% if readers == 1 %}Group {{ group_ids }} fetches{% else %}Each of {{ readers }} groups ({{ group_ids }}) fetches{% endif %} each partition of {{ topic }} at {{ reader_fetches_per_second }}, though all that it reads gets {{ records_per_second }}. That is {{ fetches_ratio }} of all fetches of partitions in the cluster.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
+    actions:
+      - *cure
     commands: *commands
-  beside_busy: {status: ok, reason: "Its readers fetch often, and have reason to: what they read in the same sessions gets {{ records_per_second }}."}
-  waits: {status: ok, reason: "A reader fetches each of its partitions at {{ reader_fetches_per_second }}: it waits for records."}
-  others_poll: {status: skip, reason: "Each of its partitions is fetched at {{ fetches_per_second }}, but the clients of its groups say that they fetch at {{ client_fetches_per_second }} at most: who else reads it isn't known."}
-  no_reader: {status: skip, reason: "Each of its partitions is fetched at {{ fetches_per_second }}, by nobody who is a member of a group: who reads what isn't known."}
-  neighbours_unknown: {status: skip, reason: "What else its readers read in the same sessions isn't counted, so that the fetches may be for that."}
-  followers_unknown: {status: skip, reason: "How many partitions it has, or how many of the fetches are its followers', isn't known."}
-  uncounted: {status: skip, reason: "JMX did not tell how often it is fetched."}
+  beside_busy: {status: ok, message: "Its readers fetch often, and have reason to: what they read in the same sessions gets {{ records_per_second }}."}
+  waits: {status: ok, message: "A reader fetches each of its partitions at {{ reader_fetches_per_second }}: it waits for records."}
+  others_poll: {status: unknown, message: "Each of its partitions is fetched at {{ fetches_per_second }}, but the clients of its groups say that they fetch at {{ client_fetches_per_second }} at most: who else reads it isn't known."}
+  no_reader: {status: unknown, message: "Each of its partitions is fetched at {{ fetches_per_second }}, by nobody who is a member of a group: who reads what isn't known."}
+  neighbours_unknown: {status: unknown, message: "What else its readers read in the same sessions isn't counted, so that the fetches may be for that."}
+  followers_unknown: {status: unknown, message: "How many partitions it has, or how many of the fetches are its followers', isn't known."}
+  uncounted: {status: unknown, message: "JMX did not tell how often it is fetched."}
 open_after_hours: 2
 clear_after_hours: 2
-rule: |
+description: |
   Brokers count a fetch for each partition of its session (TotalFetchRequestsPerSec), so that what they count, divided by
   partitions and readers, is how often a reader asks. Readers are groups with members that have the topic assigned.
   Followers' fetches are taken off first: as many as the brokers' busiest gets for each of them, times follower_spread.
@@ -47,7 +49,7 @@ runbook: |
   1. Whose client: group and client ids are named. Its configuration first: fetch.max.wait.ms, fetch.min.bytes.
   2. A client that fetches again at once after an error does the same: look for errors in its log.
   3. What it costs: the brokers' handlers, and empty answers on the network.
-blind_spots: |
+limitations: |
   Without clients' own metrics it isn't known which of several groups it is, nor the bytes of empty answers, and where a busy
   topic is read in the same session, polling too often isn't seen; with them it is where the busy one is read by another
   client. Readers without groups aren't known: one that also reads busy topics in one session makes an idle topic's counter
@@ -257,7 +259,7 @@ select
     when records_per_second is null then 'neighbours_unknown'
     when records_per_second < :records_per_fetch * reader_fetches_per_second then 'polled'
     else 'beside_busy'
-  end as because,
+  end as reason,
   cluster,
   topic,
   case when handlers_idle_min_ratio < :handlers_idle_ratio then 'warning' end as severity,

@@ -1,38 +1,40 @@
 /*
 title: A transaction hangs and holds readers up
-about: topic
-owner: platform
+resource_kind: topic
+owner_role: platform
 maturity: stable
 reads: [metrics.partition_hourly, metrics.consumer_partition_hourly]
 params:
   hours: {default: 2, unit: h, why: "brokers end a transaction after transaction.max.timeout.ms at the latest, 15 min by default; jobs that set it to an hour are left out too"}
-convinces: [stood_seconds, waiting_records, hanging_partitions, standing_groups, last_stable_offset]
-says:
+key_metrics: [stood_seconds, waiting_records, hanging_partitions, standing_groups, last_stable_offset]
+verdicts:
   holds_readers:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "The last stable offset of {{ worst_place }} has been {{ last_stable_offset.value }} for at least {{ stood_seconds }} while the log grew: a transaction hangs. {{ standing_groups }} can't read on; {{ waiting_records }} wait on {{ hanging_partitions | counted('partition') }}."
-    cure: &cure "Ask for the producer id behind offset {{ last_stable_offset.value }}. If find-hanging lists it and its producer is gone, abort the transaction; do it for each partition that hangs."
+    message: "The last stable offset of {{ worst_place }} has been {{ last_stable_offset.value }} for at least {{ stood_seconds }} while the log grew: a transaction hangs. {{ standing_groups }} can't read on; {{ waiting_records }} wait on {{ hanging_partitions | counted('partition') }}."
+    actions:
+      - &cure "Ask for the producer id behind offset {{ last_stable_offset.value }}. If find-hanging lists it and its producer is gone, abort the transaction; do it for each partition that hangs."
     commands: &commands
       - "kafka-transactions.sh --bootstrap-server {{ bootstrap_servers }} find-hanging --topic {{ topic }} --partition {{ worst_partition }}"
       - "kafka-transactions.sh --bootstrap-server {{ bootstrap_servers }} describe-producers --topic {{ topic }} --partition {{ worst_partition }}"
       - "kafka-transactions.sh --bootstrap-server {{ bootstrap_servers }} abort --topic {{ topic }} --partition {{ worst_partition }} --start-offset {{ last_stable_offset }}"
   hangs:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "The last stable offset of {{ worst_place }} has been {{ last_stable_offset.value }} for at least {{ stood_seconds }} while the log grew: a transaction hangs. No group stands there; readers of committed records would miss {{ waiting_records }}, and compaction stops there."
-    cure: *cure
+    message: "The last stable offset of {{ worst_place }} has been {{ last_stable_offset.value }} for at least {{ stood_seconds }} while the log grew: a transaction hangs. No group stands there; readers of committed records would miss {{ waiting_records }}, and compaction stops there."
+    actions:
+      - *cure
     commands: *commands
-  idle: {status: ok, reason: "A transaction is open for {{ stood_seconds }}, but nothing was written behind it."}
-  moves: {status: ok, reason: "Transactions are open on {{ open_partitions | counted('partition') }}, and they end."}
-  none_open: {status: ok, reason: "No transaction is open."}
-  untold: {status: skip, reason: "{{ untold_partitions }} of its partitions did not tell their last stable offset."}
-  short_history: {status: skip, reason: "A transaction is open, and what was before is known of only {{ known_seconds }}."}
+  idle: {status: ok, message: "A transaction is open for {{ stood_seconds }}, but nothing was written behind it."}
+  moves: {status: ok, message: "Transactions are open on {{ open_partitions | counted('partition') }}, and they end."}
+  none_open: {status: ok, message: "No transaction is open."}
+  untold: {status: unknown, message: "{{ untold_partitions }} of its partitions did not tell their last stable offset."}
+  short_history: {status: unknown, message: "A transaction is open, and what was before is known of only {{ known_seconds }}."}
 causes:
   transaction_stops_readers: [holds_readers]
 open_after_hours: 1
 clear_after_hours: 1
-rule: |
+description: |
   A partition hangs if its last stable offset is below the log's end, is the same as `hours` before (less a quarter of an
   hour, as runs don't begin on the second), and the log's end has grown meanwhile. A group stands there if its committed
   offset is this very offset. A topic is judged if a transaction was open on it within the last hours.
@@ -42,7 +44,7 @@ runbook: |
   2. A producer that lives and goes on: let it commit, or stop it; its transaction.timeout.ms is too long.
   3. Else abort with the offset at which the transaction starts, which is the last stable offset (KIP-664).
   4. Brokers before 3.6 leave such transactions behind after network trouble (KIP-890): upgrade.
-blind_spots: |
+limitations: |
   A transaction that begins and ends between two runs isn't seen, and needn't be. What stood for longer than the hours
   looked back is told as "at least". A transaction that is meant to take hours looks the same until it ends.
 */
@@ -110,7 +112,7 @@ judged as (
   cross join lateral (select p.is_open and p.stood_seconds >= :hours * 3600 - 900 as stands) as place
 ),
 
-standing as (
+open_finding as (
   select
     j.cluster,
     j.topic,
@@ -160,7 +162,7 @@ select
     when s.stands then 'idle'
     when s.open > 0 then 'moves'
     else 'none_open'
-  end as because,
+  end as reason,
   s.cluster,
   s.topic,
   s.topic || '-' || w.partition as worst_place,
@@ -176,4 +178,4 @@ select
   s.affected
 from summary as s
 inner join worst as w on s.cluster = w.cluster and s.topic = w.topic
-left join standing as g on s.cluster = g.cluster and s.topic = g.topic
+left join open_finding as g on s.cluster = g.cluster and s.topic = g.topic

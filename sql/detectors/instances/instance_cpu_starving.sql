@@ -1,7 +1,7 @@
 /*
 title: Machine's CPU credits run out
-about: instance
-owner: platform
+resource_kind: instance
+owner_role: platform
 maturity: stable
 reads: [metrics.instance_health_hourly, metrics.instance_network_hourly, metrics.instance_hourly]
 params:
@@ -12,32 +12,35 @@ params:
   habit_ratio: {default: 1.25, unit: ratio, why: "so near to the balance now the balance of another day is as low"}
   charged_hours: {default: 12, unit: h, why: "of the last 24: then it isn't a burst, but what it needs"}
   vcpu_usd_per_hour: {default: 0.05, unit: USD, why: "AWS' price of borrowed CPU for T2, T3 and T3a with Linux; 0.04 for T4g"}
-convinces: [cpu_credits, spent_credits_per_hour, hours_to_empty, cpu_mean_percent, charged_usd_per_month]
-says:
+key_metrics: [cpu_credits, spent_credits_per_hour, hours_to_empty, cpu_mean_percent, charged_usd_per_month]
+verdicts:
   held:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "Its CPU credits are spent, and it borrows none: it is held to what its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains{% if cpu_mean_percent %}, and did {{ cpu_mean_percent }} in this hour{% endif %}."
-    cure: &cure "Take a type without credits (M, C or R), or a larger one of the same family: it earns more. Until then let it borrow (unlimited): each vCPU hour is charged."
+    message: "Its CPU credits are spent, and it borrows none: it is held to what its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains{% if cpu_mean_percent %}, and did {{ cpu_mean_percent }} in this hour{% endif %}."
+    actions:
+      - &cure "Take a type without credits (M, C or R), or a larger one of the same family: it earns more. Until then let it borrow (unlimited): each vCPU hour is charged."
     commands: &commands
       - "aws ec2 describe-instance-credit-specifications --region {{ region }} --instance-ids {{ instance_id }}"
       - "aws ec2 modify-instance-credit-specification --region {{ region }} --instance-credit-specifications 'InstanceId={{ instance_id }},CpuCredits=unlimited'"
   spending:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "It spends {{ spent_credits_per_hour }} of CPU more than its type{% if instance_type %} ({{ instance_type }}){% endif %} earns, for {{ spent_hours }} on end: the {{ cpu_credits }} that are left last {{ hours_to_empty }}. Then it is held to its baseline, or borrows for money if it is unlimited."
-    cure: *cure
+    message: "It spends {{ spent_credits_per_hour }} of CPU more than its type{% if instance_type %} ({{ instance_type }}){% endif %} earns, for {{ spent_hours }} on end: the {{ cpu_credits }} that are left last {{ hours_to_empty }}. Then it is held to its baseline, or borrows for money if it is unlimited."
+    actions:
+      - *cure
     commands: *commands
   charged:
-    status: alarm
+    status: firing
     severity: info
-    reason: "It lives on borrowed CPU: credits were charged in {{ hours_charged }} of the last 24, {{ charged_usd_per_month }} at this rate beside the price of its type{% if instance_type %} ({{ instance_type }}){% endif %}."
-    cure: "Take a type without credits (M, C or R) if it costs less than that more, or a larger one of the same family."
-  borrows: {status: ok, reason: "It has borrowed {{ borrowed_credits }} of CPU, and pays them back from what it earns."}
-  habit: {status: ok, reason: "It has {{ cpu_credits }} of CPU, as few as at this hour on {{ days_alike }} of the last 7 days, and never ran out of them."}
-  enough: {status: ok, reason: "It has {{ cpu_credits }} of CPU{% if hours_to_empty %}, for {{ hours_to_empty }} at what it spends{% endif %}."}
-  no_answer: {status: skip, reason: "CloudWatch does not tell its CPU credits."}
-  short_history: {status: skip, reason: "It has {{ cpu_credits }} of CPU; whether it spends them isn't known: only {{ known_hours }} of the last {{ spent_hours }} are."}
+    message: "It lives on borrowed CPU: credits were charged in {{ hours_charged }} of the last 24, {{ charged_usd_per_month }} at this rate beside the price of its type{% if instance_type %} ({{ instance_type }}){% endif %}."
+    actions:
+      - "Take a type without credits (M, C or R) if it costs less than that more, or a larger one of the same family."
+  borrows: {status: ok, message: "It has borrowed {{ borrowed_credits }} of CPU, and pays them back from what it earns."}
+  habit: {status: ok, message: "It has {{ cpu_credits }} of CPU, as few as at this hour on {{ days_alike }} of the last 7 days, and never ran out of them."}
+  enough: {status: ok, message: "It has {{ cpu_credits }} of CPU{% if hours_to_empty %}, for {{ hours_to_empty }} at what it spends{% endif %}."}
+  no_answer: {status: unknown, message: "CloudWatch does not tell its CPU credits."}
+  short_history: {status: unknown, message: "It has {{ cpu_credits }} of CPU; whether it spends them isn't known: only {{ known_hours }} of the last {{ spent_hours }} are."}
 causes:
   cpu_slows_broker: [held]
   broker_lacks_replicas: [held]
@@ -46,7 +49,7 @@ causes:
   machine_delays_readers: [held]
 open_after_hours: 1
 clear_after_hours: 3
-rule: |
+description: |
   Of types that earn CPU credits (T2, T3, T4g). Critical: none but empty_credits at any time of the hour, and none borrowed.
   Warning: the balance fell in each of the last spent_hours, and what is left lasts warning_hours at the mean of them. What
   was as low at this hour on habit_days of the last week, and never ran out in it, is a habit. Information: what was
@@ -55,7 +58,7 @@ runbook: |
   1. Which process takes the CPU: a restore, a compaction, a backup, or what the machine is there for?
   2. What it is there for wants more than its baseline day and night: another type. `aws ec2 describe-instance-credit-specifications` says whether it borrows.
   3. A launch or a stop takes the credits of T2; T3 and T4g keep them for seven days.
-blind_spots: |
+limitations: |
   Whether an instance borrows (unlimited) isn't told before it does: one that will isn't held, but charged. A balance that
   falls and rises within the hour. Types by the letter t: other burstable ones aren't known.
 */
@@ -149,7 +152,7 @@ select
     when j.is_spending and j.hours_to_empty <= :warning_hours
       then case when w.days_alike >= :habit_days and w.fewest > :empty_credits then 'habit' else 'spending' end
     else 'enough'
-  end as because,
+  end as reason,
   account,
   region,
   instance_id,

@@ -1,7 +1,7 @@
 /*
 title: Machine's network is starving
-about: instance
-owner: platform
+resource_kind: instance
+owner_role: platform
 maturity: stable
 reads: [metrics.instance_network_hourly, metrics.broker_hourly]
 params:
@@ -13,33 +13,36 @@ params:
   habit_days: {default: 3, unit: days, why: "of the last 7: what bursts as long at this hour, and never was held back, is a habit"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what it did"}
   step_ratio: {default: 2, unit: ratio, why: "what is asked for beyond a limit isn't seen: buy twice as much, and look again"}
-convinces: [bytes_per_second_now, baseline_bytes_per_second, peak_bytes_per_second, minutes_above_baseline, minutes_at_peak]
-says:
+key_metrics: [bytes_per_second_now, baseline_bytes_per_second, peak_bytes_per_second, minutes_above_baseline, minutes_at_peak]
+verdicts:
   at_peak:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "It has {{ 'received' if direction.value == 'in' else 'sent' }} all that its type ({{ instance_type }}) gives, {{ peak_bytes_per_second }}, for {{ minutes_at_peak }} of the hour: what is beyond waits, or is dropped.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
-    cure: &larger "Take a type that sustains {{ wanted_bytes_per_second }}, or spread the load{% if broker %}: move leaders away from this broker, throttle reassignments, let consumers read from the nearest replica{% endif %}.{% if is_cut_off %} How much is asked for beyond the limit nothing tells, so this is a step: look again a day after it.{% endif %}"
+    message: "It has {{ 'received' if direction.value == 'in' else 'sent' }} all that its type ({{ instance_type }}) gives, {{ peak_bytes_per_second }}, for {{ minutes_at_peak }} of the hour: what is beyond waits, or is dropped.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
+    actions:
+      - &larger "Take a type that sustains {{ wanted_bytes_per_second }}, or spread the load{% if broker %}: move leaders away from this broker, throttle reassignments, let consumers read from the nearest replica{% endif %}.{% if is_cut_off %} How much is asked for beyond the limit nothing tells, so this is a step: look again a day after it.{% endif %}"
     commands: &types
       - "aws ec2 describe-instance-types --region {{ region }} --query 'InstanceTypes[?NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps >= `{{ '%.2f' | format(wanted_bytes_per_second.value * 8 / 1000000000) }}`].InstanceType' --output text"
   held:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "Its burst is spent: it is held to the {{ baseline_bytes_per_second }} that its type ({{ instance_type }}) sustains, and has {{ 'received' if direction.value == 'in' else 'sent' }} {{ bytes_per_second_now }} for a quarter of an hour; before that it reached {{ highest_bytes_per_second }}.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
-    cure: *larger
+    message: "Its burst is spent: it is held to the {{ baseline_bytes_per_second }} that its type ({{ instance_type }}) sustains, and has {{ 'received' if direction.value == 'in' else 'sent' }} {{ bytes_per_second_now }} for a quarter of an hour; before that it reached {{ highest_bytes_per_second }}.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
+    actions:
+      - *larger
     commands: *types
   bursting:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "It spends its network's burst: for {{ minutes_above }} it has {{ 'received' if direction.value == 'in' else 'sent' }} more than the {{ baseline_bytes_per_second }} that its type ({{ instance_type }}) sustains, {{ bytes_per_second_now }} now. AWS gives that for an hour at most, and doesn't tell what is left.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
-    cure: *larger
+    message: "It spends its network's burst: for {{ minutes_above }} it has {{ 'received' if direction.value == 'in' else 'sent' }} more than the {{ baseline_bytes_per_second }} that its type ({{ instance_type }}) sustains, {{ bytes_per_second_now }} now. AWS gives that for an hour at most, and doesn't tell what is left.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
+    actions:
+      - *larger
     commands: *types
-  habit: {status: ok, reason: "It bursts as at this hour on {{ days_alike }} of the last 7 days, and was never held back."}
-  peak: {status: ok, reason: "It did more than the {{ baseline_bytes_per_second }} that its type sustains for {{ minutes_above_baseline }} of the hour; now it does {{ bytes_per_second_now }}."}
-  within: {status: ok, reason: "It does {{ bytes_per_second_now }} of the {{ baseline_bytes_per_second }} that its type sustains."}
-  no_answer: {status: skip, reason: "CloudWatch did not answer for it."}
-  minutes_missing: {status: skip, reason: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
-  limits_unknown: {status: skip, reason: "EC2 does not tell what the network of its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains."}
+  habit: {status: ok, message: "It bursts as at this hour on {{ days_alike }} of the last 7 days, and was never held back."}
+  peak: {status: ok, message: "It did more than the {{ baseline_bytes_per_second }} that its type sustains for {{ minutes_above_baseline }} of the hour; now it does {{ bytes_per_second_now }}."}
+  within: {status: ok, message: "It does {{ bytes_per_second_now }} of the {{ baseline_bytes_per_second }} that its type sustains."}
+  no_answer: {status: unknown, message: "CloudWatch did not answer for it."}
+  minutes_missing: {status: unknown, message: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
+  limits_unknown: {status: unknown, message: "EC2 does not tell what the network of its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains."}
 causes:
   broker_lacks_replicas: &hurting [at_peak, held]
   leader_loses_followers: *hurting
@@ -47,7 +50,7 @@ causes:
   machine_delays_readers: *hurting
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   An instance lives within what its type sustains in each direction, and what it reaches in a burst while it has credits,
   whose number AWS tells nobody. Critical: at least lasting_minutes at 95 % of the peak; or held, which shows as a rate
   that lies at the baseline (within 5 %) for lately_minutes of the last 15, and at the end of each hour since it was above
@@ -58,7 +61,7 @@ runbook: |
   1. Who sends: consumers that read from far behind, replication after a restart, a reassignment without a throttle?
   2. On the machine `ethtool -S` counts bw_in_allowance_exceeded and bw_out_allowance_exceeded: packets that waited.
   3. A larger type, or leaders on other brokers. Traffic to other regions and through gateways has lower limits.
-blind_spots: |
+limitations: |
   Peaks within a minute: the mean of a minute hides them, basic monitoring that of five. AWS doesn't tell the credits. A
   load that falls to just the baseline by itself after a burst looks held for an hour. Limits of packets and of connections.
 */
@@ -177,7 +180,7 @@ select
     when w.said = 'habit' then 'habit'
     when w.said = 'peak' then 'peak'
     else 'within'
-  end as because,
+  end as reason,
   w.account,
   w.region,
   w.instance_id,

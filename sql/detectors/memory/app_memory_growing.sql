@@ -1,7 +1,7 @@
 /*
 title: Memory of a process grows and grows
-about: process
-owner: application
+resource_kind: process
+owner_role: application
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.node_hourly]
 params:
@@ -12,27 +12,29 @@ params:
   native_percent: {default: 10, unit: "%", why: "of the heap's maximum: every JVM takes so much beside it and tells nobody (the collector's tables, symbols, arenas)"}
   days: {default: 8, unit: d, why: "a week's rhythm, and the day that is held against the same one of the week before"}
   least_hours: {default: 48, unit: h, why: "two days tell growth from a daily rhythm"}
-convinces: [memory_bytes, limit_bytes, growth_bytes, hours_to_limit, grown_most]
-says:
+key_metrics: [memory_bytes, limit_bytes, growth_bytes, hours_to_limit, grown_most]
+verdicts:
   memory_grows:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Its memory grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }} are taken, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}. Most of that is {{ grown_most }}."
-    cure: "Restart it before that, one process after the other. {% if grown_most == 'RocksDB' %}Bound RocksDB: one block cache for all stores, with a write buffer manager charged to it (RocksDBConfigSetter).{% elif grown_most == 'threads' %}See which threads are made and never end.{% elif grown_most == 'direct buffers' %}Set -XX:MaxDirectMemorySize, and see who takes them.{% elif grown_most == 'classes and code' %}See which classes are loaded over and over; -XX:MaxMetaspaceSize bounds them.{% else %}JMX shows none of it: native memory. Close RocksDB iterators, bound malloc's arenas (MALLOC_ARENA_MAX=2) or use jemalloc; Kafka Streams before 2.3 leaks bloom filters.{% endif %}"
+    message: "Its memory grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }} are taken, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}. Most of that is {{ grown_most }}."
+    actions:
+      - "Restart it before that, one process after the other. {% if grown_most == 'RocksDB' %}Bound RocksDB: one block cache for all stores, with a write buffer manager charged to it (RocksDBConfigSetter).{% elif grown_most == 'threads' %}See which threads are made and never end.{% elif grown_most == 'direct buffers' %}Set -XX:MaxDirectMemorySize, and see who takes them.{% elif grown_most == 'classes and code' %}See which classes are loaded over and over; -XX:MaxMetaspaceSize bounds them.{% else %}JMX shows none of it: native memory. Close RocksDB iterators, bound malloc's arenas (MALLOC_ARENA_MAX=2) or use jemalloc; Kafka Streams before 2.3 leaks bloom filters.{% endif %}"
     commands: &commands ["jcmd $(pgrep -f '{{ app }}' | head -n 1) VM.native_memory summary", "jcmd $(pgrep -f '{{ app }}' | head -n 1) GC.class_histogram | head -n 30"]
   heap_grows:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "What a collection leaves of its heap grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }}, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}."
-    cure: "Something holds objects for ever: take two class histograms an hour apart and see what has grown. Restart it before the heap is full, one process after the other."
+    message: "What a collection leaves of its heap grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }}, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}."
+    actions:
+      - "Something holds objects for ever: take two class histograms an hour apart and see what has grown. Restart it before the heap is full, one process after the other."
     commands: *commands
-  steady: {status: ok, reason: "Its memory doesn't grow to {{ end_percent.value }} % within {{ warning_hours }}{% if memory_bytes %}: it has {{ memory_bytes }}{% endif %}."}
-  short_history: {status: skip, reason: "It is known of only {{ known_hours }} since it started; {{ least_hours.value }} h tell growth from a daily rhythm."}
-  untold: {status: skip, reason: "It tells neither what a collection leaves of its heap nor its resident memory, and its machine's is unknown or shared with other JVMs."}
-  silent: {status: skip, reason: "It did not answer."}
+  steady: {status: ok, message: "Its memory doesn't grow to {{ end_percent.value }} % within {{ warning_hours }}{% if memory_bytes %}: it has {{ memory_bytes }}{% endif %}."}
+  short_history: {status: unknown, message: "It is known of only {{ known_hours }} since it started; {{ least_hours.value }} h tell growth from a daily rhythm."}
+  untold: {status: unknown, message: "It tells neither what a collection leaves of its heap nor its resident memory, and its machine's is unknown or shared with other JVMs."}
+  silent: {status: unknown, message: "It did not answer."}
 open_after_hours: 3
 clear_after_hours: 24
-rule: |
+description: |
   Of its present life, warm_up_hours left out: memory (resident; else what its machine has in use, where no other JVM runs)
   or what collections left of the heap reaches end_percent within warning_hours, and all of its limit within full_days.
   Asked is what an hour has more than the same hour of the day before, in the middle of the last six hours, of the last day
@@ -46,7 +48,7 @@ runbook: |
   1. Which part grows? The plot has them stacked; what remains above them is native memory that JMX doesn't show.
   2. Heap: two histograms. Native: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
   3. Until it is mended: restart in time, in turn, so that standbys take over.
-blind_spots: |
+limitations: |
   Lives shorter than two days. Several JVMs on a machine without exporters that tell resident memory: which of them grows
   isn't known. A leak is seen once two days of it are larger than what the heap leaves untouched, and not while the process
   has no more than a week ago. In a life's first week a weekly rhythm can't be told from growth. A process that grows with
@@ -227,7 +229,7 @@ select
     when k.heap_hours is not null and (k.heap_bytes is null or k.native_bytes is null) then 'untold'
     when k.hours >= :least_hours then 'steady'
     else 'short_history'
-  end as because,
+  end as reason,
   cluster,
   endpoint,
   p.app,

@@ -1,7 +1,7 @@
 /*
 title: Application needs more memory than there is
-about: application
-owner: platform
+resource_kind: application
+owner_role: platform
 maturity: stable
 reads:
   - metrics.jvm_app_hourly
@@ -26,72 +26,79 @@ params:
   unpacked_ratio: {default: 1, unit: ratio, why: "of blocks in a cache to their files: Kafka Streams packs none, unless a config setter has them packed"}
   pressure_percent: {default: 85, unit: "%", why: "of the heap, after a collection: the next ones free too little"}
   gc_percent: {default: 10, unit: "%", why: "of the hour in pauses of the collector: work stands still for so long"}
-convinces: [may_grow_to_bytes, memory_bytes, heap_max_bytes, heap_live_bytes, off_heap_bytes]
-says:
+key_metrics: [may_grow_to_bytes, memory_bytes, heap_max_bytes, heap_live_bytes, off_heap_bytes]
+verdicts:
   badly_split:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. Of its {{ heap_max_bytes }} of heap only {{ heap_live_bytes }} are live; RocksDB takes {{ off_heap_bytes }}, the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
-    cure: &make_room "
-      {% if memory_needed_bytes <= memory_bytes %}Set the heap to {{ heap_to_set_bytes }}: then all has room.
-      {% elif off_heap_room_bytes >= 128 * 1024 * 1024 %}{% if heap_to_set_bytes < heap_max_bytes %}Set the heap to {{ heap_to_set_bytes }}, and give{% else %}Give{% endif %}
-      all stores one block cache of {{ off_heap_room_bytes }}, with a write buffer manager of half of it charged to it (RocksDBConfigSetter); or give it {{ memory_needed_bytes }} of memory.
-      {% elif off_heap_bytes %}Give it {{ memory_needed_bytes }} of memory, or spread its partitions over more instances: a heap of {{ heap_to_set_bytes }} leaves too little for RocksDB.
-      {% else %}Give it {{ memory_needed_bytes }} of memory: a heap of {{ heap_to_set_bytes }} doesn't fit.{% endif %}
-      {% if heap_to_set_bytes < heap_max_bytes and heap_live_known_hours < 24 %}What is live in the heap is known of only {{ heap_live_known_hours }}: confirm after a day.{% endif %}"
+    message: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. Of its {{ heap_max_bytes }} of heap only {{ heap_live_bytes }} are live; RocksDB takes {{ off_heap_bytes }}, the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
+    actions:
+      - &make_room "
+        {% if memory_needed_bytes <= memory_bytes %}Set the heap to {{ heap_to_set_bytes }}: then all has room.
+        {% elif off_heap_room_bytes >= 128 * 1024 * 1024 %}{% if heap_to_set_bytes < heap_max_bytes %}Set the heap to {{ heap_to_set_bytes }}, and give{% else %}Give{% endif %}
+        all stores one block cache of {{ off_heap_room_bytes }}, with a write buffer manager of half of it charged to it (RocksDBConfigSetter); or give it {{ memory_needed_bytes }} of memory.
+        {% elif off_heap_bytes %}Give it {{ memory_needed_bytes }} of memory, or spread its partitions over more instances: a heap of {{ heap_to_set_bytes }} leaves too little for RocksDB.
+        {% else %}Give it {{ memory_needed_bytes }} of memory: a heap of {{ heap_to_set_bytes }} doesn't fit.{% endif %}
+        {% if heap_to_set_bytes < heap_max_bytes and heap_live_known_hours < 24 %}What is live in the heap is known of only {{ heap_live_known_hours }}: confirm after a day.{% endif %}"
     commands: &smaller_heap ["{% if heap_to_set_bytes < heap_max_bytes %}-Xmx{{ (heap_to_set_bytes.value / 1048576) | int }}m{% endif %}"]
   outgrows:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
-    cure: *make_room
+    message: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
+    actions:
+      - *make_room
     commands: *smaller_heap
   will_outgrow:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}, once all RocksDB stores take what they are configured for and have data for: its own {{ off_heap_bytes }}{% if off_heap_measured_bytes %}, of which they hold {{ off_heap_measured_bytes }} today{% endif %}{% if fills_at %}. At the pace of the last day it is too much by {{ fills_at }}{% endif %}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
-    cure: *make_room
+    message: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}, once all RocksDB stores take what they are configured for and have data for: its own {{ off_heap_bytes }}{% if off_heap_measured_bytes %}, of which they hold {{ off_heap_measured_bytes }} today{% endif %}{% if fills_at %}. At the pace of the last day it is too much by {{ fills_at }}{% endif %}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
+    actions:
+      - *make_room
     commands: *smaller_heap
   system_full:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ system_memory_used_percent }} of {{ 'its machine' if processes == 1 else process }}'s memory is in use{% if may_grow_to_bytes %}; the process may grow to {{ may_grow_to_bytes }} of {{ memory_bytes }}{% endif %}."
-    cure: "
-      {% if stores_unseen %}JMX shows none of the memory of its {% if unseen_stores %}{{ unseen_stores }} {% endif %}state stores: look there first. Give all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), and record RocksDB's metrics (Kafka Streams 2.7 or later).
-      {% elif machine_taken_bytes and machine_taken_bytes >= machine_used_bytes %}That is no more than the JVMs there are given, {{ machine_taken_bytes }}: give them less, or a larger machine.
-      {% else %}See who takes it{% if machine_taken_bytes %}: the JVMs that are known there explain at most {{ machine_taken_bytes }} of {{ machine_used_bytes }}{% endif %}. If the rest is this process's, it leaks memory that JMX doesn't show: restart it for now, and bound malloc's arenas (MALLOC_ARENA_MAX=2) before looking for JNI.{% endif %}"
+    message: "{{ system_memory_used_percent }} of {{ 'its machine' if processes == 1 else process }}'s memory is in use{% if may_grow_to_bytes %}; the process may grow to {{ may_grow_to_bytes }} of {{ memory_bytes }}{% endif %}."
+    actions:
+      - "
+        {% if stores_unseen %}JMX shows none of the memory of its {% if unseen_stores %}{{ unseen_stores }} {% endif %}state stores: look there first. Give all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), and record RocksDB's metrics (Kafka Streams 2.7 or later).
+        {% elif machine_taken_bytes and machine_taken_bytes >= machine_used_bytes %}That is no more than the JVMs there are given, {{ machine_taken_bytes }}: give them less, or a larger machine.
+        {% else %}See who takes it{% if machine_taken_bytes %}: the JVMs that are known there explain at most {{ machine_taken_bytes }} of {{ machine_used_bytes }}{% endif %}. If the rest is this process's, it leaks memory that JMX doesn't show: restart it for now, and bound malloc's arenas (MALLOC_ARENA_MAX=2) before looking for JNI.{% endif %}"
     commands: ["{% if instance_id %}aws ssm start-session --target {{ instance_id }}{% endif %}", "ps aux --sort=-rss | head -n 15"]
   outgrows_after_failure:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ 'It' if processes == 1 else process }} fits now, but when a machine of the {{ instances }} instances of {{ application_id }} dies it may grow to {{ after_failure_bytes }} of {{ limit_bytes }}{% if machine_after_failure_bytes > after_failure_bytes %}, and all JVMs of its machine to {{ machine_after_failure_bytes }} of {{ machine_memory_bytes }}{% endif %}."
-    cure: "{% if instances_needed %}Run {{ instances_needed }} instances instead of {{ instances }}, each on a machine of its own; or give{% else %}Give{% endif %} all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), which doesn't grow with more of them{% if not instances_needed %}; or take larger machines{% endif %}."
+    message: "{{ 'It' if processes == 1 else process }} fits now, but when a machine of the {{ instances }} instances of {{ application_id }} dies it may grow to {{ after_failure_bytes }} of {{ limit_bytes }}{% if machine_after_failure_bytes > after_failure_bytes %}, and all JVMs of its machine to {{ machine_after_failure_bytes }} of {{ host_memory_bytes }}{% endif %}."
+    actions:
+      - "{% if instances_needed %}Run {{ instances_needed }} instances instead of {{ instances }}, each on a machine of its own; or give{% else %}Give{% endif %} all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), which doesn't grow with more of them{% if not instances_needed %}; or take larger machines{% endif %}."
     commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members"]
   heap_full:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ 'Its heap' if processes == 1 else 'The heap of ' ~ process }} is full: a collection leaves {{ heap_after_gc_percent }} of {{ heap_max_bytes }} in use."
-    cure: &larger_heap "See what holds the heap.{% if heap_wanted_bytes > heap_max_bytes %} If it has to, it needs {{ heap_wanted_bytes }}, {% if heap_wanted_bytes <= heap_room_bytes %}for which there is room.{% else %}which doesn't fit with what else is there.{% endif %}{% endif %}"
+    message: "{{ 'Its heap' if processes == 1 else 'The heap of ' ~ process }} is full: a collection leaves {{ heap_after_gc_percent }} of {{ heap_max_bytes }} in use."
+    actions:
+      - &larger_heap "See what holds the heap.{% if heap_wanted_bytes > heap_max_bytes %} If it has to, it needs {{ heap_wanted_bytes }}, {% if heap_wanted_bytes <= heap_room_bytes %}for which there is room.{% else %}which doesn't fit with what else is there.{% endif %}{% endif %}"
     commands: &see_the_heap
       - "{% if jmx_port %}jcmd $(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen) GC.class_histogram | head -n 40{% endif %}"
       - "{% if heap_max_bytes < heap_wanted_bytes <= heap_room_bytes %}-Xmx{{ (heap_wanted_bytes.value / 1048576) | int }}m{% endif %}"
   collecting:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ 'Its work' if processes == 1 else 'The work of ' ~ process }} stood still for {{ paused_percent }} of the hour: the garbage collector paused it for {{ gc_seconds }}."
-    cure: *larger_heap
+    message: "{{ 'Its work' if processes == 1 else 'The work of ' ~ process }} stood still for {{ paused_percent }} of the hour: the garbage collector paused it for {{ gc_seconds }}."
+    actions:
+      - *larger_heap
     commands: *see_the_heap
-  fits: {status: ok, reason: "{% if processes == 1 %}It fits: it{% else %}All {{ processes }} processes fit: the fullest{% endif %} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}."}
-  silent: {status: skip, reason: "{{ 'It' if processes == 1 else process }} did not answer over JMX."}
-  limit_unknown: {status: skip, reason: "The memory of its machine is not known."}
-  stores_unseen: {status: skip, reason: "JMX shows none of the memory of its state stores, {% if unseen_stores %}some {{ unseen_stores }} in {{ process }}: by Kafka's defaults it may grow to {{ at_most_bytes }} of {{ limit_bytes }}{% else %}and how many there are is not known{% endif %}. Without them it takes {{ may_grow_to_bytes }}."}
-  growth_unknown: {status: skip, reason: "Its heap limit or the memory of its RocksDB stores is not known."}
-  rest_unknown: {status: skip, reason: "Its memory outside of heap and RocksDB is not known."}
-  cache_unclear: {status: skip, reason: "It may grow to {{ may_grow_to_bytes }} or to {% if at_most_bytes %}{{ at_most_bytes }}{% else %}more{% endif %} of {{ limit_bytes }}: while its caches are so empty nobody can tell whether its stores share one."}
-  failure_unknown: {status: skip, reason: "It fits now; how many stores its {{ instances }} instances have, and so what a failure moves, is not known of all of them."}
-  heap_unknown: {status: skip, reason: "It fits; how full a collection leaves {{ 'its heap' if processes == 1 else 'the heap of ' ~ process }} of {{ heap_max_bytes }} is not known{% if heap_left_bytes %}: {{ heap_left_bytes }} at most{% endif %}."}
-  neighbour_unknown: {status: skip, reason: "The memory of another JVM on its machine is not known."}
-rule: |
+  fits: {status: ok, message: "{% if processes == 1 %}It fits: it{% else %}All {{ processes }} processes fit: the fullest{% endif %} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}."}
+  silent: {status: unknown, message: "{{ 'It' if processes == 1 else process }} did not answer over JMX."}
+  limit_unknown: {status: unknown, message: "The memory of its machine is not known."}
+  stores_unseen: {status: unknown, message: "JMX shows none of the memory of its state stores, {% if unseen_stores %}some {{ unseen_stores }} in {{ process }}: by Kafka's defaults it may grow to {{ at_most_bytes }} of {{ limit_bytes }}{% else %}and how many there are is not known{% endif %}. Without them it takes {{ may_grow_to_bytes }}."}
+  growth_unknown: {status: unknown, message: "Its heap limit or the memory of its RocksDB stores is not known."}
+  rest_unknown: {status: unknown, message: "Its memory outside of heap and RocksDB is not known."}
+  cache_unclear: {status: unknown, message: "It may grow to {{ may_grow_to_bytes }} or to {% if at_most_bytes %}{{ at_most_bytes }}{% else %}more{% endif %} of {{ limit_bytes }}: while its caches are so empty nobody can tell whether its stores share one."}
+  failure_unknown: {status: unknown, message: "It fits now; how many stores its {{ instances }} instances have, and so what a failure moves, is not known of all of them."}
+  heap_unknown: {status: unknown, message: "It fits; how full a collection leaves {{ 'its heap' if processes == 1 else 'the heap of ' ~ process }} of {{ heap_max_bytes }} is not known{% if heap_left_bytes %}: {{ heap_left_bytes }} at most{% endif %}."}
+  neighbour_unknown: {status: unknown, message: "The memory of another JVM on its machine is not known."}
+description: |
   What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
   RocksDB: for each store instance its write buffers and its block cache, a shared cache once, or what RocksDB reports
   where that is more already. Once a process has run for measured_days with no fewer stores, and RocksDB has grown no more
@@ -124,7 +131,7 @@ runbook: |
   5. Only a warning, that the death of one machine would be too much for the others: add an instance before one dies.
   6. Only a warning, that the heap is full or is collected all the time: see what holds it (jcmd <pid> GC.class_histogram)
      before raising -Xmx.
-blind_spots: |
+limitations: |
   Stores without a changelog aren't counted where JMX doesn't show them. What RocksDB holds in a quiet week says nothing of
   a busy one. Where a config setter has blocks packed, a cache holds more than its store's files: set unpacked_ratio.
   RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
@@ -177,18 +184,18 @@ process as (
     *,
     total_bytes + growth_bytes as after_failure_bytes,
     machine_total_bytes + machine_growth_bytes as machine_after_failure_bytes,
-    greatest(100 * total_bytes / limit_bytes, 100 * machine_total_bytes / machine_memory_bytes) as filled_percent,
-    greatest(100 * most_bytes / limit_bytes, 100 * machine_most_bytes / machine_memory_bytes) as most_percent,
+    greatest(100 * total_bytes / limit_bytes, 100 * machine_total_bytes / host_memory_bytes) as filled_percent,
+    greatest(100 * most_bytes / limit_bytes, 100 * machine_most_bytes / host_memory_bytes) as most_percent,
     -- The one of the two that it fills more.
     case
-      when machine_total_bytes / machine_memory_bytes > total_bytes / limit_bytes then machine_memory_bytes
+      when machine_total_bytes / host_memory_bytes > total_bytes / limit_bytes then host_memory_bytes
       else limit_bytes
     end as memory_bytes,
     greatest(
       :heap_floor_bytes,
       ceil(:heap_headroom_ratio * coalesce(heap_live_bytes, heap_max_bytes) / :heap_step_bytes) * :heap_step_bytes
     ) as heap_wanted_bytes,
-    greatest(100 * taken_bytes / limit_bytes, 100 * machine_taken_bytes / machine_memory_bytes) as taken_percent,
+    greatest(100 * taken_bytes / limit_bytes, 100 * machine_taken_bytes / host_memory_bytes) as taken_percent,
     100 * heap_survived_bytes / heap_max_bytes as heap_after_gc_percent,
     coalesce(heap_used_after_gc_bytes, heap_used_bytes) as heap_left_bytes,
     -- Of a whole hour: in the first minutes of a process there is nothing but warming up.
@@ -209,13 +216,13 @@ judged as (
     *,
     total_bytes is not null and filled_percent > :heavy_percent as may_outgrow,
     taken_bytes is not null and taken_percent > :heavy_percent as outgrows,
-    greatest(100 * after_failure_bytes / limit_bytes, 100 * machine_after_failure_bytes / machine_memory_bytes)
+    greatest(100 * after_failure_bytes / limit_bytes, 100 * machine_after_failure_bytes / host_memory_bytes)
     > :failure_percent as outgrows_after_failure,
     most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or machine_most_bytes is not null)
       as is_sure_to_fit,
     least(heap_max_bytes, heap_wanted_bytes) as heap_to_set_bytes,
     -- Of a container's own limit the others on the machine take nothing.
-    case when memory_bytes = machine_memory_bytes then neighbours_bytes else 0 end as beside_bytes,
+    case when memory_bytes = host_memory_bytes then neighbours_bytes else 0 end as beside_bytes,
     -- How many of them it can hold after a failure.
     floor((limit_bytes * :failure_percent / 100 - total_bytes) / nullif(bytes_per_store, 0) + coalesce(store_instances, 0))
       as stores_that_fit
@@ -245,7 +252,7 @@ told as (
       when non_heap_used_bytes is null then 'rest_unknown'
       when most_bytes is null or 100 * most_bytes / limit_bytes > :heavy_percent then 'cache_unclear'
       else 'neighbour_unknown'
-    end as because,
+    end as reason,
     -- Beyond some months nobody plans with it.
     case when hours_left between 0 and 24 * 90
       then cast(:hour as timestamptz) + interval '1 hour' * (1 + hours_left) end as fills_at
@@ -254,7 +261,7 @@ told as (
     select
       (
         memory_bytes * :heavy_percent / 100
-        - case when memory_bytes = machine_memory_bytes then machine_taken_bytes else taken_bytes end
+        - case when memory_bytes = host_memory_bytes then machine_taken_bytes else taken_bytes end
       ) / nullif(greatest(bytes_per_hour, 0), 0) as hours_left
   ) as forecast
 ),
@@ -267,7 +274,7 @@ ranked as (
       array[
         'badly_split', 'outgrows', 'system_full', 'will_outgrow', 'outgrows_after_failure', 'heap_full', 'collecting'
       ],
-      because
+      reason
     ) as rank
   from told
 ),
@@ -277,13 +284,13 @@ verdict as (
     *,
     count(*) over application as processes,
     count(rank) over application as hit,
-    jsonb_agg(public.thing_key('process', cluster, endpoint)) filter (where rank is not null) over application as affected
+    jsonb_agg(public.resource_key('process', cluster, endpoint)) filter (where rank is not null) over application as affected
   from ranked
   window application as (partition by cluster, known_as)
 )
 
 select distinct on (cluster, known_as)
-  because,
+  reason,
   cluster,
   known_as as application_id,
   affected,
@@ -311,8 +318,8 @@ select distinct on (cluster, known_as)
   limit_bytes,
   taken_bytes,
   machine_taken_bytes,
-  system_memory_used_percent * machine_memory_bytes / 100 as machine_used_bytes,
-  machine_memory_bytes,
+  system_memory_used_percent * host_memory_bytes / 100 as machine_used_bytes,
+  host_memory_bytes,
   fills_at,
   is_settled as stores_settled,
   unseen_stores,
@@ -336,4 +343,4 @@ select distinct on (cluster, known_as)
   rocksdb_shared_cache as shared_block_cache,
   substring(endpoint from ':([0-9]+)') as jmx_port
 from verdict
-order by cluster asc, known_as asc, rank asc nulls last, because = 'fits' asc, filled_percent desc nulls last, endpoint asc
+order by cluster asc, known_as asc, rank asc nulls last, reason = 'fits' asc, filled_percent desc nulls last, endpoint asc

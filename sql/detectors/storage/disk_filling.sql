@@ -1,7 +1,7 @@
 /*
 title: Broker's disk fills up
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.log_dir_hourly, metrics.replica_sample, inventory.topic_hourly]
 params:
@@ -15,57 +15,63 @@ params:
   room_days: {default: 14, unit: d, why: "what is added holds for two weeks"}
   target_ratio: {default: 0.7, unit: ratio, why: "and leaves a third for failovers and reassignments"}
   least_kept: {default: 0.25, unit: ratio, why: "of a topic's retention: with less of it the readers have another topic"}
-convinces: [usable_bytes, total_bytes, growth_bytes_per_second, hours_to_full, topics]
-says:
+key_metrics: [usable_bytes, total_bytes, growth_bytes_per_second, hours_to_full, topics]
+verdicts:
   nearly_full:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ log_dir }} is {{ used_ratio }} full: {{ usable_bytes }} of {{ total_bytes }} are free{% if hours_to_full %}, and at its growth for {{ hours_to_full }}{% endif %}."
-    cure: &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if shortened_topic %}Or lower the retention of {{ shortened_topic }}, of what grows the most that is deleted by time, from {{ kept_seconds }} to {{ shorter_seconds }}: that frees {{ freed_bytes }} here within minutes, if its readers are that far.{% else %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}.{% endif %}{% if partition_bytes %} A partition takes {{ partition_bytes }} here on the mean.{% endif %}{% if failover_bytes %} Were broker {{ failover_broker_id }} lost and what it holds made anew on the others, an even share would bring at least {{ failover_bytes }} here: {{ failover_ratio }} full.{% endif %}"
+    message: "{{ log_dir }} is {{ used_ratio }} full: {{ usable_bytes }} of {{ total_bytes }} are free{% if hours_to_full %}, and at its growth for {{ hours_to_full }}{% endif %}."
+    actions:
+      - &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if shortened_topic %}Or lower the retention of {{ shortened_topic }}, of what grows the most that is deleted by time, from {{ kept_seconds }} to {{ shorter_seconds }}: that frees {{ freed_bytes }} here within minutes, if its readers are that far.{% else %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}.{% endif %}{% if partition_bytes %} A partition takes {{ partition_bytes }} here on the mean.{% endif %}{% if failover_bytes %} Were broker {{ failover_broker_id }} lost and what it holds made anew on the others, an even share would bring at least {{ failover_bytes }} here: {{ failover_ratio }} full.{% endif %}"
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
       - "{% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ largest_growth }}{% endif %}"
       - "{% if shortened_topic %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ shortened_topic }} --add-config retention.ms={{ shorter_retention_ms.value }}{% endif %}"
   full_soon:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
-    cure: *cure
+    message: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
+    actions:
+      - *cure
     commands: *commands
   filling:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
-    cure: *cure
+    message: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
+    actions:
+      - *cure
     commands: *commands
   high:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ log_dir }} is {{ used_ratio }} full and still grows: {{ usable_bytes }} are left, at its growth for {{ hours_to_full }}."
-    cure: *cure
+    message: "{{ log_dir }} is {{ used_ratio }} full and still grows: {{ usable_bytes }} are left, at its growth for {{ hours_to_full }}."
+    actions:
+      - *cure
     commands: *commands
   rising:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ log_dir }} is {{ used_ratio }} full, more than ever in 4 weeks, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
-    cure: *cure
+    message: "{{ log_dir }} is {{ used_ratio }} full, more than ever in 4 weeks, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
+    actions:
+      - *cure
     commands: *commands
   pausing:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ log_dir }} is {{ used_ratio }} full and doesn't grow now, but most of the last 7 days brought it nearer to its end: at what they added it is full in {{ hours_to_full }}. {{ usable_bytes }} of {{ total_bytes }} are free."
-    cure: *cure
+    message: "{{ log_dir }} is {{ used_ratio }} full and doesn't grow now, but most of the last 7 days brought it nearer to its end: at what they added it is full in {{ hours_to_full }}. {{ usable_bytes }} of {{ total_bytes }} are free."
+    actions:
+      - *cure
     commands: *commands
-  room: {status: ok, reason: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
-  short_history: {status: skip, reason: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
-  untold: {status: skip, reason: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
+  room: {status: ok, message: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
+  short_history: {status: unknown, message: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
+  untold: {status: unknown, message: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
 causes:
   limits_end_broker: [nearly_full, full_soon, filling, high, rising, pausing]
-effect_of:
+caused_by:
   cleaner_fills_disk: [nearly_full, full_soon, filling, high, rising, pausing]
 open_after_hours: 1
 clear_after_hours: 3
-rule: |
+description: |
   Of a broker's directories the worst counts. Full in: free bytes by the smaller of two slopes (Theil and Sen) of what is
   used, of 7 days and of 24 hours, these without what comes and goes by the day; both must grow, so that neither a burst
   nor the saw-teeth of retention are growth.
@@ -81,8 +87,8 @@ runbook: |
   3. Grow the volume; EBS volumes grow while in use, but only once in six hours.
   4. A directory that is full goes offline, and the broker with it if it has no other: its leaders move, and the peers
      take on what it held.
-blind_spots: |
-  Brokers older than Kafka 3.3 don't tell the size of their disks: machine_disk_filling judges them where node exporter
+limitations: |
+  Brokers older than Kafka 3.3 don't tell the size of their disks: host_disk_filling judges them where node exporter
   runs. Which volume a directory lies on isn't told: a GiB is priced as the mean of the cluster's volumes. Nor is whether a
   topic's readers are as far as a shorter retention wants. What a lost peer adds leaves out topics whose replication isn't
   known, and isn't told of a broker with several directories; Kafka moves nothing by itself.
@@ -120,19 +126,19 @@ verdict as (
       when hours_to_full_by_days <= :warning_hours then 'pausing'
       when known_hours < :least_history or growth_per_hour is null then 'short_history'
       else 'room'
-    end as because
+    end as reason
   from judged
 ),
 
 worst as (
   select distinct on (cluster, broker_id)
     *,
-    case because when 'pausing' then growth_by_days else growth_per_hour end as growth
+    case reason when 'pausing' then growth_by_days else growth_per_hour end as growth
   from verdict
   order by
     cluster asc, broker_id asc,
     array_position(
-      array['nearly_full', 'full_soon', 'filling', 'rising', 'pausing', 'high', 'untold', 'short_history', 'room'], because
+      array['nearly_full', 'full_soon', 'filling', 'rising', 'pausing', 'high', 'untold', 'short_history', 'room'], reason
     ) asc,
     hours_to_full asc nulls last, used_ratio desc, log_dir asc
 ),
@@ -161,7 +167,7 @@ replica as (
   inner join known_then as k
     on w.cluster = k.cluster and w.broker_id = k.broker_id and w.log_dir = k.log_dir
   where r.hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '24 hours')
-  and w.because not in ('room', 'untold', 'short_history')
+  and w.reason not in ('room', 'untold', 'short_history')
   group by r.cluster, r.broker_id, r.log_dir, r.topic
 ),
 
@@ -207,7 +213,7 @@ held as (
   left join inventory.topic_hourly as t on r.hour = t.hour and r.cluster = t.cluster and r.topic = t.topic
   where r.hour = cast(:hour as timestamptz) and not r.is_future
   and exists (
-    select from worst as w where w.cluster = r.cluster and w.because not in ('room', 'untold', 'short_history')
+    select from worst as w where w.cluster = r.cluster and w.reason not in ('room', 'untold', 'short_history')
   )
   group by r.cluster, r.broker_id, b.brokers
 ),
@@ -257,7 +263,7 @@ shortened as (
 )
 
 select
-  w.because,
+  w.reason,
   w.cluster,
   w.broker_id::text as broker_id,
   w.log_dir,
@@ -293,7 +299,7 @@ left join shortened as s on w.cluster = s.cluster and w.broker_id = s.broker_id
 left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on w.cluster = price.cluster
 cross join lateral (
   select
-    case w.because
+    case w.reason
       when 'rising' then w.hours_to_full_by_day
       when 'pausing' then w.hours_to_full_by_days
       else w.hours_to_full

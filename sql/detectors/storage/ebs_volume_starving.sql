@@ -1,7 +1,7 @@
 /*
 title: EBS volume is starving
-about: volume
-owner: platform
+resource_kind: volume
+owner_role: platform
 maturity: stable
 reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price, metrics.volume_hourly, metrics.volume_sample, metrics.instance_sample]
 params:
@@ -24,67 +24,71 @@ params:
   habit_burn_ratio: {default: 0.75, unit: ratio, why: "of what it burns now; a load that was lighter is no habit"}
   headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
   step_ratio: {default: 2, unit: ratio, why: "what is asked for beyond a limit isn't seen: buy twice as much, and look again"}
-convinces: [throttled_minutes, hours_to_exhaustion, hours_to_instance_burst_end, demand_over_baseline_ratio, burst_balance_last_percent]
-says:
+key_metrics: [throttled_minutes, hours_to_exhaustion, hours_to_instance_burst_end, demand_over_baseline_ratio, burst_balance_last_percent]
+verdicts:
   bucket_empty:
-    status: alarm
+    status: firing
     severity: critical
-    reason: >-
+    message: >-
       Its bucket is empty ({{ burst_balance_last_percent }}): for {{ throttled_minutes }} it has been held to its baseline of
       {{ baseline_iops }}, {{ baseline_bytes_per_second }}
       {%- if demand_over_baseline_ratio > 1.1 %}; it asks for {{ demand_over_baseline_ratio }} of that{% endif %}.
-    cure: &change >-
-      {% if is_at_its_end %}It has all that {{ volume_type }} gives: spread its load over several volumes.
-      {% else %}{% if wants_at_least %}It asks for at least {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }};
-      how much more nothing tells while it is held back, so this is a step: look again a day after it. {% endif -%}
-      Change it to {{ advised_volume_type }} of {{ advised_size_gib }} with {{ advised_iops }}
-      {%- if advised_throughput_mib_s %} and {{ advised_throughput_mib_s }}{% endif %}; it is {{ volume_type }} of
-      {{ size_gib }} with {{ baseline_iops }} and {{ baseline_bytes_per_second }}.
-      {% if not suffices %}That is all that one volume gives and less than it asks for: spread its load over several.
-      {% endif %}
-      {% if price_usd_per_month and advised_price_usd_per_month %}It costs {{ advised_price_usd_per_month }} instead of
-      {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).
-      {% else %}Its price in {{ region }} is not known.{% endif %}
-      {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}In the last 14 days it was
-      held back for {{ minutes_throttled_in_14_days }}; with this
-      {%- if not minutes_unknown_in_14_days %} for {{ minutes_throttled_in_14_days_if_changed }}.
-      {% elif minutes_throttled_in_14_days_if_changed %} for at least {{ minutes_throttled_in_14_days_if_changed }}, and for
-      {{ minutes_unknown_in_14_days }} more it is not known.
-      {% else %} it is not known for {{ minutes_unknown_in_14_days }} of that.
-      {% endif %}
-      {% endif %}{% endif %}
+    actions:
+      - &change >-
+        {% if is_at_its_end %}It has all that {{ volume_type }} gives: spread its load over several volumes.
+        {% else %}{% if wants_at_least %}It asks for at least {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }};
+        how much more nothing tells while it is held back, so this is a step: look again a day after it. {% endif -%}
+        Change it to {{ advised_volume_type }} of {{ advised_size_gib }} with {{ advised_iops }}
+        {%- if advised_throughput_mib_s %} and {{ advised_throughput_mib_s }}{% endif %}; it is {{ volume_type }} of
+        {{ size_gib }} with {{ baseline_iops }} and {{ baseline_bytes_per_second }}.
+        {% if not suffices %}That is all that one volume gives and less than it asks for: spread its load over several.
+        {% endif %}
+        {% if price_usd_per_month and advised_price_usd_per_month %}It costs {{ advised_price_usd_per_month }} instead of
+        {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).
+        {% else %}Its price in {{ region }} is not known.{% endif %}
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}In the last 14 days it was
+        held back for {{ minutes_throttled_in_14_days }}; with this
+        {%- if not minutes_unknown_in_14_days %} for {{ minutes_throttled_in_14_days_if_changed }}.
+        {% elif minutes_throttled_in_14_days_if_changed %} for at least {{ minutes_throttled_in_14_days_if_changed }}, and for
+        {{ minutes_unknown_in_14_days }} more it is not known.
+        {% else %} it is not known for {{ minutes_unknown_in_14_days }} of that.
+        {% endif %}
+        {% endif %}{% endif %}
     commands: &modify
       - >-
         {% if not is_at_its_end %}aws ec2 modify-volume --region {{ region }} --volume-id {{ volume_id }}
         --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }} --iops {{ advised_iops }}
         {% if advised_throughput_mib_s %}--throughput {{ advised_throughput_mib_s }}{% endif %}{% endif %}
   at_iops_limit:
-    status: alarm
+    status: firing
     severity: critical
-    reason: >-
+    message: >-
       It has been at its limit of {{ burst_iops }} for {{ throttled_minutes }}
       {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}.
-    cure: *change
+    actions:
+      - *change
     commands: *modify
   at_throughput_limit:
-    status: alarm
+    status: firing
     severity: critical
-    reason: >-
+    message: >-
       It has been at its limit of {{ burst_bytes_per_second }} for {{ throttled_minutes }}
       {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}.
-    cure: *change
+    actions:
+      - *change
     commands: *modify
   instance_limit:
-    status: alarm
+    status: firing
     severity: critical
-    reason: >-
+    message: >-
       Its instance ({{ instance_type or instance_id }}) has been at its own EBS limit for {{ throttled_minutes }}
       {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}. It sustains
       {{ instance_baseline_iops }}, {{ instance_baseline_bytes_per_second }} for all its volumes.
-    cure: >-
-      Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
-      or move a volume to another instance. How much more its volumes ask for than it gives nothing tells while it holds them
-      back, so this is a step: look again a day after it. A larger volume will not help.
+    actions:
+      - >-
+        Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
+        or move a volume to another instance. How much more its volumes ask for than it gives nothing tells while it holds them
+        back, so this is a step: look again a day after it. A larger volume will not help.
     commands: &instance_types
       - >-
         {% if instance_wanted_iops and instance_wanted_bytes_per_second %}aws ec2 describe-instance-types --region {{ region }}
@@ -92,95 +96,99 @@ says:
         EbsInfo.EbsOptimizedInfo.BaselineThroughputInMBps > `{{ instance_wanted_bytes_per_second.value / 1000000 }}`].InstanceType'
         --output text{% endif %}
   stalled:
-    status: alarm
+    status: firing
     severity: critical
-    reason: >-
+    message: >-
       Its I/O has stalled: {{ minutes_without_progress }} without progress
       {%- if queue_length_mean %}, {{ queue_length_mean }} requests waiting on average{% endif %}.
-    cure: "Open a case with AWS and move its data to a new volume. A larger one will not help."
+    actions:
+      - "Open a case with AWS and move its data to a new volume. A larger one will not help."
     commands: ["aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}"]
   slow:
-    status: alarm
+    status: firing
     severity: warning
-    reason: >-
+    message: >-
       A request takes {{ latency_p75_ms }} or more, for {{ slow_minutes }} at least
       {%- if usual_latency_ms %}; {{ usual_latency_ms }} is usual{% endif %}. Nothing holds it back: it does
       {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of {{ baseline_bytes_per_second }}.
-    cure: >-
-      Was it made from a snapshot? What is read for the first time then comes from S3: read it through once, or make it
-      again with an initialization rate. Else it is impaired: open a case with AWS and move its data to a new volume. A
-      larger one will not help.
+    actions:
+      - >-
+        Was it made from a snapshot? What is read for the first time then comes from S3: read it through once, or make it
+        again with an initialization rate. Else it is impaired: open a case with AWS and move its data to a new volume. A
+        larger one will not help.
     commands:
       - aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}
       - >-
         aws ec2 describe-volumes --region {{ region }} --volume-ids {{ volume_id }}
         --query 'Volumes[].[SnapshotId,CreateTime]' --output text
   bucket_draining:
-    status: alarm
+    status: firing
     severity: warning
-    reason: >-
+    message: >-
       Its bucket ({{ burst_balance_last_percent }})
       {%- if hours_to_exhaustion.value == 0 %} is as good as empty and still drains
       {%- else %} will be empty in {{ hours_to_exhaustion }}{% endif %}
       {%- if hours_to_exhaustion_low < hours_to_exhaustion %} ({{ hours_to_exhaustion_low }} at the earliest){% endif %}: it does
       {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
-    cure: *change
+    actions:
+      - *change
     commands: *modify
   instance_burst_ending:
-    status: alarm
+    status: firing
     severity: warning
-    reason: >-
+    message: >-
       Its instance ({{ instance_type or instance_id }}) spends its EBS burst: {{ instance_burst_percent }} left, gone in
       {{ hours_to_instance_burst_end }}. Then its volumes share {{ instance_baseline_iops }},
       {{ instance_baseline_bytes_per_second }}.
-    cure: >-
-      Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
-      or move a volume to another instance. A larger volume will not help.
+    actions:
+      - >-
+        Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
+        or move a volume to another instance. A larger volume will not help.
     commands: *instance_types
   habit:
     status: ok
-    reason: >-
+    message: >-
       Its bucket ({{ burst_balance_last_percent }}) drains as about this hour on {{ days_alike }} of the last 7 days, when it
       fell to {{ lowest_then_percent }} and refilled.
   within_limits:
     status: ok
-    reason: >-
+    message: >-
       It keeps within its limits: {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of
       {{ baseline_bytes_per_second }}{% if throttled_minutes %}; held back for {{ throttled_minutes }}{% endif %}.
   bucket_lasts:
     status: ok
-    reason: >-
+    message: >-
       Its bucket ({{ burst_balance_last_percent }}) lasts {{ hours_to_exhaustion }}: it does {{ iops_now }},
       {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
   just_empty:
     status: ok
-    reason: >-
+    message: >-
       Its bucket is empty ({{ burst_balance_last_percent }}) and was, but it no longer asks for more than that earns: held
       back for {{ throttled_minutes }}; {{ lasting_minutes }} is the limit.
   bucket_refills:
     status: ok
-    reason: >-
+    message: >-
       Its bucket ({{ burst_balance_last_percent }}) refills: it does {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is
       {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
   bucket_full:
     status: ok
-    reason: >-
+    message: >-
       Its bucket is full: it does {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }},
       {{ baseline_bytes_per_second }}.
-  detached: {status: skip, nothing_to_judge: true, reason: "It is not attached to an instance."}
-  standard: {status: skip, nothing_to_judge: true, reason: "AWS states no limits for type standard."}
-  too_new: {status: skip, reason: "It was attached too late in the hour to be judged."}
-  no_answer: {status: skip, reason: "CloudWatch did not answer for it."}
-  limits_unknown: {status: skip, reason: "Its limits are not known: EC2 does not say its type, size or IOPS."}
+  detached: {status: unknown, is_not_applicable: true, message: "It is not attached to an instance."}
+  standard: {status: unknown, is_not_applicable: true, message: "AWS states no limits for type standard."}
+  too_new: {status: unknown, message: "It was attached too late in the hour to be judged."}
+  no_answer: {status: unknown, message: "CloudWatch did not answer for it."}
+  limits_unknown: {status: unknown, message: "Its limits are not known: EC2 does not say its type, size or IOPS."}
   changed:
-    status: skip
-    reason: >-
+    status: unknown
+    message: >-
       It was changed in this hour; from the next on it is judged by what it is now. Before: {{ was_volume_type }},
       {{ was_size_gib }}{% if was_provisioned_iops %}, {{ was_provisioned_iops }}{% endif %}
       {%- if was_provisioned_mib_s %}, {{ was_provisioned_mib_s }}{% endif %}.
-  minutes_missing: {status: skip, reason: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
-  no_balance: {status: skip, reason: "It is burstable ({{ volume_type }}), but CloudWatch has no BurstBalance of it."}
-rule: |
+  minutes_missing: {status: unknown, message: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
+  no_balance: {status: unknown, message: "It is burstable ({{ volume_type }}), but CloudWatch has no BurstBalance of it."}
+description: |
   A volume lives within three limits: its IOPS and its throughput, which for gp2, st1 and sc1 are those of the burst while
   there are credits in its bucket and those of the baseline after that, and what its instance can do with all its volumes.
 
@@ -210,7 +218,7 @@ causes:
   leader_loses_followers: *hurting
   broker_delays_readers: *hurting
   machine_delays_readers: *hurting
-effect_of:
+caused_by:
   cold_reads_starve_disk: [bucket_empty, at_iops_limit, at_throughput_limit, bucket_draining]
 open_after_hours: 1
 clear_after_hours: 2
@@ -221,7 +229,7 @@ runbook: |
   3. Until then lower the load: pause compactions, restores and backfills on it.
   4. Instance: its volumes share the limit; take a larger type, or move a volume away.
   5. Stalled I/O with a small load is a fault on AWS's side: open a case, and fail over to a replica.
-blind_spots: |
+limitations: |
   A throttled volume shows what it got, not what was asked for: where no load from before is known, advice is a step.
   Volumes that aren't on Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells,
   in the seconds of the minute that weren't idle. A bucket that empties within the hour after a sudden load is seen when it
@@ -362,10 +370,10 @@ judged as (
       when m.hours_to_exhaustion is not null then 'bucket_lasts'
       when m.burst_balance_last_percent < 100 then 'bucket_refills'
       else 'bucket_full'
-    end as because
+    end as reason
   from timed as m
   left join lateral (
-    select * from metrics.bucket_habit(
+    select * from metrics.burst_balance_cycle(
       :hour, m.account, m.region, m.volume_id, :habit_percent, :habit_burn_ratio
     )
     where m.will_be_empty
@@ -382,7 +390,7 @@ judged as (
 )
 
 select
-  j.because,
+  j.reason,
   j.account,
   j.region,
   j.volume_id,
@@ -463,8 +471,8 @@ select
 from judged as j
 left join lateral (
   select * from metrics.volume_advice(
-    :hour, j.account, j.region, j.volume_id, j.because = 'at_throughput_limit', :headroom_ratio, :step_ratio
+    :hour, j.account, j.region, j.volume_id, j.reason = 'at_throughput_limit', :headroom_ratio, :step_ratio
   )
-  where j.because in ('bucket_empty', 'bucket_draining', 'at_iops_limit', 'at_throughput_limit')
+  where j.reason in ('bucket_empty', 'bucket_draining', 'at_iops_limit', 'at_throughput_limit')
   offset 0  -- noqa: AM09
 ) as advice on true

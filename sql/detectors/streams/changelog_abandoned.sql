@@ -1,7 +1,7 @@
 /*
 title: Internal topics of an application that is gone
-about: application
-owner: application
+resource_kind: application
+owner_role: application
 maturity: stable
 reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.jvm_app_hourly, metrics.replica_sample]
 params:
@@ -13,27 +13,28 @@ params:
   large_partitions: {default: 1000, unit: partitions, why: "they cost brokers files and memory"}
   parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; topics that lie only there are left alone; empty: none"}
   most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
-convinces: [rest_days, log_bytes, partition_count, topic_count, usd_per_month]
-says:
+key_metrics: [rest_days, log_bytes, partition_count, topic_count, usd_per_month]
+verdicts:
   large:
-    status: alarm
+    status: firing
     severity: warning
-    reason: &reason "Nobody has used the {{ topic_count | counted('internal topic') }} of {{ application_id }} for {{ rest_days }}: {{ partition_count | counted('partition') }}, {{ log_bytes }}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}.{% if heir %} {{ heir }} seems to have replaced it: it has the same stores, reads the same topics and began when this one ended.{% endif %}"
-    cure: &cure "Ask its owner. If it is gone, let the records expire, wait until the files are gone, then delete the topics."
+    message: &reason "Nobody has used the {{ topic_count | counted('internal topic') }} of {{ application_id }} for {{ rest_days }}: {{ partition_count | counted('partition') }}, {{ log_bytes }}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}.{% if heir %} {{ heir }} seems to have replaced it: it has the same stores, reads the same topics and began when this one ended.{% endif %}"
+    actions:
+      - &cure "Ask its owner. If it is gone, let the records expire, wait until the files are gone, then delete the topics."
     commands: &commands
       - "{% for one in internal_topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config cleanup.policy=delete,retention.ms=60000; {% endfor %}"
       - "{% for one in internal_topics %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --delete --topic {{ one.topic }}; {% endfor %}"
-  abandoned: {status: alarm, severity: info, reason: *reason, cure: *cure, commands: *commands}
-  parked: {status: ok, reason: "Nobody has used its internal topics for {{ rest_days }}; they lie on parked brokers only, where they disturb nobody."}
-  in_use: {status: ok, reason: "Its internal topics are in use: {{ sign_of_use }}."}
-  resting: {status: ok, reason: "Its internal topics have rested for {{ rest_days }}; {{ needed_rest_days }} are needed to call them abandoned."}
-  unknown: {status: skip, reason: "Whether its internal topics are in use isn't known: {{ gap }}."}
-  young: {status: skip, reason: "Its internal topics are known of only {{ known_days }}, and nothing was written meanwhile."}
+  abandoned: {status: firing, severity: info, message: *reason, cure: *cure, commands: *commands}
+  parked: {status: ok, message: "Nobody has used its internal topics for {{ rest_days }}; they lie on parked brokers only, where they disturb nobody."}
+  in_use: {status: ok, message: "Its internal topics are in use: {{ sign_of_use }}."}
+  resting: {status: ok, message: "Its internal topics have rested for {{ rest_days }}; {{ needed_rest_days }} are needed to call them abandoned."}
+  unknown: {status: unknown, message: "Whether its internal topics are in use isn't known: {{ gap }}."}
+  young: {status: unknown, message: "Its internal topics are known of only {{ known_days }}, and nothing was written meanwhile."}
 causes:
   waste_adds_partitions: [large, abandoned]
 open_after_hours: 24
 clear_after_hours: 1
-rule: |
+description: |
   For quiet_days, gap_factor times its longest pause, or month_days where it wasn't watched for a month before its last
   record, whichever is longest: no new offset, no bytes sent, no group of its name with members or commits, no process
   with its id, and no commit or member on its topics now. Any sign of use vetoes. A Samza job's coordinator and checkpoint
@@ -43,7 +44,7 @@ runbook: |
   1. Is it a job that comes seldom, or stopped for maintenance? Then leave it.
   2. Was it replaced by an application with another id? Then what it holds is of no use to that one.
   3. Where topics can't be deleted: streamwarden plan removal APPLICATION --park puts them with one replica on a parked broker.
-blind_spots: |
+limitations: |
   Jobs that come more rarely than twice in the history. A GlobalKTable that nobody restarts fetches nothing: it is seen by
   its bytes when it starts. Samza jobs that write no checkpoints to Kafka tell nothing of their use.
   Readers of whom JMX tells no bytes veto for ever. What replaced it is told only if stores and sources are the very same, and
@@ -57,7 +58,7 @@ with rest as materialized (
     greatest(
       :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
     ) as needed_days
-  from public.topics_rest(cast(:hour as timestamptz), :quiet_days, :history_days, true) as r
+  from public.idle_topics(cast(:hour as timestamptz), :quiet_days, :history_days, true) as r
 ),
 
 topic as materialized (
@@ -142,7 +143,7 @@ sized as (
     bool_or(t.kind = 'coordinator') and not bool_or(t.kind = 'checkpoint') as has_no_checkpoints,
     json_agg(json_build_object('topic', t.topic, 'partitions', t.partitions, 'bytes', t.log_bytes) order by t.place)
       filter (where t.place <= :most_shown) as internal_topics,
-    jsonb_agg(public.thing_key('topic', t.cluster, t.topic) order by t.place) filter (where t.place <= :most_shown)
+    jsonb_agg(public.resource_key('topic', t.cluster, t.topic) order by t.place) filter (where t.place <= :most_shown)
       as affected
   from (
     select
@@ -203,7 +204,7 @@ decided as (
       when is_parked then 'parked'
       when log_bytes >= :large_bytes or partition_count >= :large_partitions then 'large'
       else 'abandoned'
-    end as because
+    end as reason
   from judged
 ),
 
@@ -215,14 +216,14 @@ heir as materialized (
       array_agg(application_id) as applications,
       array_agg(rest_days) as rest_days
     from decided
-    where because in ('large', 'abandoned')
+    where reason in ('large', 'abandoned')
   ) as gone
   cross join lateral
-  public.heirs_of(gone.clusters, gone.applications, gone.rest_days, cast(:hour as timestamptz)) as h
+  public.successor_groups(gone.clusters, gone.applications, gone.rest_days, cast(:hour as timestamptz)) as h
 )
 
 select
-  d.because,
+  d.reason,
   cluster,
   application_id,
   d.rest_days,

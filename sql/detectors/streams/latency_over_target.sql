@@ -1,7 +1,7 @@
 /*
 title: Records take longer than they should
-about: application
-owner: application
+resource_kind: application
+owner_role: application
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.stream_node_hourly, metrics.consumer_partition_hourly, metrics.consumer_group_hourly, inventory.topic_hourly]
 params:
@@ -9,48 +9,52 @@ params:
   least_readings: {default: 3, unit: readings, why: "one task's readings of a run; fewer are of one task that had a record or two"}
   ahead_seconds: {default: 1, unit: s, why: "clocks that are kept by NTP differ by less"}
   replay_hours: {default: 24, unit: h, why: "a group that is new, or went back, reads old records until it has caught up; after a day that is lag"}
-convinces: [target_seconds, late_ratio, before_kafka_seconds, in_log_seconds, inside_seconds]
-says:
+key_metrics: [target_seconds, late_ratio, before_kafka_seconds, in_log_seconds, inside_seconds]
+verdicts:
   in_log:
-    status: alarm
+    status: firing
     severity: warning
-    reason: &reason "In {{ late_ratio }} of {{ readings | counted('reading') }}, each the mean of a task's last minute, records were older than {{ target_seconds }} {% if is_entrance %}already when {{ node }} took them in{% else %}when they came to the end of their way, {{ node }}{% endif %}{% if brought_seconds.value >= 1 %}, not counting the {{ brought_seconds }} that even the youngest brought along{% endif %}: {{ age_mean_seconds }} on the mean{% if age_max_seconds %}, {{ age_max_seconds }} at most{% endif %}. Of the mean at least {{ in_log_seconds }} passed in the log of {{ topic }}, at most {{ before_kafka_seconds }} otherwise before it was read (on the way into the log, being fetched, waiting for less than a commit), {{ inside_seconds }} in the application."
-    cure: "It reads {{ topic }} too late: at least {{ log_worst_seconds }} behind in its worst partition. More threads or members, up to the number of partitions; or make a record cheaper. Where one partition is late, look at its leader and at the member that owns it."
+    message: &reason "In {{ late_ratio }} of {{ readings | counted('reading') }}, each the mean of a task's last minute, records were older than {{ target_seconds }} {% if is_entrance %}already when {{ node }} took them in{% else %}when they came to the end of their way, {{ node }}{% endif %}{% if brought_seconds.value >= 1 %}, not counting the {{ brought_seconds }} that even the youngest brought along{% endif %}: {{ age_mean_seconds }} on the mean{% if age_max_seconds %}, {{ age_max_seconds }} at most{% endif %}. Of the mean at least {{ in_log_seconds }} passed in the log of {{ topic }}, at most {{ before_kafka_seconds }} otherwise before it was read (on the way into the log, being fetched, waiting for less than a commit), {{ inside_seconds }} in the application."
+    actions:
+      - "It reads {{ topic }} too late: at least {{ log_worst_seconds }} behind in its worst partition. More threads or members, up to the number of partitions; or make a record cheaper. Where one partition is late, look at its leader and at the member that owns it."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }}"]
   taken_in_late:
-    status: alarm
+    status: firing
     severity: warning
-    reason: *reason
-    cure: "Where they wait isn't certain: in the log of {{ topic }} between {{ in_log_seconds }} and {{ in_log_most_seconds }} of it, as {{ application_id }} commits seldom. A lag that stays between two commits says the log: more threads, or cheaper records. Else look at those who write {{ topic }}."
+    message: *reason
+    actions:
+      - "Where they wait isn't certain: in the log of {{ topic }} between {{ in_log_seconds }} and {{ in_log_most_seconds }} of it, as {{ application_id }} commits seldom. A lag that stays between two commits says the log: more threads, or cheaper records. Else look at those who write {{ topic }}."
     commands: *commands
   inside:
-    status: alarm
+    status: firing
     severity: warning
-    reason: *reason
-    cure: "{% if own_topic and own_worst_seconds.value >= inside_seconds.value / 2 %}It waits for itself: records stay at least {{ own_worst_seconds }} in its own topic {{ own_topic }}. More threads, or fewer repartitions.{% else %}Look for what holds a record up inside: calls to other systems, commit.interval.ms (caches give results on at a commit), punctuations, buffers.{% endif %}"
+    message: *reason
+    actions:
+      - "{% if own_topic and own_worst_seconds.value >= inside_seconds.value / 2 %}It waits for itself: records stay at least {{ own_worst_seconds }} in its own topic {{ own_topic }}. More threads, or fewer repartitions.{% else %}Look for what holds a record up inside: calls to other systems, commit.interval.ms (caches give results on at a commit), punctuations, buffers.{% endif %}"
     commands: *commands
   before_kafka:
-    status: alarm
+    status: firing
     severity: warning
-    reason: *reason
-    cure: "Records are late before the application can read them, though not all: look at linger.ms, retries and buffers of those who write {{ topic }}, at what they read themselves, and at fetch.max.wait.ms and fetch.min.bytes of the application."
-  old_records: {status: skip, reason: "Records were older than {{ target_seconds }} in {{ raw_late_ratio }} of {{ readings | counted('reading') }}, but even the youngest of {{ brought_topic }} was {{ brought_seconds }} older than its time in the log explains: old timestamps, or a producer's clock that is behind."}
-  clock_ahead: {status: skip, reason: "A record of {{ ahead_topic }} was {{ ahead_by_seconds }} younger than now: a producer's clock is ahead, and ages can't be judged."}
-  replays: {status: skip, reason: "Its group {{ 'is new since' if is_new else 'went back at' }} {{ replays_since }} and hasn't caught up: it reads old records.", nothing_to_judge: true}
-  waits_for_windows: {status: ok, reason: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} when they came in, {{ age_mean_seconds }} on the mean. Behind that they may wait for the end of windows, or are suppressed until then: how long isn't judged."}
-  few: {status: skip, reason: "Only {{ readings | counted('reading') }}: too few to judge."}
-  idle: {status: skip, reason: "No process told of a record within the minute before it was asked: none came, or the client is older than Kafka 2.6."}
-  sources_unknown: {status: skip, reason: "Which topics its nodes read isn't told: the client is older than Kafka 3.3."}
-  lag_unknown: {status: skip, reason: "How long records stay in the log of what it reads isn't known."}
-  silent: {status: skip, reason: "{{ silent_processes }} of its {{ processes | counted('process', 'processes') }} did not answer over JMX."}
-  within: {status: ok, reason: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} at {{ node }}; {{ age_mean_seconds }} on the mean."}
-effect_of:
+    message: *reason
+    actions:
+      - "Records are late before the application can read them, though not all: look at linger.ms, retries and buffers of those who write {{ topic }}, at what they read themselves, and at fetch.max.wait.ms and fetch.min.bytes of the application."
+  old_records: {status: unknown, message: "Records were older than {{ target_seconds }} in {{ raw_late_ratio }} of {{ readings | counted('reading') }}, but even the youngest of {{ brought_topic }} was {{ brought_seconds }} older than its time in the log explains: old timestamps, or a producer's clock that is behind."}
+  clock_ahead: {status: unknown, message: "A record of {{ ahead_topic }} was {{ ahead_by_seconds }} younger than now: a producer's clock is ahead, and ages can't be judged."}
+  replays: {status: unknown, message: "Its group {{ 'is new since' if is_new else 'went back at' }} {{ replays_since }} and hasn't caught up: it reads old records.", is_not_applicable: true}
+  waits_for_windows: {status: ok, message: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} when they came in, {{ age_mean_seconds }} on the mean. Behind that they may wait for the end of windows, or are suppressed until then: how long isn't judged."}
+  few: {status: unknown, message: "Only {{ readings | counted('reading') }}: too few to judge."}
+  idle: {status: unknown, message: "No process told of a record within the minute before it was asked: none came, or the client is older than Kafka 2.6."}
+  sources_unknown: {status: unknown, message: "Which topics its nodes read isn't told: the client is older than Kafka 3.3."}
+  lag_unknown: {status: unknown, message: "How long records stay in the log of what it reads isn't known."}
+  silent: {status: unknown, message: "{{ silent_processes }} of its {{ processes | counted('process', 'processes') }} did not answer over JMX."}
+  within: {status: ok, message: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} at {{ node }}; {{ age_mean_seconds }} on the mean."}
+caused_by:
   lag_delays_records: [in_log, taken_in_late]
   threads_delay_records: [in_log, taken_in_late]
-  look_ups_delay_records: [in_log, taken_in_late, inside]
+  external_calls_delay_records: [in_log, taken_in_late, inside]
 open_after_hours: 2
 clear_after_hours: 3
-rule: |
+description: |
   Applications with a target (`latency_targets` in the config). A reading is the mean age of the records that came to a node of
   a task in the minute before. Of all nodes at which records end, the one with most readings above the target counts: they are
   more than `share`. Where a sub-topology aggregates windows or suppresses updates, records may wait there on purpose: the
@@ -60,7 +64,7 @@ runbook: |
   1. Which part is the largest? In the log: is the group behind, one partition or all? Inside: what does a record wait for?
   2. In the log of its own topics counts as inside: a later sub-topology can be the slow one.
   3. Is the target right? Commits, caches and fetches take seconds by default.
-blind_spots: |
+limitations: |
   Means and maxima of tasks, no percentiles of records; of the minutes after the hour only. Delays in the log that are shorter
   than the usual time between two commits can't be told from old timestamps: where all records are so late, it is silent.
   Left and outer joins of streams hold unmatched records back until their window ends; that isn't told. Nor is who wrote
@@ -85,7 +89,7 @@ targeted as materialized (
     dense_rank() over (order by p.cluster, p.application_id) as number
   from process as p
   cross join lateral (
-    select detect.latency_target_of(public.thing_key('application', p.cluster, p.application_id)) as target_seconds
+    select detect.latency_target_of(public.resource_key('application', p.cluster, p.application_id)) as target_seconds
   ) as t
   where p.application_id is not null and t.target_seconds is not null
 ),
@@ -344,7 +348,7 @@ select
     when a.silent_processes > 0 then 'silent'
     when w.only_entrances then 'waits_for_windows'
     else 'within'
-  end as because,
+  end as reason,
   a.cluster,
   a.application_id,
   a.target_seconds,

@@ -1,7 +1,7 @@
 /*
 title: A state store grows without an end
-about: store
-owner: application
+resource_kind: store
+owner_role: application
 maturity: stable
 reads: [metrics.state_store_memory_hourly, metrics.jvm_app_hourly, metrics.file_system_hourly]
 params:
@@ -12,29 +12,31 @@ params:
   rising: {default: 0.75, unit: ratio, why: "of its days must be larger than the day before: one jump isn't growth"}
   fallen: {default: 0.5, unit: ratio, why: "a store that lost half within a day was reset, and fills again"}
   ends_days: {default: 14, unit: d, why: "two weeks: to bound what a store keeps takes a release, and the store has to be built anew"}
-convinces: [growth_bytes, store_bytes, left_days, doubles_in_days, growth_keys_per_day]
-says:
+key_metrics: [growth_bytes, store_bytes, left_days, doubles_in_days, growth_keys_per_day]
+verdicts:
   ends:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "The store {{ store }} grows by {{ growth_bytes }} a day{% if growth_keys_per_day > 0 %} and {{ growth_keys_per_day }} keys{% endif %}, now {{ store_bytes }}: with all that grows there {% if is_memory %}the memory of {{ machine }} ends{% else %}{{ mountpoint }} of {{ machine }} is full{% endif %} in {{ left_days }}, at {{ ends_at }}."
-    cure: &cure "{% if growth_keys_per_day > 0 %}Keys come and none go: delete old ones by a punctuation, or use a windowed store; its changelog then wants cleanup.policy compact,delete.{% else %}The number of its keys doesn't grow, their values do: look at what is appended to them.{% endif %}"
+    message: "The store {{ store }} grows by {{ growth_bytes }} a day{% if growth_keys_per_day > 0 %} and {{ growth_keys_per_day }} keys{% endif %}, now {{ store_bytes }}: with all that grows there {% if is_memory %}the memory of {{ machine }} ends{% else %}{{ mountpoint }} of {{ machine }} is full{% endif %} in {{ left_days }}, at {{ ends_at }}."
+    actions:
+      - &cure "{% if growth_keys_per_day > 0 %}Keys come and none go: delete old ones by a punctuation, or use a windowed store; its changelog then wants cleanup.policy compact,delete.{% else %}The number of its keys doesn't grow, their values do: look at what is appended to them.{% endif %}"
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic-list {{ topic }}"
       - "{% if mountpoint %}du -xh --max-depth=4 {{ mountpoint }} | grep {{ application_id }} | sort -h | tail -n 20{% endif %}"
   grows:
-    status: alarm
+    status: firing
     severity: info
-    reason: "The store {{ store }} grows by {{ growth_bytes }} a day{% if growth_keys_per_day > 0 %} and {{ growth_keys_per_day }} keys{% endif %}, now {{ store_bytes }}: in {{ doubles_in_days }} it is twice as large."
-    cure: *cure
+    message: "The store {{ store }} grows by {{ growth_bytes }} a day{% if growth_keys_per_day > 0 %} and {{ growth_keys_per_day }} keys{% endif %}, now {{ store_bytes }}: in {{ doubles_in_days }} it is twice as large."
+    actions:
+      - *cure
     commands: *commands
-  steady: {status: ok, reason: "The store {{ store }} doesn't grow by much: {{ store_bytes }}."}
-  windowed: {status: ok, reason: "The store {{ store }} is windowed: its retention bounds it."}
-  fell: {status: skip, reason: "The store {{ store }} lost much of its size within a day: it was reset or restored.", nothing_to_judge: true}
-  short: {status: skip, reason: "The size of the store {{ store }} is known of only {{ known_days }} with as many tasks as now."}
+  steady: {status: ok, message: "The store {{ store }} doesn't grow by much: {{ store_bytes }}."}
+  windowed: {status: ok, message: "The store {{ store }} is windowed: its retention bounds it."}
+  fell: {status: unknown, message: "The store {{ store }} lost much of its size within a day: it was reset or restored.", is_not_applicable: true}
+  short: {status: unknown, message: "The size of the store {{ store }} is known of only {{ known_days }} with as many tasks as now."}
 open_after_hours: 24
 clear_after_hours: 24
-rule: |
+description: |
   The Theil-Sen slope of the store's daily medians of total-sst-files-size, summed over all processes, is bytes_per_day
   or more and daily_growth of its size, and most of its days are larger than the day before. Days with another number of
   tasks don't count.
@@ -46,7 +48,7 @@ runbook: |
   1. Do keys grow with it? Then nothing removes them: a TTL by punctuation, or a windowed store.
   2. Only bytes grow: values do. Drop fields, or keep lists elsewhere.
   3. When the disk ends, and how long a restore takes, follow from its size: see the machine's file system.
-blind_spots: |
+limitations: |
   Which file system the stores lie on isn't told: the machine's largest is taken for it, and only where node exporter tells
   it. Memory that lies in caches doesn't grow with the store. Keys are RocksDB's estimate, and compaction moves sizes by steps. In-memory stores tell no size. Windowed stores are taken as
   bounded, also those whose input grows.
@@ -126,7 +128,7 @@ select
     when e.left_days <= :ends_days then 'ends'
     when g.is_rising and g.bytes_per_day >= :daily_growth * g.sst_bytes then 'grows'
     else 'steady'
-  end as because,
+  end as reason,
   cluster,
   h.application_id || '-' || h.store || '-changelog' as topic,
   h.application_id,

@@ -1,7 +1,7 @@
 /*
 title: State takes too long to restore
-about: application
-owner: application
+resource_kind: application
+owner_role: application
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.state_store_memory_hourly, metrics.partition_hourly, metrics.replica_sample, inventory.topic_hourly]
 params:
@@ -10,36 +10,39 @@ params:
   rate_days: {default: 14, unit: d, why: "as it restored in the last two weeks it will restore again"}
   settled_hours: {default: 3, unit: h, why: "a task that warms up on another process looks like a standby, for minutes"}
   anew_ratio: {default: 0.8, unit: ratio, why: "of what the changelogs hold of its tasks; who has kept its files restores only what came since"}
-convinces: [to_read_anew_records, failover_seconds, each_process_restores_records_per_second, left_records, left_seconds]
-says:
+key_metrics: [to_read_anew_records, failover_seconds, each_process_restores_records_per_second, left_records, left_seconds]
+verdicts:
   restores:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "The process {{ endpoint }} restores state, and tasks stand until theirs is there: at {{ restored_records_per_second }} that takes at least about {{ left_seconds }} more, for {{ left_records }}. Its gauge says {{ records_to_restore }}; those that compaction may have taken aren't counted."
-    cure: "Don't restart it: what it has restored may be lost. So that the next time is short: num.standby.replicas=1, and a state directory that outlives the process."
+    message: "The process {{ endpoint }} restores state, and tasks stand until theirs is there: at {{ restored_records_per_second }} that takes at least about {{ left_seconds }} more, for {{ left_records }}. Its gauge says {{ records_to_restore }}; those that compaction may have taken aren't counted."
+    actions:
+      - "Don't restart it: what it has restored may be lost. So that the next time is short: num.standby.replicas=1, and a state directory that outlives the process."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members --verbose"]
   restores_anew:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "The process {{ endpoint }} was started again at {{ process_started_at }}, where it was, and restores all that it had: its state directory was lost or discarded. At {{ restored_records_per_second }} that takes at least about {{ left_seconds }} more, for {{ left_records }}; until then tasks stand. Its gauge says {{ records_to_restore }}; those that compaction may have taken aren't counted."
-    cure: "Put state.dir on a volume that outlives the process (the default is below /tmp); a pod needs a volume of its own. With exactly-once a crash discards it as well: end the process by SIGTERM, with time to close."
+    message: "The process {{ endpoint }} was started again at {{ process_started_at }}, where it was, and restores all that it had: its state directory was lost or discarded. At {{ restored_records_per_second }} that takes at least about {{ left_seconds }} more, for {{ left_records }}; until then tasks stand. Its gauge says {{ records_to_restore }}; those that compaction may have taken aren't counted."
+    actions:
+      - "Put state.dir on a volume that outlives the process (the default is below /tmp); a pod needs a volume of its own. With exactly-once a crash discards it as well: end the process by SIGTERM, with time to close."
     commands: *commands
   slow:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "If {{ machine }} dies, about {{ to_read_anew_records }} of {{ stores_without_standby | counted('store') }} without a standby are read anew from their changelogs{% if to_read_anew_bytes %} ({{ to_read_anew_bytes }}){% endif %}. That takes at least about {{ failover_seconds }}, at {{ each_process_restores_records_per_second }} in {% if restoring_processes == 1 %}one process{% else %}each of {{ restoring_processes }} processes{% endif %}{% if seen_restoring_hours %}, as it restored in {{ seen_restoring_hours | counted('hour') }} of the last {{ rate_days }}{% else %}; that rate is assumed, as it was not seen restoring within {{ rate_days }}{% endif %}. Until then tasks stand."
-    cure: "{% if processes == restoring_processes %}Run it on a second machine, with{% else %}Set{% endif %} num.standby.replicas=1: a standby has next to nothing to restore. It costs about {{ standby_bytes }} of disk{% if standby_memory_bytes %} and up to {{ standby_memory_bytes }} of memory{% endif %} over all processes, and reads the changelogs as they grow."
+    message: "If {{ machine }} dies, about {{ to_read_anew_records }} of {{ stores_without_standby | counted('store') }} without a standby are read anew from their changelogs{% if to_read_anew_bytes %} ({{ to_read_anew_bytes }}){% endif %}. That takes at least about {{ failover_seconds }}, at {{ each_process_restores_records_per_second }} in {% if restoring_processes == 1 %}one process{% else %}each of {{ restoring_processes }} processes{% endif %}{% if seen_restoring_hours %}, as it restored in {{ seen_restoring_hours | counted('hour') }} of the last {{ rate_days }}{% else %}; that rate is assumed, as it was not seen restoring within {{ rate_days }}{% endif %}. Until then tasks stand."
+    actions:
+      - "{% if processes == restoring_processes %}Run it on a second machine, with{% else %}Set{% endif %} num.standby.replicas=1: a standby has next to nothing to restore. It costs about {{ standby_bytes }} of disk{% if standby_memory_bytes %} and up to {{ standby_memory_bytes }} of memory{% endif %} over all processes, and reads the changelogs as they grow."
     commands: *commands
-  quick: {status: ok, reason: "If {{ machine }} dies, about {{ to_read_anew_records }} without a standby are read anew, in about {{ failover_seconds }}."}
-  standbys: {status: ok, reason: "All of its {{ stores | counted('store') }} {{ 'has' if stores == 1 else 'have' }} standbys, or are being warmed up elsewhere."}
-  stateless: {status: ok, reason: "No process tells of a store in RocksDB that has a changelog."}
-  silent: {status: skip, reason: "{{ silent_processes }} of its {{ processes | counted('process', 'processes') }} did not answer over JMX: they may hold standbys."}
-  unread: {status: skip, reason: "The topics of the cluster aren't known in this hour: which stores have changelogs, nobody can say."}
-  unmeasured: {status: skip, reason: "How many records its stores hold isn't known."}
-  unseen: {status: skip, reason: "Fewer tasks are seen than changelogs have partitions: others may hold the rest, and standbys."}
+  quick: {status: ok, message: "If {{ machine }} dies, about {{ to_read_anew_records }} without a standby are read anew, in about {{ failover_seconds }}."}
+  standbys: {status: ok, message: "All of its {{ stores | counted('store') }} {{ 'has' if stores == 1 else 'have' }} standbys, or are being warmed up elsewhere."}
+  stateless: {status: ok, message: "No process tells of a store in RocksDB that has a changelog."}
+  silent: {status: unknown, message: "{{ silent_processes }} of its {{ processes | counted('process', 'processes') }} did not answer over JMX: they may hold standbys."}
+  unread: {status: unknown, message: "The topics of the cluster aren't known in this hour: which stores have changelogs, nobody can say."}
+  unmeasured: {status: unknown, message: "How many records its stores hold isn't known."}
+  unseen: {status: unknown, message: "Fewer tasks are seen than changelogs have partitions: others may hold the rest, and standbys."}
 open_after_hours: 1
 clear_after_hours: 3
-rule: |
+description: |
   In progress: the gauge of a process falls between the samples of the run, and what is left takes restore_seconds or more at
   that rate. The gauge counts offsets, of which compaction has taken some; as many as it may have taken of all that the
   process holds are left out. All anew: it was started in this hour under the same address on the same machine, and has
@@ -53,7 +56,7 @@ runbook: |
   2. Standbys (num.standby.replicas) cost the disk and memory named, and restore next to nothing.
   3. Less state restores faster: a window, a TTL, cleanup.policy compact,delete for windowed stores, a larger share compacted.
   4. Restores are bound by fetches: restore.consumer.* max.poll.records and fetch sizes, the disk's throughput, more threads.
-blind_spots: |
+limitations: |
   Keys are RocksDB's estimate; what a log holds beyond them isn't counted, nor how unevenly records lie in partitions and
   tasks among processes: it takes longer than is said. Files that a process still has on disk shorten it. Of a log that is
   mostly compacted away a restore in progress is told only at its start. Stores in memory, and those that restore from
@@ -263,7 +266,7 @@ select
     when s.is_unmeasured then 'unmeasured'
     when s.stores_without_standby = 0 then 'standbys'
     else 'quick'
-  end as because,
+  end as reason,
   a.cluster,
   a.application_id,
   w.machine,

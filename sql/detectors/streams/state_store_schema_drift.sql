@@ -1,7 +1,7 @@
 /*
 title: Values of a state store changed their schema
-about: store
-owner: streaming
+resource_kind: store
+owner_role: streaming
 maturity: stable
 reads: [metrics.state_store_hourly, metrics.state_store_change_hourly]
 params:
@@ -11,36 +11,39 @@ params:
   known_share: {default: 0.75, unit: ratio, why: "of today's values: a log that was much smaller a day ago couldn't have shown yet that only young records have a constant"}
   moves_ratio: {default: 0.5, unit: ratio, why: "of the time that passes: what begins later each hour is the age of records (an order is still new), not a release"}
   strict_readers: {default: 0, unit: "0 or 1", why: "1 where readers refuse unknown fields; most JSON readers don't"}
-convinces: [breaks, old_values, new_values, old_last_offset, new_first_offset]
-says:
+key_metrics: [breaks, old_values, new_values, old_last_offset, new_first_offset]
+verdicts:
   breaks_restore:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the new release can't restore the old state."
-    cure: "Before {{ application_id }} restarts or rebalances, make its reader accept both kinds of {{ path }}, or rewrite the values of up to {{ old_last_at }} (the last is at {{ old_last_offset }}, partition and offset); otherwise the restore fails or loses them."
+    message: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the new release can't restore the old state."
+    actions:
+      - "Before {{ application_id }} restarts or rebalances, make its reader accept both kinds of {{ path }}, or rewrite the values of up to {{ old_last_at }} (the last is at {{ old_last_offset }}, partition and offset); otherwise the restore fails or loses them."
     commands: &the_values
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ new_partition }} --offset {{ new_offset }} --max-messages 1 --property print.key=true"
   breaks_rollback:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the previous release can't read the new state."
-    cure: "Don't roll {{ application_id }} back, and don't run both releases side by side, until its previous release accepts {{ path }} as it is from offset {{ new_first_offset }} (partition first) on."
+    message: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: the previous release can't read the new state."
+    actions:
+      - "Don't roll {{ application_id }} back, and don't run both releases side by side, until its previous release accepts {{ path }} as it is from offset {{ new_first_offset }} (partition first) on."
     commands: *the_values
   breaks_some:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a release that insists on what is always there now, or on the constants that are left, can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers, or on the constants that it knows, can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, on the constants that it knows, or on what is always there now, can't read both{% endif %}."
-    cure: "See what the releases of {{ application_id }} expect at {{ path }}: {% if breaks == 'rollback' %}one that takes only integers, or only the constants that it knows, can't be rolled back to{% else %}a default for what old values lack, or a constant that is kept, lets the values of up to {{ old_last_offset }} (partition and offset) be restored{% endif %}."
+    message: "{% for c in breaking_changes | unique(attribute='path') %}{{ c.path }}: {{ c.change | words }}{% if c.old_type != c.new_type %} ({{ c.old_type or 'absent' }} → {{ c.new_type or 'absent' }}){% endif %}{{ ', ' if not loop.last }}{% endfor %}{% if breaking > 3 %} and {{ breaking.value - 3 }} more{% endif %} since {{ since }}. The log still holds {{ old_values }} old values beside {{ new_values }} new ones: {% if breaks == 'restore' %}a release that insists on what is always there now, or on the constants that are left, can't restore the old state{% elif breaks == 'rollback' %}a previous release that insists on integers, or on the constants that it knows, can't read the new state, or cuts its fractions off{% else %}a release that insists on integers, on the constants that it knows, or on what is always there now, can't read both{% endif %}."
+    actions:
+      - "See what the releases of {{ application_id }} expect at {{ path }}: {% if breaks == 'rollback' %}one that takes only integers, or only the constants that it knows, can't be rolled back to{% else %}a default for what old values lack, or a constant that is kept, lets the values of up to {{ old_last_offset }} (partition and offset) be restored{% endif %}."
     commands: *the_values
-  compatible: {status: ok, reason: "{{ values_profiled }} values looked at, {{ versions | counted('schema version') }} in the log, {{ harmless | counted('compatible change') }}."}
-  unread: {status: skip, reason: "Its log couldn't be read; see the hour's coverage."}
-  empty: {status: skip, reason: "Its log holds no values.", nothing_to_judge: true}
-  uncompared: {status: skip, reason: "It can't be compared: {{ uncompared }}."}
-  registry_missing: {status: skip, reason: "Its values are framed by a Schema Registry that isn't read."}
-  not_json: {status: skip, reason: "Its values are {{ value_format }}, not JSON.", nothing_to_judge: true}
-  few: {status: skip, reason: "{{ values_profiled }} values are too few to judge."}
-  garbled: {status: skip, reason: "{{ unreadable_values }} of {{ values_profiled }} values aren't {{ value_format }}."}
-rule: |
+  compatible: {status: ok, message: "{{ values_profiled }} values looked at, {{ versions | counted('schema version') }} in the log, {{ harmless | counted('compatible change') }}."}
+  unread: {status: unknown, message: "Its log couldn't be read; see the hour's coverage."}
+  empty: {status: unknown, message: "Its log holds no values.", is_not_applicable: true}
+  uncompared: {status: unknown, message: "It can't be compared: {{ uncompared }}."}
+  registry_missing: {status: unknown, message: "Its values are framed by a Schema Registry that isn't read."}
+  not_json: {status: unknown, message: "Its values are {{ value_format }}, not JSON.", is_not_applicable: true}
+  few: {status: unknown, message: "{{ values_profiled }} values are too few to judge."}
+  garbled: {status: unknown, message: "{{ unreadable_values }} of {{ values_profiled }} values aren't {{ value_format }}."}
+description: |
   A store's values lie in its changelog. From the values that are still in the log it is learnt for each JSON path how
   often it is there, and with which types; values that look alike make a version, and the newest version is compared with
   every older one. Values framed by a Schema Registry are compared by their registered schemas.
@@ -67,7 +70,7 @@ runbook: |
      delete the local state and start the new release.
   4. Warning: don't roll back to, and don't keep running side by side, a release that can't read the new values.
   5. The ticket closes once the log holds no old values any more: compaction took them, or they were rewritten.
-blind_spots: |
+limitations: |
   The rules know values, not code: a reader with defaults or a lenient parser may live with what is called breaking.
   Strings that are few and repeat are taken for an enumeration: names of a few shops are as well. A constant of the
   weekend is told once as new, while the log knows no weekend before. In a log that has grown by a third since
@@ -254,7 +257,7 @@ select
     when values_profiled < :min_profiled and format <> 'framed' then 'few'
     when unreadable_values * 2 > values_profiled then 'garbled'
     else 'compatible'
-  end as because,
+  end as reason,
   cluster,
   topic,
   application_id,

@@ -1,73 +1,80 @@
 /*
 title: Stream threads have died
-about: process
-owner: platform
+resource_kind: process
+owner_role: platform
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample, metrics.consumer_group_hourly]
 params:
   usual_days: {default: 7, unit: d, why: "the most that lived within a week is what the process was meant to have"}
   settle_minutes: {default: 15, unit: min, why: "a process that has just started is still making its threads"}
-convinces: [alive_threads, usual_threads, failed_threads, lag_seconds, process_started_at]
-says:
+key_metrics: [alive_threads, usual_threads, failed_threads, lag_seconds, process_started_at]
+verdicts:
   none_alive:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "None of its {{ usual_threads }} stream threads lives{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the process runs and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    cure: &cure "Look for the exception that ended the first thread, mend what it names, then restart the process: a thread that has died doesn't come back by itself. REPLACE_THREAD in the uncaught exception handler helps only against errors that pass."
+    message: "None of its {{ usual_threads }} stream threads lives{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the process runs and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    actions:
+      - &cure "Look for the exception that ended the first thread, mend what it names, then restart the process: a thread that has died doesn't come back by itself. REPLACE_THREAD in the uncaught exception handler helps only against errors that pass."
     commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members --verbose"]
   some_dead:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ alive_threads }} of its {{ usual_threads }} stream threads live{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the others carry their tasks{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    cure: *cure
+    message: "{{ alive_threads }} of its {{ usual_threads }} stream threads live{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the others carry their tasks{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    actions:
+      - *cure
     commands: *commands
   closed:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "The process runs, but its Kafka Streams client is closed: none of the {{ threads_of_process | counted('stream thread') }} that it had is there any more, and members have left the group{% if lag_seconds %}; it is {{ lag_seconds }} behind{% endif %}."
-    cure: &ended "Look for the exception that ended it: unless a handler says otherwise, one that a stream thread doesn't catch closes the whole client. Mend what it names, then restart the process."
+    message: "The process runs, but its Kafka Streams client is closed: none of the {{ threads_of_process | counted('stream thread') }} that it had is there any more, and members have left the group{% if lag_seconds %}; it is {{ lag_seconds }} behind{% endif %}."
+    actions:
+      - &ended "Look for the exception that ended it: unless a handler says otherwise, one that a stream thread doesn't catch closes the whole client. Mend what it names, then restart the process."
     commands: *commands
   error:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "The process runs, but its Kafka Streams client is in state {{ streams_state }} and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    cure: *ended
+    message: "The process runs, but its Kafka Streams client is in state {{ streams_state }} and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    actions:
+      - *ended
     commands: *commands
   hangs:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "Its Kafka Streams client has been closing for an hour (state {{ streams_state }}), and the process still runs: it processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    cure: "Take a thread dump of the process (jcmd PID Thread.print): a stream thread that waits for something, such as a database, keeps the client from closing. Then end the process and start it anew; give close() a time-out."
+    message: "Its Kafka Streams client has been closing for an hour (state {{ streams_state }}), and the process still runs: it processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    actions:
+      - "Take a thread dump of the process (jcmd PID Thread.print): a stream thread that waits for something, such as a database, keeps the client from closing. Then end the process and start it anew; give close() a time-out."
     commands: *commands
   gone:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "The application is gone: none of its processes answers, its group has no members, and {{ lag_records }} wait, {{ lag_grown_records }} more than an hour before."
-    cure: "Start the application; then look why it ended: the machine's log, its memory, the last lines of its own log."
+    message: "The application is gone: none of its processes answers, its group has no members, and {{ lag_records }} wait, {{ lag_grown_records }} more than an hour before."
+    actions:
+      - "Start the application; then look why it ended: the machine's log, its memory, the last lines of its own log."
     commands: *commands
   replaced:
-    status: alarm
+    status: firing
     severity: info
-    reason: "{{ failed_threads }} stream threads have failed since {{ process_started_at }} and were replaced; all {{ alive_threads }} live."
-    cure: "Look in the log for what ended them: what is replaced again and again restores its state each time."
-  all_alive: {status: ok, reason: "{{ alive_threads | counted('stream thread') }} live, none has failed."}
-  fewer_on_purpose: {status: ok, reason: "{{ alive_threads | counted('stream thread') }} live of {{ usual_threads }} in the days before, and failures don't explain it: they were taken away."}
-  just_started: {status: ok, reason: "The process started at {{ process_started_at }}."}
-  works: {status: ok, reason: "Its Kafka Streams client is in state {{ streams_state }} and its group has {{ members | counted('member') }}; how many of its threads live isn't told."}
-  never_started: {status: ok, reason: "The process has not run a stream thread within {{ usual_days }}, and none has failed."}
-  silent: {status: skip, reason: "The process did not answer over JMX."}
-  untold: {status: skip, reason: "The process did not tell its stream threads."}
-  closing: {status: skip, reason: "Its Kafka Streams client was just closing (state {{ streams_state }}), as it does when the process ends."}
-  short_history: {status: skip, reason: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
+    message: "{{ failed_threads }} stream threads have failed since {{ process_started_at }} and were replaced; all {{ alive_threads }} live."
+    actions:
+      - "Look in the log for what ended them: what is replaced again and again restores its state each time."
+  all_alive: {status: ok, message: "{{ alive_threads | counted('stream thread') }} live, none has failed."}
+  fewer_on_purpose: {status: ok, message: "{{ alive_threads | counted('stream thread') }} live of {{ usual_threads }} in the days before, and failures don't explain it: they were taken away."}
+  just_started: {status: ok, message: "The process started at {{ process_started_at }}."}
+  works: {status: ok, message: "Its Kafka Streams client is in state {{ streams_state }} and its group has {{ members | counted('member') }}; how many of its threads live isn't told."}
+  never_started: {status: ok, message: "The process has not run a stream thread within {{ usual_days }}, and none has failed."}
+  silent: {status: unknown, message: "The process did not answer over JMX."}
+  untold: {status: unknown, message: "The process did not tell its stream threads."}
+  closing: {status: unknown, message: "Its Kafka Streams client was just closing (state {{ streams_state }}), as it does when the process ends."}
+  short_history: {status: unknown, message: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
 causes:
   threads_delay_records: [some_dead, none_alive, closed, error, hangs]
   threads_stop_group: [none_alive, some_dead, closed, error, hangs, gone]
-effect_of:
+caused_by:
   memory_ends_threads: [gone]
   values_break_threads: [none_alive, some_dead, closed, error, hangs, gone]
 open_after_hours: 1
 clear_after_hours: 1
-rule: |
+description: |
   Usual is the most that lived in any hour of the last days. Dead are those missing in every sample of the run, if as many have
   failed since the process began. Where failures aren't told, those missing since this very process began, unless it has
   been so for a day and the group has no lag. A client that is closed takes its figures with it: a process that had threads
@@ -80,7 +87,7 @@ runbook: |
   2. A record that can't be read or processed: it kills the next thread as well. A schema change of a store does it on restore.
   3. A broker or coordinator that was away for longer than the time-outs: restart.
   4. Nothing of that: out of memory, or file handles.
-blind_spots: |
+limitations: |
   Deaths and replacements between two runs are seen only as a count. Several KafkaStreams instances in one JVM count as the
   weakest of them. Failed threads that were meant to be taken away as well look dead. A client tells its state over Jolokia since
   Kafka 2.4, over RMI and Prometheus since 4.0; where it tells that alone, one dead thread among living ones isn't seen.
@@ -117,7 +124,7 @@ process as (
     coalesce(s.most, a.stream_threads_alive) as alive,
     coalesce(s.at, a.hour + interval '1 hour') as seen_at,
     k.usual,
-    own.usual as usual_of_process,
+    own.usual as topic_baseline_process,
     k.is_steady,
     k.was_closing
   from metrics.jvm_app_hourly as a
@@ -156,7 +163,7 @@ judged as (
     p.*,
     case
       when p.failed is null
-        then p.alive < p.usual_of_process and (p.is_steady and g.lag_records = 0) is not true
+        then p.alive < p.topic_baseline_process and (p.is_steady and g.lag_records = 0) is not true
       else p.alive < p.usual and p.failed >= p.usual - p.alive
     end as has_dead,
     a.is_silent as is_application_silent,
@@ -185,7 +192,7 @@ select
     when streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING')
       then case when was_closing and process_started_at <= seen_at - interval '1 hour' then 'hangs' else 'closing' end
     when alive is null and streams_state in ('RUNNING', 'REBALANCING') and members > 0 then 'works'
-    when alive is null and usual_of_process > 0 and has_fewer_members then 'closed'
+    when alive is null and topic_baseline_process > 0 and has_fewer_members then 'closed'
     when alive is null then 'untold'
     when alive = 0 and greatest(usual, failed) > 0 then 'none_alive'
     when alive = 0 then 'never_started'
@@ -194,7 +201,7 @@ select
     when alive < usual then 'fewer_on_purpose'
     when failed > 0 then 'replaced'
     else 'all_alive'
-  end as because,
+  end as reason,
   cluster,
   endpoint,
   app,
@@ -202,7 +209,7 @@ select
   instance_id,
   alive as alive_threads,
   usual as usual_threads,
-  usual_of_process as threads_of_process,
+  topic_baseline_process as threads_of_process,
   failed as failed_threads,
   streams_state,
   process_started_at,

@@ -1,35 +1,36 @@
 /*
 title: A topic in use lies on a parked broker
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [metrics.replica_sample, inventory.topic_hourly]
 params:
   parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; empty: there are none"}
   most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
-convinces: [astray_topics, astray_partitions, astray_bytes, parked_broker_ids]
-says:
+key_metrics: [astray_topics, astray_partitions, astray_bytes, parked_broker_ids]
+verdicts:
   astray:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ astray_topics | counted('topic') }} that {{ 'isn' if astray_topics == 1 else 'aren' }}'t parked {{ 'has' if astray_topics == 1 else 'have' }} replicas on parked brokers ({{ parked_broker_ids }}): {{ astray_partitions | counted('replica') }}, {{ astray_bytes }}."
-    cure: "Move them to brokers in use before the parked ones are stopped: with them these replicas would be gone."
+    message: "{{ astray_topics | counted('topic') }} that {{ 'isn' if astray_topics == 1 else 'aren' }}'t parked {{ 'has' if astray_topics == 1 else 'have' }} replicas on parked brokers ({{ parked_broker_ids }}): {{ astray_partitions | counted('replica') }}, {{ astray_bytes }}."
+    actions:
+      - "Move them to brokers in use before the parked ones are stopped: with them these replicas would be gone."
     commands:
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic {{ first_topic }}"
       - "streamwarden plan replicas {{ cluster }}"
-  apart: {status: ok, reason: "On its parked brokers ({{ parked_broker_ids }}) lie parked topics only."}
-  none_parked: {status: ok, reason: "No parked broker holds a replica."}
-  unknown: {status: skip, reason: "The replicas of {{ unseen_topics }} of {{ topics }} topics aren't known: their brokers did not tell where they lie."}
+  apart: {status: ok, message: "On its parked brokers ({{ parked_broker_ids }}) lie parked topics only."}
+  none_parked: {status: ok, message: "No parked broker holds a replica."}
+  unknown: {status: unknown, message: "The replicas of {{ unseen_topics }} of {{ topics }} topics aren't known: their brokers did not tell where they lie."}
 open_after_hours: 2
 clear_after_hours: 2
-rule: |
+description: |
   A topic is parked if every replica of it lies on brokers that match parked_brokers. Any other topic with a replica
   there is astray.
 runbook: |
   1. A new topic may land there, since Kafka places replicas on all brokers: move it away.
   2. A reassignment that parks a topic and isn't complete yet looks the same: wait for its end.
   3. Kafka's own topics (__consumer_offsets) count too: groups lose their offsets with them.
-blind_spots: |
+limitations: |
   It knows where replicas lie by what brokers tell of their log directories (DescribeLogDirs): a broker that is down, or
   refuses to tell, isn't seen. Which brokers are parked is told by the config only.
 */
@@ -93,7 +94,7 @@ summary as (
     (array_agg(topic order by place) filter (where is_astray))[1] as first_topic,
     json_agg(json_build_object('topic', topic, 'replicas', parked_replicas, 'bytes', parked_bytes) order by place)
       filter (where is_astray and place <= :most_shown) as worst_topics,
-    jsonb_agg(public.thing_key('topic', cluster, topic) order by place)
+    jsonb_agg(public.resource_key('topic', cluster, topic) order by place)
       filter (where is_astray and place <= :most_shown) as affected
   from weighed
   group by cluster
@@ -106,7 +107,7 @@ select
     when s.unseen_topics > 0 then 'unknown'
     when b.ids is null then 'none_parked'
     else 'apart'
-  end as because,
+  end as reason,
   cluster,
   s.astray_topics,
   s.astray_partitions,

@@ -1,51 +1,55 @@
 /*
 title: Logs aren't compacted or deleted any more
-about: broker
-owner: platform
+resource_kind: broker
+owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample, inventory.topic_hourly, metrics.partition_hourly, metrics.replica_sample]
 params:
   still_hours: {default: 24, unit: h, why: "the cleaner looks for work every 15 s; only a log of many hours' work keeps all of its threads longer"}
   overdue_hours: {default: 24, unit: h, why: "Kafka looks every 5 minutes for what to delete (log.retention.check.interval.ms); a day also covers clocks that differ"}
-convinces: [dead_cleaner_threads, uncleanable_partitions, cleaner_last_run_seconds, compacted_bytes, overdue_bytes]
-says:
+key_metrics: [dead_cleaner_threads, uncleanable_partitions, cleaner_last_run_seconds, compacted_bytes, overdue_bytes]
+verdicts:
   threads_dead:
-    status: alarm
+    status: firing
     severity: critical
-    reason: "{{ dead_cleaner_threads | counted('thread') }} of its log cleaner {{ 'is' if dead_cleaner_threads == 1 else 'are' }} dead: what is compacted grows from now on{% if compacted_bytes %}, {{ compacted_bytes }} in {{ compacted_topics | counted('topic') }} here{% endif %}{% if largest_topics %}, most of it in {{ largest_topics }}{% endif %}."
-    cure: &cure "Restart the broker: nothing else starts a cleaner thread again. Before that look into log-cleaner.log for the partition and the error that ended it, or it ends again."
+    message: "{{ dead_cleaner_threads | counted('thread') }} of its log cleaner {{ 'is' if dead_cleaner_threads == 1 else 'are' }} dead: what is compacted grows from now on{% if compacted_bytes %}, {{ compacted_bytes }} in {{ compacted_topics | counted('topic') }} here{% endif %}{% if largest_topics %}, most of it in {{ largest_topics }}{% endif %}."
+    actions:
+      - &cure "Restart the broker: nothing else starts a cleaner thread again. Before that look into log-cleaner.log for the partition and the error that ended it, or it ends again."
     commands: &commands
       - "grep -h -e 'uncleanable' -e 'Error due to' /var/log/kafka/log-cleaner.log* | tail -20"
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}{% if largest_topics %} --topic-list {{ largest_topics | replace(', ', ',') }}{% endif %}"
   not_run:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Its log cleaner hasn't looked for work for {{ cleaner_last_run_seconds }}: {{ compacted_topics | counted('compacted topic') }}{% if compacted_bytes %} with {{ compacted_bytes }}{% endif %} {{ 'grows' if compacted_topics == 1 else 'grow' }} meanwhile{% if largest_topics %}, most of it {{ largest_topics }}{% endif %}."
-    cure: *cure
+    message: "Its log cleaner hasn't looked for work for {{ cleaner_last_run_seconds }}: {{ compacted_topics | counted('compacted topic') }}{% if compacted_bytes %} with {{ compacted_bytes }}{% endif %} {{ 'grows' if compacted_topics == 1 else 'grow' }} meanwhile{% if largest_topics %}, most of it {{ largest_topics }}{% endif %}."
+    actions:
+      - *cure
     commands: *commands
   uncleanable:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ uncleanable_partitions | counted('partition') }} can't be compacted{% if uncleanable_bytes %}, {{ uncleanable_bytes }} of log{% endif %}: the cleaner failed on {{ 'it' if uncleanable_partitions == 1 else 'them' }}, and leaves {{ 'it' if uncleanable_partitions == 1 else 'them' }} out until the broker is restarted."
-    cure: "log-cleaner.log names the partition and the error. A corrupt segment on this replica alone: stop the broker, move the partition's directory away, and start it: the replica is fetched anew from its leader."
+    message: "{{ uncleanable_partitions | counted('partition') }} can't be compacted{% if uncleanable_bytes %}, {{ uncleanable_bytes }} of log{% endif %}: the cleaner failed on {{ 'it' if uncleanable_partitions == 1 else 'them' }}, and leaves {{ 'it' if uncleanable_partitions == 1 else 'them' }} out until the broker is restarted."
+    actions:
+      - "log-cleaner.log names the partition and the error. A corrupt segment on this replica alone: stop the broker, move the partition's directory away, and start it: the replica is fetched anew from its leader."
     commands: *commands
   not_deleted:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "It doesn't delete what retention.ms no longer keeps: at least {{ overdue_partitions | counted('partition') }} that it leads, of {{ overdue_topics | counted('topic') }}, {{ 'begins' if overdue_partitions == 1 else 'begin' }} with records that should be gone{% if overdue_bytes %}, {{ overdue_bytes }} of them{% endif %}. {{ first_topic }} keeps {{ first_kept_seconds }}, and has some from before {{ first_overdue_from }}."
-    cure: "Look into server.log for the log on which kafka-log-retention fails: those behind it wait as well. Restart the broker; if the same log fails again, move its directory away while the broker is stopped, and let it be fetched anew from its leader."
+    message: "It doesn't delete what retention.ms no longer keeps: at least {{ overdue_partitions | counted('partition') }} that it leads, of {{ overdue_topics | counted('topic') }}, {{ 'begins' if overdue_partitions == 1 else 'begin' }} with records that should be gone{% if overdue_bytes %}, {{ overdue_bytes }} of them{% endif %}. {{ first_topic }} keeps {{ first_kept_seconds }}, and has some from before {{ first_overdue_from }}."
+    actions:
+      - "Look into server.log for the log on which kafka-log-retention fails: those behind it wait as well. Restart the broker; if the same log fails again, move its directory away while the broker is stopped, and let it be fetched anew from its leader."
     commands:
       - "grep -h -A3 -e 'kafka-log-retention' -e 'Error while deleting segments' /var/log/kafka/server.log* | tail -20"
       - "kafka-get-offsets.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ first_topic }} --time earliest"
-  cleans: {status: ok, reason: "Its log cleaner looked for work {{ cleaner_last_run_seconds }} ago, and left nothing out."}
-  nothing_compacted: {status: ok, reason: "No topic is compacted here."}
-  silent: {status: skip, reason: "The broker did not answer over JMX."}
-  untold: {status: skip, reason: "The broker does not tell of its log cleaner: it is older than Kafka 2.5, or has none."}
+  cleans: {status: ok, message: "Its log cleaner looked for work {{ cleaner_last_run_seconds }} ago, and left nothing out."}
+  nothing_compacted: {status: ok, message: "No topic is compacted here."}
+  silent: {status: unknown, message: "The broker did not answer over JMX."}
+  untold: {status: unknown, message: "The broker does not tell of its log cleaner: it is older than Kafka 2.5, or has none."}
 causes:
   cleaner_fills_disk: [threads_dead, not_run, uncleanable, not_deleted]
 open_after_hours: 1
 clear_after_hours: 2
-rule: |
+description: |
   A broker's own gauges: cleaner threads that are dead, partitions that it gave up, or no look for work for still_hours,
   where it has topics that are compacted. One sample of the run is enough: none of them heals without a restart.
   Or, whatever its gauges say, a partition that it leads begins with records which retention.ms should have taken
@@ -54,7 +58,7 @@ runbook: |
   1. log-cleaner.log: which partition, which error? Corrupt records, a key without a value where one must be, no memory for the offset map.
   2. Is the other replica whole? Then let this one be fetched anew; else take the segment out and lose what is in it.
   3. Restart the broker. Restores of state stores take longer by all that wasn't compacted: look at the changelogs named.
-blind_spots: |
+limitations: |
   JMX doesn't tell which partitions are given up. A cleaner that runs and doesn't keep up isn't told. Retention is judged
   only of partitions that have been known for longer than they keep records and a segment. It isn't judged of topics that
   are compacted too (the cleaner joins old segments with new ones), that are in tiered storage or bound by size alone, nor
@@ -124,7 +128,7 @@ select
     when b.cleaner_last_run_seconds >= :still_hours * 3600 and c.cluster is null then 'untold'
     when b.cleaner_last_run_seconds >= :still_hours * 3600 then 'not_run'
     else 'cleans'
-  end as because,
+  end as reason,
   coalesce(b.cluster, o.cluster) as cluster,
   coalesce(b.broker_id::text, o.broker_id::text, b.endpoint) as broker_id,
   b.dead_cleaner_threads,

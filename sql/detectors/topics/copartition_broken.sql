@@ -1,26 +1,27 @@
 /*
 title: Topics that belong together have different numbers of partitions
-about: application
-owner: application
+resource_kind: application
+owner_role: application
 maturity: stable
 reads: [inventory.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly]
 params:
   look_back_days: {default: 14, unit: d, why: "what has differed for two weeks runs so"}
-convinces: [changed_topic, partitions, partitions_before, behind_topics, members]
-says:
+key_metrics: [changed_topic, partitions, partitions_before, behind_topics, members]
+verdicts:
   broken:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ changed_topic }} has {{ partitions | counted('partition') }}, {{ partitions_before }} until {{ last_equal_at }}; of what the application keeps or reads with it, {{ behind_names }} still {{ 'has' if behind_topics.value == 1 else 'have' }} {{ partitions_before }}. Kafka Streams refuses to start with that; joins would miss records whose keys went elsewhere."
-    cure: "Partitions can't be taken away. {% if behind_plain %}Bring {{ behind_plain }} to {{ partitions | counted('partition') }} too. {% endif %}{% if behind_internal %}Its internal topics follow only when they are made anew: reset the application, or give it a new application.id, and let it read from the start. {% endif %}Old keys stay where they are: what is joined or counted by key must be read anew."
+    message: "{{ changed_topic }} has {{ partitions | counted('partition') }}, {{ partitions_before }} until {{ last_equal_at }}; of what the application keeps or reads with it, {{ behind_names }} still {{ 'has' if behind_topics.value == 1 else 'have' }} {{ partitions_before }}. Kafka Streams refuses to start with that; joins would miss records whose keys went elsewhere."
+    actions:
+      - "Partitions can't be taken away. {% if behind_plain %}Bring {{ behind_plain }} to {{ partitions | counted('partition') }} too. {% endif %}{% if behind_internal %}Its internal topics follow only when they are made anew: reset the application, or give it a new application.id, and let it read from the start. {% endif %}Old keys stay where they are: what is joined or counted by key must be read anew."
     commands: &commands
       - "{% for name in plain_topics.value %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --alter --topic {{ name }} --partitions {{ partitions.value }}; {% endfor %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic {{ changed_topic }}"
-  equal: {status: ok, reason: "What it reads and keeps together has the numbers of partitions that it had."}
-  unread: {status: skip, reason: "What the application reads isn't known."}
-  short_history: {status: skip, reason: "The cluster's topics are known since today."}
+  equal: {status: ok, message: "What it reads and keeps together has the numbers of partitions that it had."}
+  unread: {status: unknown, message: "What the application reads isn't known."}
+  short_history: {status: unknown, message: "The cluster's topics are known since today."}
 open_after_hours: 1
 clear_after_hours: 1
-rule: |
+description: |
   An application with internal topics. Of two topics that it reads or keeps (its group's topics, its changelogs and
   repartition topics), one has changed its number of partitions within look_back_days; both had the same number on a day
   before, and haven't any more.
@@ -29,7 +30,7 @@ runbook: |
   2. Which topics are joined with it, which stores are built from it? These need the same number.
   3. Stateful applications: stop, kafka-streams-application-reset.sh, start; or a new application.id beside the old one.
   4. Other consumers that rely on the order of a key see it broken once, at the time of the change.
-blind_spots: |
+limitations: |
   Numbers that were equal by chance look as if they belonged together: an application that merges topics without joining
   them is told wrongly where these had the same number. Tables that are read whole (GlobalKTable) have no group. Which
   number was whose a change and back within a day isn't seen.
@@ -144,7 +145,7 @@ worst as (
     string_agg(behind_topic, ', ' order by behind_topic) filter (where not is_internal) as behind_plain,
     string_agg(behind_topic, ', ' order by behind_topic) filter (where is_internal) as behind_internal,
     coalesce(jsonb_agg(behind_topic order by behind_topic) filter (where not is_internal), '[]') as plain_topics,
-    jsonb_agg(public.thing_key('topic', cluster, behind_topic) order by behind_topic) as affected
+    jsonb_agg(public.resource_key('topic', cluster, behind_topic) order by behind_topic) as affected
   from broken
   group by cluster, application_id, changed_topic, partitions, partitions_before
   order by cluster asc, application_id asc, count(*) desc, changed_topic asc
@@ -156,7 +157,7 @@ select
     when not exists (select 1 from before as b where b.cluster = a.cluster) then 'short_history'
     when coalesce(a.partitions, 0) = 0 then 'unread'
     else 'equal'
-  end as because,
+  end as reason,
   a.cluster,
   a.application_id,
   w.changed_topic,

@@ -1,7 +1,7 @@
 /*
 title: Topics that nobody writes or reads
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [inventory.topic_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.consumer_partition_hourly, inventory.consumer_member_hourly, metrics.replica_sample]
 params:
@@ -12,24 +12,25 @@ params:
   spare: {default: "(^|[._-])(dlq|dlt|dead|deadletters?|retry|retries|errors?|failed)([._-]|$)", unit: pattern, why: "topics that are empty as long as all is well"}
   keep: {default: "", unit: pattern, why: "pattern of topics that their owners want to keep; empty: none"}
   most_shown: {default: 20, unit: topics, why: "more in a list are read by nobody"}
-convinces: [abandoned_topics, partition_count, open_files, log_bytes, usd_per_month]
-says:
+key_metrics: [abandoned_topics, partition_count, open_files, log_bytes, usd_per_month]
+verdicts:
   abandoned:
-    status: alarm
+    status: firing
     severity: info
-    reason: "Nobody has written or read {{ abandoned_topics | counted('topic') }} for {{ quiet_days.value }} days and longer: {{ partition_count | counted('partition') }}{% if log_bytes %}, {{ log_bytes }}{% endif %}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}."
-    cure: "Ask their owners. What is really done with can be deleted; its records can't be had back."
+    message: "Nobody has written or read {{ abandoned_topics | counted('topic') }} for {{ quiet_days.value }} days and longer: {{ partition_count | counted('partition') }}{% if log_bytes %}, {{ log_bytes }}{% endif %}{% if usd_per_month %}, {{ usd_per_month }}{% endif %}."
+    actions:
+      - "Ask their owners. What is really done with can be deleted; its records can't be had back."
     commands:
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic '{% for one in topics %}{{ one.topic }}{{ '' if loop.last else '|' }}{% endfor %}'"
       - "{% for one in topics %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --delete --topic {{ one.topic }}; {% endfor %}"
-  in_use: {status: ok, reason: "No topic has been without records, readers and bytes sent for long enough to call it abandoned."}
-  unknown: {status: skip, reason: "Whether {{ unknown_topics }} of {{ judged_topics }} topics are in use isn't known: their offsets, commits or the bytes sent are missing."}
-  young: {status: skip, reason: "Its topics are known of less than {{ quiet_days.value }} days."}
+  in_use: {status: ok, message: "No topic has been without records, readers and bytes sent for long enough to call it abandoned."}
+  unknown: {status: unknown, message: "Whether {{ unknown_topics }} of {{ judged_topics }} topics are in use isn't known: their offsets, commits or the bytes sent are missing."}
+  young: {status: unknown, message: "Its topics are known of less than {{ quiet_days.value }} days."}
 causes:
   waste_adds_partitions: [abandoned]
 open_after_hours: 24
 clear_after_hours: 1
-rule: |
+description: |
   For quiet_days, gap_factor times its longest pause, or month_days where it wasn't watched for a month before its last
   record, whichever is longest: no new offset, and so no producer; no bytes sent; no commit, and no member of a group that
   is assigned it. Any sign of use vetoes. Not of topics whose name matches `spare` or `keep`, nor of internal ones.
@@ -37,7 +38,7 @@ runbook: |
   1. Is it filled by a job that comes seldom, or kept by law? Then name it in `keep`.
   2. Ask the owner named; where nobody is, ask who made it.
   3. A backup first, where a doubt remains. Then delete: `delete.topic.enable` must be on.
-blind_spots: |
+limitations: |
   Jobs that come more rarely than twice in the history. Readers that assign partitions themselves and are idle: without
   records they are sent no bytes. Offsets are compared once a day: a topic that is deleted and made anew with as many
   records looks the same.
@@ -51,7 +52,7 @@ with rest as materialized (
     greatest(
       :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
     ) as needed_days
-  from public.topics_rest(cast(:hour as timestamptz), :quiet_days, :history_days, false) as r
+  from public.idle_topics(cast(:hour as timestamptz), :quiet_days, :history_days, false) as r
   where r.name !~* :spare and (:keep = '' or r.name !~ :keep)
 ),
 
@@ -143,11 +144,11 @@ abandoned as (
         'topic', f.topic, 'owner', t.owner, 'partitions', f.partitions, 'bytes', f.log_bytes, 'rest_days', f.rest_days
       ) order by f.place
     ) filter (where f.place <= :most_shown) as list,
-    jsonb_agg(public.thing_key('topic', f.cluster, f.topic) order by f.place) filter (where f.place <= :most_shown)
+    jsonb_agg(public.resource_key('topic', f.cluster, f.topic) order by f.place) filter (where f.place <= :most_shown)
       as affected
   from found as f
-  left join public.things(cast(:hour as timestamptz)) as t
-    on t.kind = 'topic' and t.key = public.thing_key('topic', f.cluster, f.topic)
+  left join public.resources(cast(:hour as timestamptz)) as t
+    on t.kind = 'topic' and t.key = public.resource_key('topic', f.cluster, f.topic)
   group by f.cluster
 ),
 
@@ -167,7 +168,7 @@ select
     when k.known_days < :quiet_days then 'young'
     when k.unknown_topics > 0 then 'unknown'
     else 'in_use'
-  end as because,
+  end as reason,
   cluster,
   coalesce(a.topics, 0) as abandoned_topics,
   a.partitions as partition_count,

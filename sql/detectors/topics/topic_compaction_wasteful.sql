@@ -1,7 +1,7 @@
 /*
 title: Changelogs hold much more than their newest records
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [inventory.topic_hourly, metrics.topic_hourly, metrics.state_store_memory_hourly, metrics.jvm_app_hourly]
 params:
@@ -13,19 +13,20 @@ params:
   advised_segment_seconds: {default: 86400, unit: seconds, why: "a day, as MoEngage set it: each partition begins a segment a day"}
   advised_dirty_ratio: {default: 0.1, unit: ratio, why: "as MoEngage set it: the cleaner writes a log anew for each tenth that is dirty"}
   most_shown: {default: 20, unit: topics, why: "the worst; the sums have all of them"}
-convinces: [saved_bytes, saved_usd_per_month, wasteful_topics, first_held_bytes, first_live_bytes]
-says:
+key_metrics: [saved_bytes, saved_usd_per_month, wasteful_topics, first_held_bytes, first_live_bytes]
+verdicts:
   wasteful:
-    status: alarm
+    status: firing
     severity: info
-    reason: "{{ wasteful_topics | counted('changelog') }} {{ 'holds' if wasteful_topics == 1 else 'hold' }} more than {{ held_over_live.value }} times what the stores have keys for, for {{ days.value }} days, as settings keep the cleaner from compacting: {{ saved_bytes }}{% if saved_usd_per_month %}, {{ saved_usd_per_month }}{% endif %} could go, and restores read as much less. {{ first_topic }} holds {{ first_held_bytes }} of which {{ first_live_bytes }} live; segment.ms is {{ first_segment_seconds }}, min.cleanable.dirty.ratio {{ first_cleanable }}."
-    cure: "Let segments end earlier, and the cleaner begin earlier. That costs a segment for each partition and day until the cleaner joins them, {{ wasteful_partitions }} partitions in all, and the cleaner's reading and writing. Where the state is a cache that a database can fill again, cleanup.policy delete will do."
+    message: "{{ wasteful_topics | counted('changelog') }} {{ 'holds' if wasteful_topics == 1 else 'hold' }} more than {{ held_over_live.value }} times what the stores have keys for, for {{ days.value }} days, as settings keep the cleaner from compacting: {{ saved_bytes }}{% if saved_usd_per_month %}, {{ saved_usd_per_month }}{% endif %} could go, and restores read as much less. {{ first_topic }} holds {{ first_held_bytes }} of which {{ first_live_bytes }} live; segment.ms is {{ first_segment_seconds }}, min.cleanable.dirty.ratio {{ first_cleanable }}."
+    actions:
+      - "Let segments end earlier, and the cleaner begin earlier. That costs a segment for each partition and day until the cleaner joins them, {{ wasteful_partitions }} partitions in all, and the cleaner's reading and writing. Where the state is a cache that a database can fill again, cleanup.policy delete will do."
     commands: ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ first_topic }} --add-config segment.ms={{ first_advised_ms }},min.cleanable.dirty.ratio={{ advised_dirty_ratio.value }}"]
-  fitting: {status: ok, reason: "No changelog of size holds {{ held_over_live.value }} times what its store has keys for because of its settings."}
-  unknown: {status: skip, reason: "Of {{ unknown_topics }} of {{ large_topics }} large changelogs the size, the keys or the records' size aren't known of each of {{ days.value }} days."}
+  fitting: {status: ok, message: "No changelog of size holds {{ held_over_live.value }} times what its store has keys for because of its settings."}
+  unknown: {status: unknown, message: "Of {{ unknown_topics }} of {{ large_topics }} large changelogs the size, the keys or the records' size aren't known of each of {{ days.value }} days."}
 open_after_hours: 24
 clear_after_hours: 24
-rule: |
+description: |
   Changelogs of key-value stores with cleanup.policy compact. Live is what the store has keys for, times the mean record
   of the days. Wasteful: on each of the days the log held more than held_over_live times that, and more than
   held_over_store times what the store itself takes on disk, and its settings account for it: the share that
@@ -35,7 +36,7 @@ runbook: |
   1. Is the ratio right? kafka-log-dirs.sh tells the sizes; the store's estimate-num-keys its keys.
   2. Alter segment.ms and min.cleanable.dirty.ratio of the topic: the cleaner needs an hour or so.
   3. Streams sets them for all its changelogs by topic.segment.ms and topic.min.cleanable.dirty.ratio.
-blind_spots: |
+limitations: |
   Live keys of plain compacted topics are unknown, and of stores in memory; those of windowed stores are bounded by time
   and aren't judged. Keys are RocksDB's estimate. Records are taken as equally large on the wire and in the log.
 */
@@ -147,7 +148,7 @@ shown as (
         'saved_bytes', w.saved_bytes, 'segment_seconds', w.segment_seconds, 'dirty_ratio', w.dirty_ratio
       ) order by w.place
     ) as worst_topics,
-    jsonb_agg(public.thing_key('topic', w.cluster, w.topic) order by w.place) as affected
+    jsonb_agg(public.resource_key('topic', w.cluster, w.topic) order by w.place) as affected
   from wasteful as w
   where w.place <= :most_shown
   group by w.cluster
@@ -172,7 +173,7 @@ select
     when s.wasteful_topics > 0 then 'wasteful'
     when s.unknown_topics > 0 then 'unknown'
     else 'fitting'
-  end as because,
+  end as reason,
   s.cluster,
   s.saved_bytes,
   s.saved_bytes / power(1024, 3) * price.usd_per_gib as saved_usd_per_month,

@@ -1,7 +1,7 @@
 /*
 title: Messages of a topic have become larger
-about: topic
-owner: platform
+resource_kind: topic
+owner_role: platform
 maturity: stable
 reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.schema_hourly, metrics.client_topic_hourly]
 params:
@@ -14,28 +14,30 @@ params:
   min_messages: {default: 10000, unit: messages, why: "an hour: the mean of fewer is chance"}
   min_bytes: {default: 10485760, unit: bytes, why: "an hour: what is less costs nothing"}
   least_history: {default: 168, unit: h, why: "a week has every hour that is another mix by habit"}
-convinces: [message_bytes, usual_message_bytes, extra_bytes_per_second, kept_bytes, usd_per_month]
-says:
+key_metrics: [message_bytes, usual_message_bytes, extra_bytes_per_second, kept_bytes, usd_per_month]
+verdicts:
   jumped:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "A message of {{ topic }} takes {{ message_bytes }}, {{ usual_message_bytes }} {{ 'at this hour of the week' if usual_kind == 'hour_of_week' else 'in the hours before' }}{% if extra_bytes_per_second %}: {{ extra_bytes_per_second }} more for brokers and readers{% endif %}, since {{ since }}.{% if compression_before and compression != compression_before %} compression.type is {{ compression }}, before it was {{ compression_before }}.{% endif %}"
-    cure: &cure "Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %} what was added to the messages then{% if new_schema_versions %}: the registry has new versions of its schema since ({{ new_schema_versions }}){% endif %}. If it is meant to be so, check disks and retention; else take it back."
+    message: "A message of {{ topic }} takes {{ message_bytes }}, {{ usual_message_bytes }} {{ 'at this hour of the week' if usual_kind == 'hour_of_week' else 'in the hours before' }}{% if extra_bytes_per_second %}: {{ extra_bytes_per_second }} more for brokers and readers{% endif %}, since {{ since }}.{% if compression_before and compression != compression_before %} compression.type is {{ compression }}, before it was {{ compression_before }}.{% endif %}"
+    actions:
+      - &cure "Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %} what was added to the messages then{% if new_schema_versions %}: the registry has new versions of its schema since ({{ new_schema_versions }}){% endif %}. If it is meant to be so, check disks and retention; else take it back."
     commands: &commands ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --entity-type topics --entity-name {{ topic }}"]
   grew:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "Messages of {{ topic }} grow day by day: from {{ trend_from_bytes }} to {{ trend_to_bytes }} within {{ trend_days.value }} days; a message takes {{ message_bytes }} now."
-    cure: "Something is appended to each message that is never removed: a list, a history, a map with ever more keys. Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %}."
+    message: "Messages of {{ topic }} grow day by day: from {{ trend_from_bytes }} to {{ trend_to_bytes }} within {{ trend_days.value }} days; a message takes {{ message_bytes }} now."
+    actions:
+      - "Something is appended to each message that is never removed: a list, a history, a map with ever more keys. Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %}."
     commands: *commands
-  less_traffic: {status: ok, reason: "{{ messages }} messages came, {{ usual_messages }} are usual: smaller batches compress worse, so that their size isn't compared."}
-  usual: {status: ok, reason: "A message takes {{ message_bytes }}{% if usual_message_bytes %}; {{ usual_message_bytes }} are usual{% else %}, no more than in other hours{% endif %}."}
-  few: {status: skip, reason: "Fewer than {{ min_messages.value }} messages or {{ min_bytes }} came in the hour: their mean is chance.", nothing_to_judge: true}
-  short_history: {status: skip, reason: "The size of its messages is known of only {{ known_hours }}."}
-  uncounted: {status: skip, reason: "JMX did not tell what came in."}
+  less_traffic: {status: ok, message: "{{ messages }} messages came, {{ usual_messages }} are usual: smaller batches compress worse, so that their size isn't compared."}
+  usual: {status: ok, message: "A message takes {{ message_bytes }}{% if usual_message_bytes %}; {{ usual_message_bytes }} are usual{% else %}, no more than in other hours{% endif %}."}
+  few: {status: unknown, message: "Fewer than {{ min_messages.value }} messages or {{ min_bytes }} came in the hour: their mean is chance.", is_not_applicable: true}
+  short_history: {status: unknown, message: "The size of its messages is known of only {{ known_hours }}."}
+  uncounted: {status: unknown, message: "JMX did not tell what came in."}
 open_after_hours: 3
 clear_after_hours: 3
-rule: |
+description: |
   Bytes per message are jump_ratio times their usual or more, and more than mads deviations above it; usual is the largest
   of this hour of the week and the hours beside it, as a batch may come an hour earlier or later (in summer, say). Or the
   Theil-Sen slope over the daily medians of trend_days makes them trend_ratio times as large, and most days are larger
@@ -44,7 +46,7 @@ runbook: |
   1. Since when, and which producer was released then? New versions of the schema and a changed compression.type are named.
   2. Is it compression? Producers that compress (compression.type of the producer) and stop look just so.
   3. What it costs: extra bytes times replicas and readers, and what the retention keeps of it.
-blind_spots: |
+limitations: |
   Bytes are those on the wire: compressed, in batches. A topic that two applications write, one of which falls silent, has
   another mean though no message changed. Which producer it was isn't known without producers' own metrics, which don't
   tell what a message took before it was compressed. A trend over months is slower than trend_days see.
@@ -108,17 +110,17 @@ usual as materialized (
     size.mad,
     size.kind
   from topic as s
-  cross join lateral public.usual_of(:hour, s.past_hours, s.past_message_bytes, cast(:least_history as integer)) as size
+  cross join lateral public.topic_baseline(:hour, s.past_hours, s.past_message_bytes, cast(:least_history as integer)) as size
   where s.is_larger
 ),
 
 jumped as (
   select u.cluster, u.topic
   from usual as u
-  cross join lateral public.usual_of(
+  cross join lateral public.topic_baseline(
     cast(:hour as timestamptz) - interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
   ) as earlier
-  cross join lateral public.usual_of(
+  cross join lateral public.topic_baseline(
     cast(:hour as timestamptz) + interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
   ) as later
   where u.message_bytes >= :jump_ratio * u.median and u.message_bytes > u.median + :mads * u.mad
@@ -133,7 +135,7 @@ grown as materialized (
   from usual as u
   left join jumped as j using (cluster, topic)
   left join trend as t using (cluster, topic)
-  cross join lateral public.usual_of(:hour, u.past_hours, u.past_messages, cast(:least_history as integer)) as traffic
+  cross join lateral public.topic_baseline(:hour, u.past_hours, u.past_messages, cast(:least_history as integer)) as traffic
   where j.topic is not null or t.is_rising and t.middle + t.half >= :trend_ratio * (t.middle - t.half)
 ),
 
@@ -202,7 +204,7 @@ select
     when g.has_jumped then 'jumped'
     when g.topic is not null then 'grew'
     else 'usual'
-  end as because,
+  end as reason,
   t.cluster,
   t.topic,
   t.message_bytes,

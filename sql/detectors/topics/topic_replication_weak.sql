@@ -1,7 +1,7 @@
 /*
 title: Topics are replicated too weakly
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [inventory.topic_hourly, inventory.broker_hourly, metrics.partition_hourly, metrics.replica_sample]
 params:
@@ -10,45 +10,49 @@ params:
   acks_all_topics: {default: "", unit: regex, why: "topics whose producers wait for all replicas, so that min.insync.replicas 1 deceives them; empty: none"}
   parked_brokers: {default: "", unit: regex, why: "cluster/broker id of brokers that keep what nobody uses; topics that lie only there are left alone; empty: none"}
   most_shown: {default: 20, unit: topics, why: "more in a ticket are read by nobody"}
-convinces: [single_topics, exposed_bytes, stopping_topics, deceiving_topics, one_rack_topics]
-says:
+key_metrics: [single_topics, exposed_bytes, stopping_topics, deceiving_topics, one_rack_topics]
+verdicts:
   single:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ single_topics | counted('topic') }} with traffic {{ 'has' if single_topics == 1 else 'have' }} one replica only: the loss of a disk loses {% if exposed_bytes %}{{ exposed_bytes }}{% else %}their records{% endif %}."
-    cure: "Add replicas, the topic with most bytes first{% if added_bytes %}; it takes {{ added_bytes }} more of disk in all{% endif %}. Then raise default.replication.factor, and replication.factor of Streams applications."
+    message: "{{ single_topics | counted('topic') }} with traffic {{ 'has' if single_topics == 1 else 'have' }} one replica only: the loss of a disk loses {% if exposed_bytes %}{{ exposed_bytes }}{% else %}their records{% endif %}."
+    actions:
+      - "Add replicas, the topic with most bytes first{% if added_bytes %}; it takes {{ added_bytes }} more of disk in all{% endif %}. Then raise default.replication.factor, and replication.factor of Streams applications."
     commands: &plan ["streamwarden plan replicas {{ cluster }}"]
   stops_writes:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ stopping_topics | counted('topic') }} with traffic {{ 'needs' if stopping_topics == 1 else 'need' }} all replicas in sync: the restart of one broker stops the writes of producers with acks=all."
-    cure: &one_less "Set min.insync.replicas to one less than the replicas; where there are two, add a third first.{% if stopping_topics > most_shown or deceiving_topics > most_shown %} The commands are for the {{ most_shown }} largest topics.{% endif %}"
+    message: "{{ stopping_topics | counted('topic') }} with traffic {{ 'needs' if stopping_topics == 1 else 'need' }} all replicas in sync: the restart of one broker stops the writes of producers with acks=all."
+    actions:
+      - &one_less "Set min.insync.replicas to one less than the replicas; where there are two, add a third first.{% if stopping_topics > most_shown or deceiving_topics > most_shown %} The commands are for the {{ most_shown }} largest topics.{% endif %}"
     commands:
       - &fewer "{% for one in weak_topics %}{% if one.weakness in ('stops writes', 'deceives') and one.replicas.value > 2 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config min.insync.replicas={{ one.replicas.value - 1 }}; {% endif %}{% endfor %}"
       - "{% for one in weak_topics if one.weakness == 'stops writes' and one.replicas.value <= 2 %}{% if loop.first %}streamwarden plan replicas {{ cluster }}{% endif %}{% endfor %}"
   deceives:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "{{ deceiving_topics | counted('topic') }} with traffic {{ 'has' if deceiving_topics == 1 else 'have' }} min.insync.replicas 1 though the producers wait for all replicas: one copy is enough to acknowledge."
-    cure: *one_less
+    message: "{{ deceiving_topics | counted('topic') }} with traffic {{ 'has' if deceiving_topics == 1 else 'have' }} min.insync.replicas 1 though the producers wait for all replicas: one copy is enough to acknowledge."
+    actions:
+      - *one_less
     commands:
       - *fewer
       - "{% for one in weak_topics if one.weakness == 'deceives' and one.replicas.value <= 2 %}{% if loop.first %}streamwarden plan replicas {{ cluster }}{% endif %}{% endfor %}"
   one_rack:
-    status: alarm
+    status: firing
     severity: info
-    reason: "{{ one_rack_topics | counted('topic') }} with traffic {{ 'has' if one_rack_topics == 1 else 'have' }} partitions whose replicas all lie in one rack, {{ one_rack_partitions | counted('partition') }} in all: its loss loses them, though the brokers are in {{ racks | counted('rack') }}."
-    cure: "Move a replica of each to another rack. Kafka places those of new topics apart only where all brokers have a broker.rack."
+    message: "{{ one_rack_topics | counted('topic') }} with traffic {{ 'has' if one_rack_topics == 1 else 'have' }} partitions whose replicas all lie in one rack, {{ one_rack_partitions | counted('partition') }} in all: its loss loses them, though the brokers are in {{ racks | counted('rack') }}."
+    actions:
+      - "Move a replica of each to another rack. Kafka places those of new topics apart only where all brokers have a broker.rack."
     commands: *plan
-  sound: {status: ok, reason: "All {{ judged_topics }} topics with traffic bear the loss and the restart of a broker{% if racks > 1 %}, and the loss of one of {{ racks }} racks{% endif %}."}
-  one_broker: {status: ok, reason: "The cluster has one broker: there is nothing to replicate to."}
-  idle: {status: ok, reason: "None of its {{ topics }} topics has traffic."}
+  sound: {status: ok, message: "All {{ judged_topics }} topics with traffic bear the loss and the restart of a broker{% if racks > 1 %}, and the loss of one of {{ racks }} racks{% endif %}."}
+  one_broker: {status: ok, message: "The cluster has one broker: there is nothing to replicate to."}
+  idle: {status: ok, message: "None of its {{ topics }} topics has traffic."}
   unknown:
-    status: skip
-    reason: "Of {{ unknown_topics }} of {{ topics }} topics the replicas or their racks, min.insync.replicas or the traffic of the last day aren't known."
+    status: unknown
+    message: "Of {{ unknown_topics }} of {{ topics }} topics the replicas or their racks, min.insync.replicas or the traffic of the last day aren't known."
 open_after_hours: 2
 clear_after_hours: 2
-rule: |
+description: |
   Plain topics and changelogs that got records within a day, on clusters of more than one broker: with one replica; with
   min.insync.replicas equal to the replicas; with min.insync.replicas 1 where producers are said to wait for all; with
   partitions whose replicas all lie in one rack (broker.rack; on AWS a zone) though the brokers are in several.
@@ -59,7 +63,7 @@ runbook: |
      want a third.
   3. One rack: brokers got their broker.rack after the topic was made, or a reassignment didn't heed it.
   4. What may be lost on purpose belongs under `may_be_single`, with a reason beside it in the config.
-blind_spots: |
+limitations: |
   acks of producers aren't told: `acks_all_topics` says whose they are. Racks of brokers that have no broker.rack.
   A topic that gets records less than once a day counts as idle. Sizes are those that brokers tell of their logs.
 */
@@ -182,14 +186,14 @@ weak as (
     p.cluster,
     json_agg(
       json_build_object(
-        'topic', p.topic, 'weakness', p.weakness, 'owner', thing.owner, 'replicas', p.replication_factor,
+        'topic', p.topic, 'weakness', p.weakness, 'owner', resource.owner, 'replicas', p.replication_factor,
         'bytes', p.log_bytes, 'one_rack_partitions', case p.weakness when 'one rack' then p.one_rack_partitions end
       ) order by p.weakness, p.place
     ) as topics,
-    jsonb_agg(public.thing_key('topic', p.cluster, p.topic) order by p.weakness, p.place) as affected
+    jsonb_agg(public.resource_key('topic', p.cluster, p.topic) order by p.weakness, p.place) as affected
   from placed as p
-  left join public.things(cast(:hour as timestamptz)) as thing
-    on thing.kind = 'topic' and thing.key = public.thing_key('topic', p.cluster, p.topic)
+  left join public.resources(cast(:hour as timestamptz)) as resource
+    on resource.kind = 'topic' and resource.key = public.resource_key('topic', p.cluster, p.topic)
   where p.weakness in ('one replica', 'stops writes', 'deceives', 'one rack') and p.place <= :most_shown
   group by p.cluster
 ),
@@ -224,7 +228,7 @@ select
     when unknown_topics > 0 then 'unknown'
     when judged_topics = 0 then 'idle'
     else 'sound'
-  end as because,
+  end as reason,
   cluster,
   single_topics,
   exposed_bytes,

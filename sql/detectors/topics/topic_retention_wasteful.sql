@@ -1,7 +1,7 @@
 /*
 title: Topics keep their records much longer than anybody reads them
-about: cluster
-owner: platform
+resource_kind: cluster
+owner_role: platform
 maturity: stable
 reads: [inventory.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.replica_sample, metrics.topic_hourly]
 params:
@@ -11,20 +11,21 @@ params:
   least_seconds: {default: 86400, unit: seconds, why: "also a reader that always keeps up must be mended before its records are gone"}
   keep: {default: "", unit: regex, why: "topics that law or event sourcing keeps; empty: none"}
   most_shown: {default: 20, unit: topics, why: "the view topics_retention has them all"}
-convinces: [saved_bytes, saved_usd_per_month, overkept_topics, first_kept_seconds, first_needed_seconds]
-says:
+key_metrics: [saved_bytes, saved_usd_per_month, overkept_topics, first_kept_seconds, first_needed_seconds]
+verdicts:
   wasteful:
-    status: alarm
+    status: firing
     severity: info
-    reason: "{{ overkept_topics | counted('topic') }} {{ 'keeps' if overkept_topics == 1 else 'keep' }} records at least {{ kept_over_needed.value }} times as long as any group needed them in {{ days.value }} days: {{ saved_bytes }}{% if saved_usd_per_month %}, {{ saved_usd_per_month }}{% endif %} could go. {{ first_topic }} keeps {{ first_kept_seconds }}; {{ first_needed_seconds }} would do."
-    cure: "Ask each owner what else the records are kept for; if nothing, lower retention.ms to what its readers need to be mended after a long weekend."
+    message: "{{ overkept_topics | counted('topic') }} {{ 'keeps' if overkept_topics == 1 else 'keep' }} records at least {{ kept_over_needed.value }} times as long as any group needed them in {{ days.value }} days: {{ saved_bytes }}{% if saved_usd_per_month %}, {{ saved_usd_per_month }}{% endif %} could go. {{ first_topic }} keeps {{ first_kept_seconds }}; {{ first_needed_seconds }} would do."
+    actions:
+      - "Ask each owner what else the records are kept for; if nothing, lower retention.ms to what its readers need to be mended after a long weekend."
     commands: ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ first_topic }} --add-config retention.ms={{ first_advised_ms }}"]
-  fitting: {status: ok, reason: "No topic of size keeps its records {{ kept_over_needed.value }} times as long as its readers need them."}
-  unknown: {status: skip, reason: "Of {{ unknown_topics }} of {{ large_topics }} large topics the retention, the traffic or the lag of their readers isn't known."}
-  young: {status: skip, reason: "Its groups are known of less than {{ days.value }} days."}
+  fitting: {status: ok, message: "No topic of size keeps its records {{ kept_over_needed.value }} times as long as its readers need them."}
+  unknown: {status: unknown, message: "Of {{ unknown_topics }} of {{ large_topics }} large topics the retention, the traffic or the lag of their readers isn't known."}
+  young: {status: unknown, message: "Its groups are known of less than {{ days.value }} days."}
 open_after_hours: 24
 clear_after_hours: 24
-rule: |
+description: |
   Plain topics that are deleted by time. Needed is the largest lag in time that any group which reads the topic had in
   `days`, plus an hour, and least_seconds at least. Wasteful: retention.ms is kept_over_needed times that or more, and
   what is kept beyond it takes min_bytes.
@@ -32,7 +33,7 @@ runbook: |
   1. The view topics_retention has all of them, with owner, kept, needed, bytes and price.
   2. Records are also kept for new readers that begin at the start, and for repairs after a faulty release: ask.
   3. Name what must stay in `keep`.
-blind_spots: |
+limitations: |
   Readers that come once a quarter, readers without groups, and new groups that read all of a topic within an hour. A
   group's lag is that of its worst topic, so topics that a group reads beside a late one are spared. Topics without an
   end (retention.ms -1), compacted ones, those bound by size, and those nobody reads aren't judged here.
@@ -62,7 +63,7 @@ summary as (
         'saved_bytes', saved_bytes, 'saved_usd_per_month', saved_usd_per_month, 'groups', groups
       ) order by place
     ) filter (where place <= :most_shown) as worst_topics,
-    jsonb_agg(public.thing_key('topic', cluster, topic) order by place) filter (where place <= :most_shown) as affected
+    jsonb_agg(public.resource_key('topic', cluster, topic) order by place) filter (where place <= :most_shown) as affected
   from topic
   group by cluster
 )
@@ -73,7 +74,7 @@ select
     when overkept_topics > 0 then 'wasteful'
     when unknown_topics > 0 then 'unknown'
     else 'fitting'
-  end as because,
+  end as reason,
   cluster,
   saved_bytes,
   saved_usd_per_month,

@@ -31,7 +31,7 @@ def _insert(warehouse: sa.Engine, table: str, *rows: dict[str, Any]) -> None:
             insert_row(connection, table, {"hour": HOUR, **row})
 
 
-def _a_rest(warehouse: sa.Engine, cluster: str, because: str, reason: str) -> None:
+def _a_rest(warehouse: sa.Engine, cluster: str, reason: str, message: str) -> None:
     """An application `old` with two stores, and what was judged of it."""
     topic = {"cluster": cluster, "kind": "changelog", "application_id": "old", "partitions": 6, "replication_factor": 2}
     _insert(
@@ -42,14 +42,14 @@ def _a_rest(warehouse: sa.Engine, cluster: str, because: str, reason: str) -> No
     held = {"cluster": cluster, "log_dir": "/d", "topic": "old-b-changelog", "size_bytes": 2**30}
     _insert(warehouse, "metrics.replica_sample", held | {"broker_id": 1}, held | {"broker_id": 2})
     evaluation = {
-        "detector": "changelog_abandoned", "fingerprint": cluster, "status": "alarm", "because": because,
-        "reason": reason, "identity": {"cluster": cluster, "application_id": "old"},
+        "detector": "changelog_abandoned", "fingerprint": cluster, "status": "firing", "reason": reason,
+        "message": message, "identity": {"cluster": cluster, "application_id": "old"},
     }  # fmt: skip
     _insert(warehouse, "detect.evaluation", evaluation)
 
 
 def _judged(warehouse: sa.Engine) -> None:
-    _insert(warehouse, "detect.judgement", {"detector": "changelog_abandoned", "status": "judged"})
+    _insert(warehouse, "detect.detector_run", {"detector": "changelog_abandoned", "status": "evaluated"})
 
 
 def test_the_plan_of_a_removal_is_commands_in_their_order(warehouse: sa.Engine, environment: dict[str, str]) -> None:
@@ -89,8 +89,8 @@ def test_where_topics_cannot_be_deleted_parked_brokers_keep_one_replica_each(
         1,
         "streamwarden: c: no parked broker of it answers; parked_brokers of topic_on_parked_broker says which are.\n",
     )
-    _insert(warehouse, "detect.judgement", {
-        "detector": "topic_on_parked_broker", "status": "judged",
+    _insert(warehouse, "detect.detector_run", {
+        "detector": "topic_on_parked_broker", "status": "evaluated",
         "params": json.dumps({"parked_brokers": "^(c/7|c/8|d/9)$"}),
     })  # fmt: skip
     done = in_this_process("plan", "removal", "old", "--park", **environment)
@@ -262,18 +262,18 @@ def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine)
         rates, rates | {"topic": "u", "bytes_in": 3000}, rates | {"cluster": "d"},
         rates | {"hour": HOUR - timedelta(hours=1)},
     )  # fmt: skip
-    _insert(warehouse, "detect.judgement", {"detector": "topic_retention_wasteful", "status": "judged"})
+    _insert(warehouse, "detect.detector_run", {"detector": "topic_retention_wasteful", "status": "evaluated"})
     _insert(warehouse, "detect.detector", {"detector": "topic_retention_wasteful", "title": "Kept too long"})
     _insert(
         warehouse, "detect.evaluation",
-        {"detector": "topic_retention_wasteful", "fingerprint": "f", "status": "alarm",
-         "figures": '{"saved_usd_per_month": 2.5}'},
+        {"detector": "topic_retention_wasteful", "fingerprint": "f", "status": "firing",
+         "metrics": '{"saved_usd_per_month": 2.5}'},
         {"detector": "topic_retention_wasteful", "fingerprint": "g", "status": "ok",
-         "figures": '{"saved_usd_per_month": 9}'},
+         "metrics": '{"saved_usd_per_month": 9}'},
     )  # fmt: skip
     with warehouse.connect() as connection:
         rows = connection.execute(sa.text(
-            "select kind, whose, things, without_price, usd_per_month, partitions, bytes_in_per_second,"
+            "select kind, whose, resources, without_price, usd_per_month, partitions, bytes_in_per_second,"
             " bytes_out_per_second from costs"
         )).all()  # fmt: skip
     nothing = (None, None, None)
@@ -399,13 +399,13 @@ def test_the_pace_leaves_the_network_its_room_too(warehouse: sa.Engine, environm
     assert "--throttle 50000000 --execute" in done.stdout
 
 
-def _weak(warehouse: sa.Engine, detector: str, figures: dict[str, Any], params: dict[str, Any]) -> None:
+def _weak(warehouse: sa.Engine, detector: str, metrics: dict[str, Any], params: dict[str, Any]) -> None:
     """What was judged of cluster c."""
-    _insert(warehouse, "detect.judgement", {"detector": detector, "status": "judged", "params": json.dumps(params)})
-    status = "alarm" if figures else "ok"
+    _insert(warehouse, "detect.detector_run", {"detector": detector, "status": "evaluated", "params": json.dumps(params)})
+    status = "firing" if metrics else "ok"
     _insert(warehouse, "detect.evaluation", {
-        "detector": detector, "fingerprint": "f", "status": status, "because": "-", "identity": {"cluster": "c"},
-        "figures": json.dumps(figures),
+        "detector": detector, "fingerprint": "f", "status": status, "reason": "-", "identity": {"cluster": "c"},
+        "metrics": json.dumps(metrics),
     })  # fmt: skip
 
 
@@ -422,8 +422,8 @@ def test_the_plan_of_replicas_is_a_file_for_each_topic(warehouse: sa.Engine, env
         {"topic": "t", "weakness": "one rack", "replicas": 2},
         {"topic": "else", "weakness": "stops writes", "replicas": 3},
     ]
-    figures = {"weak_topics": weak, "one_rack_topics": 2, "stopping_topics": 1}
-    _weak(warehouse, "topic_replication_weak", figures, {"replicas": 3})
+    metrics = {"weak_topics": weak, "one_rack_topics": 2, "stopping_topics": 1}
+    _weak(warehouse, "topic_replication_weak", metrics, {"replicas": 3})
     done = in_this_process("plan", "replicas", "c", **environment)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -446,8 +446,8 @@ def test_two_replicas_get_a_third_and_what_lies_on_a_parked_broker_goes(
 ) -> None:
     _uneven(warehouse)
     two = {"topic": "t", "weakness": "stops writes", "replicas": 2}
-    figures = {"weak_topics": [two | {"weakness": "one replica", "topic": "gone"}, two], "stopping_topics": 1}
-    _weak(warehouse, "topic_replication_weak", figures, {"replicas": 3})
+    metrics = {"weak_topics": [two | {"weakness": "one replica", "topic": "gone"}, two], "stopping_topics": 1}
+    _weak(warehouse, "topic_replication_weak", metrics, {"replicas": 3})
     done = in_this_process("plan", "replicas", "c", **environment)
     lines = done.stdout.splitlines()
     assert lines[1] == "# No broker tells a rack (broker.rack): replicas may come to lie in one zone."
@@ -484,7 +484,7 @@ def test_a_broker_that_fills_up_is_parked_or_silent_gets_nothing(
 ) -> None:
     _uneven(warehouse)
     _insert(warehouse, "detect.evaluation", {
-        "detector": "disk_filling", "fingerprint": "f", "status": "alarm", "because": "filling",
+        "detector": "disk_filling", "fingerprint": "f", "status": "firing", "reason": "filling",
         "identity": {"cluster": "c", "broker_id": "3"},
     })  # fmt: skip
     done = in_this_process("plan", "rebalance", "c", **environment)
@@ -492,8 +492,8 @@ def test_a_broker_that_fills_up_is_parked_or_silent_gets_nothing(
         "# Broker 3 has a disk that fills up: it gets nothing.",
         "# No move makes it more even by enough to be worth it.",
     ]  # fmt: skip
-    _insert(warehouse, "detect.judgement", {
-        "detector": "topic_on_parked_broker", "status": "judged", "params": json.dumps({"parked_brokers": "^c/3$"}),
+    _insert(warehouse, "detect.detector_run", {
+        "detector": "topic_on_parked_broker", "status": "evaluated", "params": json.dumps({"parked_brokers": "^c/3$"}),
     })  # fmt: skip
     done = in_this_process("plan", "rebalance", "c", **environment)
     assert "# Broker 3 is parked: it gets nothing." in done.stdout

@@ -21,7 +21,7 @@ from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, load_config
 from streamwarden.base.warehouse import engine
 from streamwarden.cli.probe import aws, jvms, kafka, services
-from streamwarden.cli.probe.answer import Answer, Question, ask_all
+from streamwarden.cli.probe.result import Response, Question, ask_all
 
 from tests.answering import answering
 from tests.conftest import a_database
@@ -33,7 +33,7 @@ from tests.spark_apps.offsets_log import commit
 from tests.spark_apps.sources.node_page import node_page
 from tests.spark_apps.sources.registry import registry
 
-Probe = Callable[..., list[Answer]]
+Probe = Callable[..., list[Response]]
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ def config_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return write
 
 
-def problems(answers: list[Answer]) -> dict[str, str]:
+def problems(answers: list[Response]) -> dict[str, str]:
     return {answer.asked: answer.problem for answer in answers if answer.problem is not None}
 
 
-def cures(answers: list[Answer]) -> list[str]:
-    return list(dict.fromkeys(answer.cure for answer in answers if answer.cure))
+def cures(answers: list[Response]) -> list[str]:
+    return list(dict.fromkeys(answer.actions for answer in answers if answer.actions))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
 
 @pytest.fixture
 def ask_aws(config_of: Callable[..., Any]) -> Probe:
-    def ask(**account: Any) -> list[Answer]:
+    def ask(**account: Any) -> list[Response]:
         config = config_of(aws=[{"account": ACCOUNT, "regions": [REGION]} | account])
         return ask_all([*aws.questions(config.aws)])
 
@@ -93,8 +93,8 @@ def test_what_aws_denies_is_told_with_one_statement(endpoint: AwsEndpoint, ask_a
     answers = ask_aws()
     assert problems(answers).keys() == {"ec2:DescribeInstances", "cloudwatch:GetMetricData"}
     assert "doesn't allow ec2:DescribeInstances" in problems(answers)["ec2:DescribeInstances"]
-    [cure] = cures(answers)
-    statement = json.loads(cure.partition(": ")[2])
+    [actions] = cures(answers)
+    statement = json.loads(actions.partition(": ")[2])
     assert statement == {
         "Effect": "Allow",
         "Action": ["ec2:DescribeInstances", "cloudwatch:GetMetricData"],
@@ -143,7 +143,7 @@ def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[...,
         rounds: list[set[str]] = []
         while problems(answers := ask_all([*kafka.questions(config.kafka)])) and len(rounds) < 4:
             rounds.append(set(problems(answers)))
-            new = [binding for cure in cures(answers) for binding in bindings_of(cure)]
+            new = [binding for actions in cures(answers) for binding in bindings_of(actions)]
             granted += new
             for future in admin.create_acls(new).values():
                 future.result()
@@ -159,14 +159,14 @@ def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[...,
 
         config = config_of(kafka=[broker.cluster("c", "streamwarden", "hunter2")])
         [answer] = ask_all([*kafka.questions(config.kafka)])
-        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.cure)
+        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.actions)
         assert "hunter2" not in str(answer)
 
 
 def test_a_cluster_that_is_away(config_of: Callable[..., Any]) -> None:
     config = config_of(kafka=[{"name": "c", "bootstrap_servers": f"127.0.0.1:{free_port()}"}])
     [answer] = ask_all([*kafka.questions(config.kafka)])
-    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.cure)
+    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.actions)
 
 
 class _Exporter(BaseHTTPRequestHandler):
@@ -200,7 +200,7 @@ def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[.
     }
     [line] = [answer for answer in answers if answer.problem is None]
     assert line.asked == "nodes of c" and line.told.startswith("1 answer, ")
-    assert [re.split("[,( ]", cure)[0] for cure in cures(answers)] == ["write", "start"]
+    assert [re.split("[,( ]", actions)[0] for actions in cures(answers)] == ["write", "start"]
 
 
 @pytest.mark.parametrize(
@@ -243,12 +243,12 @@ def test_a_warehouse_without_rights_and_tables(config_of: Callable[..., Any], mo
 
 
 def test_a_source_that_hangs_or_raises_holds_up_nobody() -> None:
-    def hang() -> Iterator[Answer]:
+    def hang() -> Iterator[Response]:
         time.sleep(60)
-        yield Answer("a", "b")
+        yield Response("a", "b")
 
-    def fail() -> Iterator[Answer]:
-        yield Answer("b", "first")
+    def fail() -> Iterator[Response]:
+        yield Response("b", "first")
         raise ValueError("http://u:hunter2@h/x is bad")
 
     begun = time.monotonic()

@@ -41,12 +41,12 @@ says:
 open_after_hours: 2
 clear_after_hours: 2
 runbook: none
-blind_spots: none
+limitations: none
 */
 select
   case
     when lag_records is null or :word = '' then 'dark' when lag_records > :limit then 'bad' else 'good'
-  end as because,
+  end as reason,
   cluster, group_id, lag_records
 from metrics.consumer_group_hourly where hour = :hour
 """
@@ -100,12 +100,12 @@ def run(
 
 
 def told(result: Backtest) -> list[tuple[str, str]]:
-    return [(difference.resource, difference.words) for difference in result.differences()]
+    return [(difference.resource_name, difference.words) for difference in result.differences()]
 
 
 def everything(warehouse: sa.Engine) -> dict[str, Any]:
     """All that judging and filing could have written."""
-    tables = ("detect.detector", "detect.judgement", "detect.evaluation", "tickets.ticket", "tickets.change")
+    tables = ("detect.detector", "detect.detector_run", "detect.evaluation", "tickets.ticket", "tickets.change")
     with warehouse.connect() as connection:
         return {table: connection.execute(sa.text(f"select count(*) from {table}")).scalar() for table in tables}
 
@@ -125,10 +125,10 @@ def test_it_takes_every_detector(warehouse: sa.Engine, detector: Detector) -> No
         warehouse, Config(), detector, at, at + timedelta(hours=1), tried=(detector, params),
         progress=lambda done, total: None,
     )  # fmt: skip
-    said = [detector.says[row["because"]].status for row in case["expect"]]
+    said = [detector.verdicts[row["reason"]].status for row in case["expect"]]
     assert sorted(h[at] for h in result.tried.histories.values()) == sorted(said)
     opened = [f for f, episodes in result.tried.episodes.items() if episodes]
-    assert len(opened) == (said.count("alarm") if detector.open_after_hours == 1 else 0)
+    assert len(opened) == (said.count("firing") if detector.open_after_hours == 1 else 0)
     json.dumps(for_scripts(result, timedelta(hours=72)))
     assert everything(warehouse) == before
 
@@ -146,8 +146,8 @@ def test_it_tells_what_opens_stays_shut_and_moves(warehouse: sa.Engine, laggy: D
         ("c/high", "the same"), ("c/low", "opens"), ("c/rising", "opens 2 h earlier, closes 1 h later"),
     ]  # fmt: skip
     assert told(run(warehouse, laggy, limit=300)) == [("c/high", "the same"), ("c/rising", "stays shut")]
-    assert (lower.in_force.tickets(timedelta(hours=72)), lower.in_force.hours_of("alarm")) == ((2, 0), 5)
-    assert (lower.tried.tickets(timedelta(hours=72)), lower.tried.hours_of("alarm")) == ((3, 0), 11)
+    assert (lower.in_force.tickets(timedelta(hours=72)), lower.in_force.hours_of("firing")) == ((2, 0), 5)
+    assert (lower.tried.tickets(timedelta(hours=72)), lower.tried.hours_of("firing")) == ((3, 0), 11)
     assert told(run(warehouse, laggy)) == [("c/high", "the same"), ("c/rising", "the same")]
 
 
@@ -191,7 +191,7 @@ def test_missing_is_not_healthy(warehouse: sa.Engine, laggy: Detector) -> None:
     lags(warehouse, "g", {0: 500, 1: 500, 2: None, 3: None})
     result = run(warehouse, laggy)
     assert [episode.closed for episodes in result.tried.episodes.values() for episode in episodes] == [None]
-    assert (len(result.hours), result.hours_asked, result.tried.hours_of("skip")) == (6, 12, 2)
+    assert (len(result.hours), result.hours_asked, result.tried.hours_of("unknown")) == (6, 12, 2)
 
 
 def test_a_resource_that_is_gone_closes_its_ticket(warehouse: sa.Engine, laggy: Detector) -> None:

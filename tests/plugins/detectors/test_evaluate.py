@@ -21,10 +21,10 @@ says:
   bad: {status: alarm, severity: warning, reason: "{{ size_bytes }} of {{ name }} on {{ bootstrap_servers }}.",
         cure: "Mend it.", commands: ["mend {{ group_id }} {{ size_bytes }}"]}
   good: {status: ok, reason: "Fine."}
-  dark: {status: skip, reason: "Nothing.", nothing_to_judge: true}
+  dark: {status: skip, reason: "Nothing.", is_not_applicable: true}
 clear_after_hours: 1
 runbook: none
-blind_spots: none
+limitations: none
 */
 """
 
@@ -48,7 +48,7 @@ def loaded(warehouse: sa.Engine, status: str = "loaded") -> None:
 
 def stored(warehouse: sa.Engine) -> list[tuple[str, str]]:
     with warehouse.connect() as connection:
-        return list(connection.execute(sa.text("select resource, status from detect.evaluation order by 1")).tuples())
+        return list(connection.execute(sa.text("select resource_name, status from detect.evaluation order by 1")).tuples())
 
 
 ROW = (
@@ -59,23 +59,23 @@ ROW = (
 
 def test_an_hour_judged_twice_is_stored_once(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
-    for because in ("bad", "good"):
-        judgement = evaluate(warehouse, detector(tmp_path, ROW.format(because=because)), HOUR, Config())
-        assert judgement.status == "judged", judgement.reason
+    for reason in ("bad", "good"):
+        detector_run = evaluate(warehouse, detector(tmp_path, ROW.format(reason=reason)), HOUR, Config())
+        assert detector_run.status == "evaluated", detector_run.message
     assert stored(warehouse) == [("c/a <b>", "ok")]
     with warehouse.connect() as connection:
         row = connection.execute(sa.text("select * from detect.evaluation")).one()
-    assert row.figures == {"size_bytes": 7168}
-    assert (row.severity, row.identity, row.thing) == (None, {"cluster": "c", "group_id": "a <b>"}, "group:c/a <b>")
+    assert row.metrics == {"size_bytes": 7168}
+    assert (row.severity, row.identity, row.resource) == (None, {"cluster": "c", "group_id": "a <b>"}, "group:c/a <b>")
 
 
 def test_what_is_stored_can_be_read_by_who_asks_in_sql(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "kafka-1:9092"}]})
-    evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, config)
+    evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, config)
     with warehouse.connect() as connection:
         row = connection.execute(sa.text("select * from public.findings_now")).one()
-    assert (row.because, row.severity, row.reason) == ("bad", "warning", "7.0 KiB of c/a <b> on kafka-1:9092.")
+    assert (row.reason, row.severity, row.message) == ("bad", "warning", "7.0 KiB of c/a <b> on kafka-1:9092.")
     assert (row.advice, row.commands) == ("Mend it.", ["mend 'a <b>' 7168"])
 
 
@@ -85,7 +85,7 @@ def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
     with warehouse.begin() as connection:
         insert_row(connection, "metrics.consumer_group_hourly", {"hour": HOUR, "cluster": "c", "group_id": "a <b>"})
     for config, owner in ((Config.model_validate({"owners": owners}), "payments"), (Config(), None)):
-        evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, config)
+        evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, config)
         with warehouse.connect() as connection:
             assert connection.execute(sa.text("select owner from detect.evaluation")).scalar_one() == owner
 
@@ -96,7 +96,7 @@ def test_the_first_pattern_that_matches_tells_how_soon_an_application_is_to_be_d
     loaded(warehouse)
     targets = [{"key_pattern": "^application:c/a", "seconds": 0.5}, {"key_pattern": "/a", "seconds": 9}]
     for config, told in ((Config.model_validate({"latency_targets": targets}), [0.5, 9, None]), (Config(), [None] * 3)):
-        evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, config)
+        evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, config)
         with warehouse.connect() as connection:
             ask = sa.text(
                 "select detect.latency_target_of(key) from unnest(array[:a, :b, :c]) with ordinality as k (key, n)"
@@ -112,15 +112,15 @@ def excepting(**exception: object) -> Config:
 @pytest.mark.parametrize(
     ("exception", "statuses"),
     [
-        ({"where": {"group_id": "nightly"}, "params": {"limit": 100}}, {"c/nightly": "ok", "c/other": "alarm"}),
-        ({"where": {"group_id": "^night"}, "params": {"limit": 100}}, {"c/nightly": "ok", "c/other": "alarm"}),
-        ({"where": {"group_id": "night"}, "params": {"limit": 100}}, {"c/nightly": "alarm", "c/other": "alarm"}),
-        ({"where": {"cluster": "d"}, "off": True}, {"c/nightly": "alarm", "c/other": "alarm"}),
-        ({"where": {"group_id": "other"}, "off": True}, {"c/nightly": "alarm", "c/other": "ok"}),
-        ({"where": {"group_id": "other"}, "off": True, "until": "2026-01-05"}, {"c/nightly": "alarm", "c/other": "ok"}),
+        ({"where": {"group_id": "nightly"}, "params": {"limit": 100}}, {"c/nightly": "ok", "c/other": "firing"}),
+        ({"where": {"group_id": "^night"}, "params": {"limit": 100}}, {"c/nightly": "ok", "c/other": "firing"}),
+        ({"where": {"group_id": "night"}, "params": {"limit": 100}}, {"c/nightly": "firing", "c/other": "firing"}),
+        ({"where": {"cluster": "d"}, "off": True}, {"c/nightly": "firing", "c/other": "firing"}),
+        ({"where": {"group_id": "other"}, "off": True}, {"c/nightly": "firing", "c/other": "ok"}),
+        ({"where": {"group_id": "other"}, "off": True, "until": "2026-01-05"}, {"c/nightly": "firing", "c/other": "ok"}),
         (
             {"where": {"group_id": "other"}, "off": True, "until": "2026-01-04"},
-            {"c/nightly": "alarm", "c/other": "alarm"},
+            {"c/nightly": "firing", "c/other": "firing"},
         ),
     ],
 )
@@ -130,17 +130,17 @@ def test_things_may_have_thresholds_of_their_own(
     loaded(warehouse)
     rule = detector(
         tmp_path,
-        "select case when :hour is null then 'dark' when n > :limit then 'bad' else 'good' end as because,"
+        "select case when :hour is null then 'dark' when n > :limit then 'bad' else 'good' end as reason,"
         " 'c' as cluster, group_id, n as size_bytes from (values ('nightly', 50), ('other', 60)) as t (group_id, n)",
         params='params: {limit: {default: 10, unit: x, why: "x"}}\n',
     )
-    judgement = evaluate(warehouse, rule, HOUR, excepting(**exception))
-    assert judgement.status == "judged", judgement.reason
+    detector_run = evaluate(warehouse, rule, HOUR, excepting(**exception))
+    assert detector_run.status == "evaluated", detector_run.message
     assert dict(stored(warehouse)) == statuses
     with warehouse.connect() as connection:
         row = connection.execute(sa.text("select * from detect.exception")).one()
-    assert row.things == (0 if exception["where"] in ({"cluster": "d"}, {"group_id": "night"}) else 1)
-    assert (row.matched_hour is None) == (row.things == 0)
+    assert row.resources == (0 if exception["where"] in ({"cluster": "d"}, {"group_id": "night"}) else 1)
+    assert (row.matched_hour is None) == (row.resources == 0)
     evaluate(warehouse, rule, HOUR, Config())
     with warehouse.connect() as connection:
         assert connection.execute(sa.text("select count(*) from detect.exception")).scalar() == 0
@@ -159,23 +159,23 @@ def test_two_clusters_bear_different_flush_times_of_the_same_topic(warehouse: sa
     rule = load_detectors()["log_flush_slow"]
     with warehouse.connect() as connection:
         found = findings(connection, rule, HOUR, config, rule.params_in_force(config))
-    limits = {finding.about.columns["cluster"]: (finding.because, finding.figures["limit_ms"]) for finding in found}
+    limits = {finding.resource.columns["cluster"]: (finding.reason, finding.metrics["limit_ms"]) for finding in found}
     assert limits == {"raw": ("slow", 100), "mail": ("quick", 5000)}
 
 
 def test_not_loaded_is_blocked_and_keeps_what_was_said(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
-    evaluate(warehouse, detector(tmp_path, ROW.format(because="bad")), HOUR, Config())
+    evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, Config())
     with warehouse.begin() as connection:
         connection.exec_driver_sql("update detect.load set status = 'failed'")
-    judgement = evaluate(warehouse, detector(tmp_path, ROW.format(because="good")), HOUR, Config())
-    assert (judgement.status, judgement.reason) == ("blocked", "app consumer_groups failed: no route")
-    assert stored(warehouse) == [("c/a <b>", "alarm")]
+    detector_run = evaluate(warehouse, detector(tmp_path, ROW.format(reason="good")), HOUR, Config())
+    assert (detector_run.status, detector_run.message) == ("blocked", "app consumer_groups failed: no route")
+    assert stored(warehouse) == [("c/a <b>", "firing")]
 
 
 def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
-    judgement = evaluate(warehouse, detector(tmp_path, ROW.format(because="good")), HOUR, Config())
-    assert (judgement.status, judgement.reason) == ("blocked", "app consumer_groups hasn't loaded this hour")
+    detector_run = evaluate(warehouse, detector(tmp_path, ROW.format(reason="good")), HOUR, Config())
+    assert (detector_run.status, detector_run.message) == ("blocked", "app consumer_groups hasn't loaded this hour")
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
         ("select 1 / 0 as because, :hour as x", "a_test.sql: division by zero"),
         ("select\n  nothing, :hour as x", 'a_test.sql:17:3: column "nothing" does not exist (`nothing, :hour as x`)'),
         ("select :hour::nothing as x", 'a_test.sql:16:15: type "nothing" does not exist'),
-        (ROW.format(because="fine"), "because is 'fine', for which `says` has no words"),
-        (f"{ROW.format(because='good')} union all {ROW.format(because='good')}", "two rows about group:c/a <b>"),
-        (ROW.format(because="good").replace("'c' as cluster", "null as cluster"), "key column cluster is null"),
-        (ROW.format(because="bad").replace("size_bytes", "weight"), "says.bad: c/a <b>: "),
+        (ROW.format(reason="fine"), "because is 'fine', for which `says` has no words"),
+        (f"{ROW.format(reason='good')} union all {ROW.format(reason='good')}", "two rows about group:c/a <b>"),
+        (ROW.format(reason="good").replace("'c' as cluster", "null as cluster"), "key column cluster is null"),
+        (ROW.format(reason="bad").replace("size_bytes", "weight"), "says.bad: c/a <b>: "),
     ],
 )
 def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: Path, sql: str, told: str) -> None:
     loaded(warehouse)
-    judgement = evaluate(warehouse, detector(tmp_path, sql), HOUR, Config())
-    assert judgement.status == "failed"
-    assert told in str(judgement.reason)
-    assert "a_test.sql" in str(judgement.reason)
-    assert "\n" not in str(judgement.reason)
+    detector_run = evaluate(warehouse, detector(tmp_path, sql), HOUR, Config())
+    assert detector_run.status == "failed"
+    assert told in str(detector_run.message)
+    assert "a_test.sql" in str(detector_run.message)
+    assert "\n" not in str(detector_run.message)
     assert stored(warehouse) == []

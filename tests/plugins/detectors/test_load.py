@@ -28,18 +28,18 @@ says:
 clear_after_hours: 2
 runbook: |
   1. Mend it.
-blind_spots: none
+limitations: none
 */
 select
   case
     when iops_max is null then 'dark' when iops_max > :limit_percent::integer then 'wrong' else 'fine'
-  end as because,
+  end as reason,
   account, region, volume_id, iops_max, baseline_iops
 from metrics.volume_hourly where hour = cast(:hour as timestamptz)
 """
 
 
-def write(folder: Path, text: str, name: str = "storage/thing_wrong.sql") -> Path:
+def write(folder: Path, text: str, name: str = "storage/resource_wrong.sql") -> Path:
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -48,7 +48,7 @@ def write(folder: Path, text: str, name: str = "storage/thing_wrong.sql") -> Pat
 
 def test_header_loads(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
-    detector = load_detectors(tmp_path)["thing_wrong"]
+    detector = load_detectors(tmp_path)["resource_wrong"]
     assert (detector.subject, detector.severity, detector.open_after_hours) == ("storage", "warning", 1)
     assert detector.params["limit_percent"].unit == "percent"
 
@@ -77,7 +77,7 @@ def test_header_loads(tmp_path: Path) -> None:
         ("clear_after", "causes: {magic: [wrong]}\nclear_after", "causes.magic: no such mechanism"),
         ("clear_after", "causes: {disk_slows_broker: [fine]}\nclear_after", "disk_slows_broker: fine: isn't an alarm"),
         ("clear_after", "causes: {lag_nears_retention: [wrong]}\nclear_after", "and this is about: volume"),
-        ("clear_after", "effect_of: {disk_slows_broker: [wrong]}\nclear_after", "hits a broker, and this"),
+        ("clear_after", "caused_by: {disk_slows_broker: [wrong]}\nclear_after", "hits a broker, and this"),
         ("account, region, volume_id,", "account, volume_id,", "the select has no column region"),
         ("iops_max, baseline_iops\nfrom", "iops_max, baseline_iops, *\nfrom", "the last select must name its columns"),
         ("convinces: [iops_max,", "convinces: [iops_least,", "convinces: iops_least: the SQL gives no such figure"),
@@ -98,13 +98,13 @@ def test_a_slip_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str
 
 def test_a_caller_in_a_hurry_may_leave_the_words_unchecked(tmp_path: Path) -> None:
     write(tmp_path, GOOD.replace("{{ iops_max }}", "{{ iops_most }}"))
-    assert load_detectors(tmp_path, check=False)["thing_wrong"].title == "Something is wrong"
+    assert load_detectors(tmp_path, check=False)["resource_wrong"].title == "Something is wrong"
 
 
 def test_an_id_is_unique_over_all_subjects(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
-    write(tmp_path, GOOD, "memory/thing_wrong.sql")
-    with pytest.raises(StreamwardenError, match=r"the id is taken by .*memory/thing_wrong\.sql"):
+    write(tmp_path, GOOD, "memory/resource_wrong.sql")
+    with pytest.raises(StreamwardenError, match=r"the id is taken by .*memory/resource_wrong\.sql"):
         load_detectors(tmp_path)
 
 
@@ -112,9 +112,9 @@ def test_config_overrides(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
 
     def config(**params: object) -> Config:
-        return Config.model_validate({"detectors": {"thing_wrong": {"params": params}}})
+        return Config.model_validate({"detectors": {"resource_wrong": {"params": params}}})
 
-    detector = load_detectors(tmp_path, config(limit_percent=30))["thing_wrong"]
+    detector = load_detectors(tmp_path, config(limit_percent=30))["resource_wrong"]
     assert detector.params_in_force(config(limit_percent=30)) == {"limit_percent": 30}
     with pytest.raises(StreamwardenError, match="unknown parameter"):
         load_detectors(tmp_path, config(limit=30))
@@ -122,19 +122,19 @@ def test_config_overrides(tmp_path: Path) -> None:
         load_detectors(tmp_path, config(limit_percent="many"))
     with pytest.raises(StreamwardenError, match=r"detectors\.nothing: no such detector"):
         load_detectors(tmp_path, Config.model_validate({"detectors": {"nothing": {}}}))
-    assert load_detectors(tmp_path, Config.model_validate({"detectors": {"thing_wrong": {"enabled": False}}})) == {}
+    assert load_detectors(tmp_path, Config.model_validate({"detectors": {"resource_wrong": {"enabled": False}}})) == {}
 
 
 def test_exceptions_name_what_tells_things_apart(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
 
     def config(**exception: object) -> Config:
-        return Config.model_validate({"detectors": {"thing_wrong": {"except": [{"why": "known", **exception}]}}})
+        return Config.model_validate({"detectors": {"resource_wrong": {"except": [{"why": "known", **exception}]}}})
 
     load_detectors(tmp_path, config(where={"volume_id": "^vol-0"}, params={"limit_percent": 30}))
     load_detectors(tmp_path, config(where={"owner": "payments"}, off=True))
     with pytest.raises(
-        StreamwardenError, match=r"except\.0\.where\.group_id: thing_wrong tells things apart by: account"
+        StreamwardenError, match=r"except\.0\.where\.group_id: resource_wrong tells things apart by: account"
     ):
         load_detectors(tmp_path, config(where={"group_id": "x"}, off=True))
     with pytest.raises(StreamwardenError, match=r"except\.0\.params\.limit: unknown parameter"):

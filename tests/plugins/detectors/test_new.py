@@ -11,12 +11,12 @@ from streamwarden.detectors.new import new_detector
 from tests.sql.cases import judged, read_cases, unmet
 
 
-def new(tmp_path: Path, name: str, about: str, *reads: str) -> tuple[Path, Path]:
-    return new_detector(name, about, reads, tmp_path / "sql", tmp_path / "cases")
+def new(tmp_path: Path, name: str, resource: str, *reads: str) -> tuple[Path, Path]:
+    return new_detector(name, resource, reads, tmp_path / "sql", tmp_path / "cases")
 
 
 @pytest.mark.parametrize(
-    ("about", "reads"),
+    ("resource", "reads"),
     [
         ("cluster", ("metrics.broker_hourly", "inventory.topic_hourly")),
         ("broker", ("metrics.broker_hourly",)),
@@ -29,15 +29,15 @@ def new(tmp_path: Path, name: str, about: str, *reads: str) -> tuple[Path, Path]
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_new_detector_loads_and_its_cases_pass(
-    module_warehouse: sa.Engine, tmp_path: Path, about: str, reads: tuple[str, ...]
+    module_warehouse: sa.Engine, tmp_path: Path, resource: str, reads: tuple[str, ...]
 ) -> None:
-    sql, cases = new(tmp_path, f"things/{about}_wrong", about, *reads)
-    detector = load_detectors(tmp_path / "sql")[f"{about}_wrong"]
-    assert (detector.about, detector.reads, detector.sql) == (about, reads, sql.read_text())
+    sql, cases = new(tmp_path, f"things/{resource}_wrong", resource, *reads)
+    detector = load_detectors(tmp_path / "sql")[f"{resource}_wrong"]
+    assert (detector.resource, detector.reads, detector.sql) == (resource, reads, sql.read_text())
     found = read_cases(cases)
     for case in found:
         assert list(unmet(judged(module_warehouse, detector, case), case)) == []
-    assert {row["because"] for case in found for row in case["expect"]} == set(detector.says)
+    assert {row["reason"] for case in found for row in case["expect"]} == set(detector.verdicts)
     assert len({row[detector.identity[0]] for row in found[-1]["given"][reads[0]]}) == 2
 
 
@@ -48,7 +48,7 @@ def test_the_columns_of_all_its_tables_stand_beside_the_select(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "about", "reads", "told"),
+    ("name", "resource", "reads", "told"),
     [
         ("broker_odd", "broker", ("metrics.broker_hourly",), "broker_odd: must be SUBJECT/ID"),
         ("brokers/x", "brokr", ("metrics.broker_hourly",), "--about brokr: no kind of thing; there are: volume, "),
@@ -57,9 +57,9 @@ def test_the_columns_of_all_its_tables_stand_beside_the_select(tmp_path: Path) -
         ("brokers/x", "broker", (), "--reads: name at least one table"),
     ],
 )
-def test_a_slip_is_one_line(tmp_path: Path, name: str, about: str, reads: tuple[str, ...], told: str) -> None:
+def test_a_slip_is_one_line(tmp_path: Path, name: str, resource: str, reads: tuple[str, ...], told: str) -> None:
     with pytest.raises(StreamwardenError) as error:
-        new(tmp_path, name, about, *reads)
+        new(tmp_path, name, resource, *reads)
     assert str(error.value).startswith(told) and "\n" not in str(error.value)
     assert not list(tmp_path.glob("*/*/*"))
 

@@ -25,9 +25,9 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of, render_daily, write_report
 from streamwarden.tickets import reconcile
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
-from streamwarden.words.readable import clean
+from streamwarden.rendering.readable import clean
 
-from tests.plugins.tickets.storytelling import DETECTORS, Story, hour, print_of
+from tests.plugins.tickets.story import DETECTORS, Story, hour, print_of
 from tests.sql.rows import insert_row
 
 DAY = date(2026, 1, 5)
@@ -48,35 +48,35 @@ def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "ebs_volume_starving.sql").write_text(PLOT)
     monkeypatch.setattr(daily, "draw_finding", lambda *args: _draw(*args, tmp_path))
     story = Story(warehouse)
-    figures = {"burst_balance_percent": 1.5, "size_gib": 10, "account_name": "x"}
+    metrics = {"burst_balance_percent": 1.5, "size_gib": 10, "account_name": "x"}
     said = {
-        "figures": figures,
-        "convinces": ("burst_balance_percent", "size_gib"),
-        "cure": f"Make {clean(EVIL)} larger.",
+        "metrics": metrics,
+        "key_metrics": ("burst_balance_percent", "size_gib"),
+        "actions": f"Make {clean(EVIL)} larger.",
     }
-    story.judge(0, {EVIL: "alarm", "b": "alarm", "c": "skip"}, **said, reason=f"{EVIL} is empty.")
+    story.judge(0, {EVIL: "firing", "b": "firing", "c": "unknown"}, **said, message=f"{EVIL} is empty.")
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
-        story.judge(number, {EVIL: "alarm", "b": "ok", "c": "skip"}, **said, coverage="refused")
-    story.judge(2, {}, "app_memory_heavy", judgement="blocked")
+        story.judge(number, {EVIL: "firing", "b": "ok", "c": "unknown"}, **said, coverage="refused")
+    story.judge(2, {}, "app_memory_heavy", detector_run="blocked")
     reconcile(warehouse, Config(), DETECTORS)
     return story
 
 
 def _draw(engine: sa.Engine, *args: Any) -> Any:
-    from streamwarden.plots.draw import draw_finding
+    from streamwarden.charts.draw import draw_finding
 
     return draw_finding(engine, *args)
 
 
-def test_it_says_what_is_open_new_closed_and_not_judged(story: Story) -> None:
+def test_it_says_what_is_open_new_closed_and_not_evaluated(story: Story) -> None:
     report = render_daily(story.engine, Config(), DAY, now=hour(3))
     assert report.subject == "Streamwarden 2026-01-05: 1 open (1 critical), 2 new, 1 closed"
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html.partition("</style>")[2]))
     for expected in (
         "3 of 13 past hours were judged", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
         "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "healthy again",
-        "1 resource ", "c, for example", "because", "10 past hours of this day were never judged",
+        "1 resource ", "c, for example", "reason", "10 past hours of this day were never judged",
     ):  # fmt: skip
         assert expected in text, expected
     assert "<script" not in report.html
@@ -110,7 +110,7 @@ def test_a_healthy_day_says_what_to_do_next(warehouse: sa.Engine) -> None:
 
 def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
     story = Story(warehouse)
-    story.judge(0, {f"v{n}": "alarm" for n in range(200)})
+    story.judge(0, {f"v{n}": "firing" for n in range(200)})
     reconcile(warehouse, Config(), DETECTORS)
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject.endswith("200 open (200 critical), 200 new, 0 closed")
@@ -122,15 +122,15 @@ def test_advice_without_tickets_has_a_section_of_its_own(warehouse: sa.Engine) -
     story = Story(warehouse)
     with warehouse.begin() as connection:
         insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
-    story.judge(0, {EVIL: "alarm"}, severity="info", reason=f"{EVIL} could be smaller.")
+    story.judge(0, {EVIL: "firing"}, severity="info", message=f"{EVIL} could be smaller.")
     reconcile(warehouse, Config(), DETECTORS)
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject.endswith("nothing open, 0 closed")
     assert "Advice, without tickets" in report.html and "<script" not in report.html
     assert f"* Volume: {clean(EVIL)}. {clean(EVIL)} could be smaller." in report.text
-    story.judge(1, {EVIL: "alarm"}, severity="warning")
+    story.judge(1, {EVIL: "firing"}, severity="warning")
     reconcile(warehouse, Config(), DETECTORS)
-    story.judge(2, {EVIL: "alarm"}, severity="info")
+    story.judge(2, {EVIL: "firing"}, severity="info")
     assert "Advice, without tickets" not in render_daily(warehouse, Config(), DAY).html, "it has a ticket"
 
 
@@ -259,8 +259,8 @@ def owned(warehouse: sa.Engine) -> Story:
     story = Story(warehouse)
     with warehouse.begin() as connection:
         insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
-    story.judge(0, {"v1": "alarm", "v2": "alarm"}, owner="storage")
-    story.judge(0, {"g1": "alarm", "g2": "skip"}, "consumer_group_lagging", severity="warning")
+    story.judge(0, {"v1": "firing", "v2": "firing"}, owner="storage")
+    story.judge(0, {"g1": "firing", "g2": "unknown"}, "consumer_group_lagging", severity="warning")
     story.causes(0, {(print_of("g1", "consumer_group_lagging"), print_of("v1")): 0.9})
     reconcile(warehouse, Config(), DETECTORS)
     return story

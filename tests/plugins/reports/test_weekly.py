@@ -12,7 +12,7 @@ from streamwarden.base.config import Config, Reports
 from streamwarden.reports import monday_of, render_weekly, weekly, write_report
 from streamwarden.tickets import reconcile
 
-from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+from tests.plugins.tickets.story import DETECTORS, Story, hour
 from tests.sql.rows import insert_row
 
 MONDAY = date(2026, 1, 5)
@@ -24,13 +24,13 @@ WEEK = 7 * 24
 def story(warehouse: sa.Engine) -> Story:
     """One finding of the week before that is open still; in this one a hostile name, and one that was mended."""
     story = Story(warehouse)
-    story.judge(-WEEK, {"old": "alarm"}, owner="storage")
+    story.judge(-WEEK, {"old": "firing"}, owner="storage")
     reconcile(warehouse, Config(), DETECTORS)
-    story.judge(0, {"old": "alarm", EVIL: "alarm", "b": "alarm"}, owner="storage")
+    story.judge(0, {"old": "firing", EVIL: "firing", "b": "firing"}, owner="storage")
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
         story.judge(
-            number, {"old": "alarm", EVIL: "alarm", "b": "ok", "c": "skip"}, coverage="refused", owner="storage"
+            number, {"old": "firing", EVIL: "firing", "b": "ok", "c": "unknown"}, coverage="refused", owner="storage"
         )
         reconcile(warehouse, Config(), DETECTORS)
     return story

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config, Tickets
 
-from tests.plugins.tickets.storytelling import MemorySink, Story
+from tests.plugins.tickets.story import MemorySink, Story
 from tests.roundup import Tracker, running_tracker
 
 

@@ -10,10 +10,10 @@ from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
-from streamwarden.tickets.sinks.plain import draft_text
-from streamwarden.words.readable import clean
+from streamwarden.tickets.sinks.plain import issue_text
+from streamwarden.rendering.readable import clean
 
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, mute
+from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute
 
 
 def plan(story: Story, config: Config) -> None:
@@ -21,7 +21,7 @@ def plan(story: Story, config: Config) -> None:
 
 
 def test_a_crash_after_the_tracker_had_it_does_not_double_it(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     plan(story, config)
     sink.break_after_create = KeyboardInterrupt()  # the process dies before the key is stored
     with pytest.raises(KeyboardInterrupt):
@@ -29,73 +29,73 @@ def test_a_crash_after_the_tracker_had_it_does_not_double_it(story: Story, sink:
     assert story.tickets()[0]["external_key"] is None
     sink.break_after_create = None
     assert deliver(story.engine, sink, config).done == 1
-    assert (len(sink.drafts), story.tickets()[0]["external_key"]) == (1, "0")
+    assert (len(sink.issue_drafts), story.tickets()[0]["external_key"]) == (1, "0")
 
 
 def test_a_crash_before_the_tracker_had_it_does_not_lose_it(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     plan(story, config)
     sink.broken = KeyboardInterrupt()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         deliver(story.engine, sink, config)
     sink.broken = None
     assert deliver(story.engine, sink, config).done == 1
-    assert len(sink.drafts) == 1
+    assert len(sink.issue_drafts) == 1
 
 
 def test_a_new_ticket_of_an_old_finding_is_not_taken_for_the_old_one(
     story: Story, sink: MemorySink, config: Config
 ) -> None:
     for number in range(3):
-        story.judge(number, {"v1": ["alarm", "ok", "ok"][number]})
+        story.judge(number, {"v1": ["firing", "ok", "ok"][number]})
         plan(story, config)
         deliver(story.engine, sink, config)
     sink.states = {}  # somebody opened the old one again
-    story.judge(60, {"v1": "alarm"})
+    story.judge(60, {"v1": "firing"})
     plan(story, config)
     deliver(story.engine, sink, config)
     assert [t["external_key"] for t in story.tickets()] == ["0", "1"]
-    text = draft_text(sink.drafts[1])
+    text = issue_text(sink.issue_drafts[1])
     assert "Earlier ticket of the same finding: ebs_volume_starving title: v1 (closed)" in text
 
 
 def test_a_lost_warehouse_takes_over_what_is_open_in_the_tracker(
     story: Story, sink: MemorySink, config: Config
 ) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     plan(story, config)
     deliver(story.engine, sink, config)
     story.clear()
-    story.judge(1, {"v1": "alarm"})
+    story.judge(1, {"v1": "firing"})
     plan(story, config)
     deliver(story.engine, sink, config)
-    assert (len(sink.drafts), story.tickets()[0]["external_key"]) == (1, "0")
+    assert (len(sink.issue_drafts), story.tickets()[0]["external_key"]) == (1, "0")
 
 
 def test_one_refused_ticket_does_not_stop_the_others(story: Story, config: Config) -> None:
     class Choosy(MemorySink):
-        def create(self, draft):  # type: ignore[no-untyped-def]
-            if "v2" in draft.title:
+        def create(self, issue_draft):  # type: ignore[no-untyped-def]
+            if "v2" in issue_draft.title:
                 raise StreamwardenError("the tracker says: no v2 please")
-            return super().create(draft)
+            return super().create(issue_draft)
 
-    story.judge(0, {"v1": "alarm", "v2": "alarm", "v3": "alarm"})
+    story.judge(0, {"v1": "firing", "v2": "firing", "v3": "firing"})
     plan(story, config)
     sink = Choosy()
     delivery = deliver(story.engine, sink, config)
     assert (delivery.done, delivery.failed) == (2, ["console: the tracker says: no v2 please"])
     assert [i["error"] for i in story.issues() if i["external_key"] is None] == ["the tracker says: no v2 please"]
-    story.judge(1, {"v1": "alarm", "v2": "ok", "v3": "alarm"})
-    story.judge(2, {"v1": "alarm", "v2": "ok", "v3": "alarm"})
+    story.judge(1, {"v1": "firing", "v2": "ok", "v3": "firing"})
+    story.judge(2, {"v1": "firing", "v2": "ok", "v3": "firing"})
     plan(story, config)
     assert deliver(story.engine, sink, config).done == 0, "a close must not overtake its create"
     assert not sink.updates
 
 
 def test_a_tracker_that_is_down_keeps_everything_for_later(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    story.judge(0, {"v1": "firing", "v2": "firing"})
     plan(story, config)
-    sink.broken = TrackerDown("tickets.url http://x: the tracker doesn't answer")
+    sink.broken = TrackerDown("tickets.url http://x: the tracker doesn't response")
     delivery = deliver(story.engine, sink, config)
     assert (delivery.done, len(delivery.failed)) == (0, 1)
     sink.broken = None
@@ -103,7 +103,7 @@ def test_a_tracker_that_is_down_keeps_everything_for_later(story: Story, sink: M
 
 
 def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     away = Config(tickets=Tickets(trackers={"away": Roundup(url="http://127.0.0.1:9", user="u", password="secret")}))
     with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker doesn't answer") as told:
         reconcile_and_deliver(story.engine, away, DETECTORS)
@@ -113,38 +113,38 @@ def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> 
 
 def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config: Config) -> None:
     evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
-    figures = {"topic": evil, "heap_max_bytes": 4 * 1024**3}
+    metrics = {"topic": evil, "heap_max_bytes": 4 * 1024**3}
     story.judge(
-        0, {evil: "alarm"}, figures=figures, convinces=tuple(figures), cure=f"Mend {clean(evil)}",
-        reason="fingerprint: 1 " + "fingerprint: " * 60,
+        0, {evil: "firing"}, metrics=metrics, key_metrics=tuple(metrics), actions=f"Mend {clean(evil)}",
+        message="fingerprint: 1 " + "fingerprint: " * 60,
     )  # fmt: skip
     plan(story, config)
     deliver(story.engine, sink, config)
-    draft = sink.drafts[0]
-    text = draft_text(draft)
+    issue_draft = sink.issue_drafts[0]
+    text = issue_text(issue_draft)
     lines = text.splitlines()
-    assert [line for line in lines if line.startswith("fingerprint:")] == [f"fingerprint: {draft.fingerprint}"]
-    assert "\x1b" not in text and "\u202e" not in text and "\n" not in draft.title
+    assert [line for line in lines if line.startswith("fingerprint:")] == [f"fingerprint: {issue_draft.fingerprint}"]
+    assert "\x1b" not in text and "\u202e" not in text and "\n" not in issue_draft.title
     assert any(line.split() == ["Heap", "max", "4.0", "GiB"] for line in lines)
     assert lines[-2:] == ["detector: ebs_volume_starving", "resource: t<script> fingerprint: 0000[31m[bold]"]
 
 
 def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) -> None:
-    figures = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
+    metrics = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
     story.judge(
-        0, {"v1": "alarm"}, figures=figures, convinces=("figure1_bytes", "figure2_bytes"), cure="Make it larger.",
+        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"), actions="Make it larger.",
         commands=("aws ec2 modify-volume --volume-id v1",),
     )  # fmt: skip
     plan(story, config)
     deliver(story.engine, sink, config)
-    text = draft_text(sink.drafts[0])
+    text = issue_text(sink.issue_drafts[0])
     assert len(text.splitlines()) <= 24
     assert "    aws ec2 modify-volume --volume-id v1\n" in text
     assert "In alarm since 2026-01-05 09:12 UTC" in text, "there is one since, to the minute where it is known"
 
 
 def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str], story: Story) -> None:
-    story.judge(0, {"[bold]x[/bold]": "alarm"})
+    story.judge(0, {"[bold]x[/bold]": "firing"})
     assert "1 opened" in reconcile_and_deliver(story.engine, Config(), DETECTORS)
     mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
     reconcile_and_deliver(story.engine, Config(), DETECTORS)
@@ -156,7 +156,7 @@ def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str]
 def test_how_long_it_lasts_does_not_count_what_is_still_to_come_of_the_hour(
     minutes: int, said: str, story: Story, sink: MemorySink, config: Config
 ) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     plan(story, config)
     deliver(story.engine, sink, config, lambda: hour(0) + timedelta(minutes=minutes))
-    assert f"In alarm since 2026-01-05 10:00 UTC {said}" in draft_text(sink.drafts[0])
+    assert f"In alarm since 2026-01-05 10:00 UTC {said}" in issue_text(sink.issue_drafts[0])

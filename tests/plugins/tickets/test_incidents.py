@@ -10,22 +10,22 @@ import sqlalchemy as sa
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
-from streamwarden.tickets import Answer, deliver, listen, reconcile
-from streamwarden.tickets.answers import PAGE
-from streamwarden.tickets.sinks.contract import Letter
-from streamwarden.tickets.sinks.plain import letter_text as lines_of
+from streamwarden.tickets import Response, deliver, listen, reconcile
+from streamwarden.tickets.responses import PAGE
+from streamwarden.tickets.sinks.contract import Notification
+from streamwarden.tickets.sinks.plain import notification_text as lines_of
 from typer.testing import CliRunner
 
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, mute, print_of, say
+from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute, print_of, say
 from tests.sql.rows import insert_row
 
 LAG = "consumer_group_lagging"
 V1, V2 = print_of("v1"), print_of("v2")
 
 
-def letter_text(letter: Letter) -> str:
+def notification_text(notification: Notification) -> str:
     """Its text, in one line."""
-    return " ".join(lines_of(letter).split())
+    return " ".join(lines_of(notification).split())
 
 
 def g(name: str) -> str:
@@ -59,16 +59,16 @@ class Telling:
 
     @property
     def titles(self) -> list[str]:
-        return [draft.title.replace(" title", "") for draft in self.sink.drafts]
+        return [issue_draft.title.replace(" title", "") for issue_draft in self.sink.issue_drafts]
 
     @property
     def told(self) -> list[tuple[str, str]]:
-        return [(update.action, letter_text(update.letter)) for update in self.sink.updates]
+        return [(update.action, notification_text(update.notification)) for update in self.sink.updates]
 
     def states(self) -> dict[str, Any]:
         rows = self.story.tickets()
-        names = {row["ticket_id"]: row["resource"] for row in rows}
-        return {row["resource"]: (row["role"], names.get(row["summary_ticket_id"]), row["state"]) for row in rows}
+        names = {row["ticket_id"]: row["resource_name"] for row in rows}
+        return {row["resource_name"]: (row["role"], names.get(row["summary_ticket_id"]), row["state"]) for row in rows}
 
 
 @pytest.fixture
@@ -77,25 +77,25 @@ def tell(story: Story, sink: MemorySink, config: Config) -> Telling:
 
 
 def test_findings_of_one_run_are_one_issue_that_says_what_follows_and_what_does_not(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
+    tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g2"]
     assert tell.states()["g1"] == ("follows", "v1", "open")
-    text = letter_text(tell.sink.drafts[0].letter)
+    text = notification_text(tell.sink.issue_drafts[0].notification)
     assert (
         "What follows from it (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90%)"
         in text
     )
     assert "What doesn't - consumer_group_lagging title: g2: its partitions lie there." in text
     assert "Related" not in text, "what is listed above isn't listed once more"
-    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
+    tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
     assert (len(tell.titles), tell.told) == (2, [])
 
 
 def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was_tested(tell: Telling) -> None:
     ties = {(g("g1"), V1): 0.2, (g("g2"), V1): 0.4, (V1, g("g1")): 0.1}
-    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, ties)
-    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm", "g3": "alarm"}, ties)
-    texts = {draft.resource: letter_text(draft.letter) for draft in tell.sink.drafts}
+    tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, ties)
+    tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing", "g3": "firing"}, ties)
+    texts = {issue_draft.resource_name: notification_text(issue_draft.notification) for issue_draft in tell.sink.issue_drafts}
     assert texts.keys() == {"v1", "g1", "g2", "g3"}
     heading = "No cause known It can follow from others (ebs_volume_starving title);"
     said = f"{heading} what of that is in alarm near it doesn't explain it. - ebs_volume_starving title: v1:"
@@ -114,61 +114,61 @@ def test_the_title_of_a_disk_names_the_broker_on_it(tell: Telling) -> None:
         insert_row(connection, "inventory.instance_hourly", machine)
         broker = {"cluster": "shop", "endpoint": "b3", "broker_id": 3, "instance_id": "i-3", "hour": at}
         insert_row(connection, "metrics.broker_hourly", broker)
-    tell.go({"v1": "alarm", "v2": "alarm"}, {})
+    tell.go({"v1": "firing", "v2": "firing"}, {})
     assert sorted(tell.titles) == ["ebs_volume_starving: v1, broker 3 of shop", "ebs_volume_starving: v2"]
 
 
 def test_no_cause_known_names_the_sources_that_did_not_answer(tell: Telling) -> None:
     tell.go({"v1": "ok"}, {"g1": "ok"}, {})
     tell.story.judge(1, {"v1": "ok"}, coverage="refused")
-    tell.story.judge(1, {"g1": "alarm"}, LAG, severity="warning")
+    tell.story.judge(1, {"g1": "firing"}, LAG, severity="warning")
     reconcile(tell.story.engine, tell.config, DETECTORS)
     deliver(tell.story.engine, tell.sink, tell.config)
     said = "One may be there and not be seen: in that hour there was no answer from src of b."
-    assert f"none is known to be in alarm. {said}" in letter_text(tell.sink.drafts[0].letter)
+    assert f"none is known to be in alarm. {said}" in notification_text(tell.sink.issue_drafts[0].notification)
 
 
 def test_an_effect_that_has_its_cause_says_nothing_of_unknown_ones(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.9})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     assert tell.titles == ["ebs_volume_starving: v1"]
-    assert "No cause known" not in letter_text(tell.sink.drafts[0].letter)
+    assert "No cause known" not in notification_text(tell.sink.issue_drafts[0].notification)
 
 
 def test_an_effect_that_joins_later_is_a_line_in_a_comment(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    tell.go({"v1": "firing"}, {"g1": "ok"}, {})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8})
     assert tell.titles == ["ebs_volume_starving: v1"]
     (told,) = tell.told
     assert told[0] == "comment" and "- consumer_group_lagging title: g1. It is bad. (its partitions" in told[1]
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8})
     assert len(tell.told) == 1
 
 
 def test_the_severity_is_that_of_the_worst(tell: Telling, story: Story) -> None:
-    story.judge(0, {"v1": "alarm"}, severity="warning")
-    story.judge(0, {"g1": "alarm"}, LAG, severity="warning")
+    story.judge(0, {"v1": "firing"}, severity="warning")
+    story.judge(0, {"g1": "firing"}, LAG, severity="warning")
     story.causes(0, {(g("g1"), V1): 0.8})
     reconcile(story.engine, tell.config, DETECTORS)
-    story.judge(1, {"v1": "alarm"}, severity="warning")
-    story.judge(1, {"g1": "alarm"}, LAG, severity="critical")
+    story.judge(1, {"v1": "firing"}, severity="warning")
+    story.judge(1, {"g1": "firing"}, LAG, severity="critical")
     story.causes(1, {(g("g1"), V1): 0.8})
     reconcile(story.engine, tell.config, DETECTORS)
     deliver(story.engine, tell.sink, tell.config)
     (update,) = tell.sink.updates
-    assert update.severity == "critical" and "Severity changed from warning to critical." in update.letter.note
+    assert update.severity == "critical" and "Severity changed from warning to critical." in update.notification.note
 
 
 def test_a_cause_that_shows_up_later_gives_the_issue_that_exists_its_title(tell: Telling) -> None:
-    tell.go({"v1": "ok"}, {"g1": "alarm"}, {})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    tell.go({"v1": "ok"}, {"g1": "firing"}, {})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8})
     assert tell.titles == ["consumer_group_lagging: g1"]
     (update,) = tell.sink.updates
     assert update.title == "ebs_volume_starving title: v1" and update.key == "0"
-    assert update.letter.finding is not None and update.letter.finding.about.name == "v1"
-    assert "Its cause is known now:" in update.letter.note
+    assert update.notification.finding is not None and update.notification.finding.resource.name == "v1"
+    assert "Its cause is known now:" in update.notification.note
     assert tell.states() == {"g1": ("follows", None, "open"), "v1": ("root", "g1", "open")}
     for _ in range(2):  # it closes when all is over, though its own finding was over first
-        tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+        tell.go({"v1": "firing"}, {"g1": "ok"}, {})
     assert len(tell.told) == 1
     for _ in range(2):
         tell.go({"v1": "ok"}, {"g1": "ok"}, {})
@@ -178,101 +178,101 @@ def test_a_cause_that_shows_up_later_gives_the_issue_that_exists_its_title(tell:
 
 
 def test_two_incidents_that_turn_out_to_be_one_keep_the_older_issue(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {})
+    tell.go({"v1": "firing"}, {"g1": "ok"}, {})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {})
     assert len(tell.titles) == 2
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8})
     assert len(tell.titles) == 2
     by_key = {update.key: update for update in tell.sink.updates}
-    assert by_key["1"].action == "close" and "http://tracker/0" in by_key["1"].letter.note
-    assert by_key["0"].action == "comment" and "g1" in by_key["0"].letter.note
+    assert by_key["1"].action == "close" and "http://tracker/0" in by_key["1"].notification.note
+    assert by_key["0"].action == "comment" and "g1" in by_key["0"].notification.note
     assert listen(tell.story.engine, tell.sink) == 0, "nobody closed it but us"
     for _ in range(3):
-        tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+        tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8})
     assert len(tell.told) == 2
 
 
 def test_an_effect_that_outlives_its_cause_leaves_after_two_hours(tell: Telling) -> None:
     tie = {(g("g1"), V1): 0.9}
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, tie)
+    tell.go({"v1": "firing"}, {"g1": "firing"}, tie)
     for _ in range(3):  # over after two clean hours
-        tell.go({"v1": "ok"}, {"g1": "alarm"}, tie)
+        tell.go({"v1": "ok"}, {"g1": "firing"}, tie)
         assert len(tell.titles) == 1
-    tell.go({"v1": "ok"}, {"g1": "alarm"}, tie)
+    tell.go({"v1": "ok"}, {"g1": "firing"}, tie)
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
-    assert "It outlived its cause ebs_volume_starving title: v1: http://tracker/0" in tell.sink.drafts[1].letter.note
+    assert "It outlived its cause ebs_volume_starving title: v1: http://tracker/0" in tell.sink.issue_drafts[1].notification.note
     assert [action for action, _ in tell.told] == ["close"]
     assert tell.states() == {"v1": ("alone", None, "closed"), "g1": ("alone", None, "open")}
 
 
 def test_between_strong_and_weak_nothing_changes_and_a_weak_tie_of_two_hours_parts_them(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.7})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.4})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.2})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.7})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.4})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.2})
     assert tell.told == []
-    tell.go({"v1": "alarm"}, {"g1": "skip"}, {})
+    tell.go({"v1": "firing"}, {"g1": "unknown"}, {})
     assert tell.told == [], "what can't be judged parts nothing"
     for _ in range(2):
-        tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.2})
+        tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.2})
     assert tell.titles[1:] == ["consumer_group_lagging: g1"]
-    assert "It no longer follows from ebs_volume_starving title: v1" in tell.sink.drafts[1].letter.note
+    assert "It no longer follows from ebs_volume_starving title: v1" in tell.sink.issue_drafts[1].notification.note
     assert [action for action, _ in tell.told] == ["comment"]
 
 
 def test_an_hour_in_which_nothing_was_weighed_parts_nothing(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.7})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.7})
     for _ in range(4):
-        tell.go({"v1": "alarm"}, {"g1": "alarm"})
+        tell.go({"v1": "firing"}, {"g1": "firing"})
     assert (len(tell.titles), tell.told) == (1, [])
 
 
 def test_effects_of_what_is_muted_keep_quiet_but_for_a_critical_one(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
+    tell.go({"v1": "firing"}, {"g1": "ok"}, {})
     mute(tell.story.engine, 1, until=None, who="Vera", why="Known.")
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8})
     assert tell.titles == ["ebs_volume_starving: v1"]
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8}, severity="critical")
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8}, severity="critical")
     assert tell.titles[1:] == ["consumer_group_lagging: g1"]
-    assert "follows from ebs_volume_starving title: v1, which is muted" in tell.sink.drafts[1].letter.note
+    assert "follows from ebs_volume_starving title: v1, which is muted" in tell.sink.issue_drafts[1].notification.note
 
 
 def test_effects_of_what_is_snoozed_keep_quiet_but_for_a_critical_one(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "ok"}, {}, now=hour(1))
+    tell.go({"v1": "firing"}, {"g1": "ok"}, {}, now=hour(1))
     mute(tell.story.engine, 1, until=hour(100), who="Vera", why="Known.", now=hour(1))
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8}, now=hour(2))
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8}, now=hour(2))
     assert [text.partition(" A rise")[0] for _, text in tell.told] == [
         "Snoozed until 2026-01-09 14:00 UTC by Vera: Known."
     ]
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.8}, severity="critical", now=hour(3))
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8}, severity="critical", now=hour(3))
     assert "is snoozed, but this is critical:" in tell.told[-1][1] and len(tell.told) == 2
 
 
 def test_the_cap_counts_incidents(tell: Telling) -> None:
-    groups = {f"g{n}": "alarm" for n in range(300)}
-    tell.go({"v1": "alarm"}, groups, {(g(name), V1): 0.9 for name in groups})
+    groups = {f"g{n}": "firing" for n in range(300)}
+    tell.go({"v1": "firing"}, groups, {(g(name), V1): 0.9 for name in groups})
     assert tell.titles == ["ebs_volume_starving: v1"]
-    assert "What follows from it (51)" in letter_text(tell.sink.drafts[0].letter)
-    assert "- and 250 more" in letter_text(tell.sink.drafts[0].letter)
+    assert "What follows from it (51)" in notification_text(tell.sink.issue_drafts[0].notification)
+    assert "- and 250 more" in notification_text(tell.sink.issue_drafts[0].notification)
     for _ in range(2):
         tell.go({"v1": "ok"}, dict.fromkeys(groups, "ok"), {})
     assert [action for action, _ in tell.told] == ["close"]
 
 
 def test_an_incident_beyond_the_cap_is_in_the_storm_with_all_that_follows(tell: Telling) -> None:
-    volumes = {f"v{n}": "alarm" for n in range(6)}
+    volumes = {f"v{n}": "firing" for n in range(6)}
     ties = {(g(f"g{n}"), print_of(f"v{n}")): 0.9 for n in range(6)}
-    tell.go(volumes, {f"g{n}": "alarm" for n in range(6)}, ties)
+    tell.go(volumes, {f"g{n}": "firing" for n in range(6)}, ties)
     assert len(tell.titles) == 4
-    storm = next(draft for draft in tell.sink.drafts if draft.detector == "storm")
-    assert "Storm: 6 more findings" in storm.title and "6 findings of 3 incidents came up" in storm.letter.note
+    storm = next(issue_draft for issue_draft in tell.sink.issue_drafts if issue_draft.detector == "storm")
+    assert "Storm: 6 more findings" in storm.title and "6 findings of 3 incidents came up" in storm.notification.note
 
 
 def test_what_comes_back_within_the_window_reopens_its_issue(tell: Telling) -> None:
     tie = {(g("g1"), V1): 0.9}
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, tie)
+    tell.go({"v1": "firing"}, {"g1": "firing"}, tie)
     for _ in range(2):
         tell.go({"v1": "ok"}, {"g1": "ok"}, {})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, tie)
+    tell.go({"v1": "firing"}, {"g1": "firing"}, tie)
     assert [action for action, _ in tell.told] == ["close", "reopen"] and len(tell.titles) == 1
     assert "It is back." in tell.told[1][1] and "title: g1" in tell.told[1][1]
 
@@ -283,20 +283,20 @@ def test_hours_judged_in_another_order_end_in_the_same_incidents(story: Story, r
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
         story.clear()
         for number in order:
-            story.judge(number, {"v1": "alarm"})
-            story.judge(number, {"g1": "alarm"}, LAG)
+            story.judge(number, {"v1": "firing"})
+            story.judge(number, {"g1": "firing"}, LAG)
             story.causes(number, tie)
             run()
-        ends.append({(t["resource"], t["role"], t["state"], t["opened_hour"]) for t in story.tickets()})
+        ends.append({(t["resource_name"], t["role"], t["state"], t["opened_hour"]) for t in story.tickets()})
     assert ends[0] == ends[1] == ends[2]
 
 
 def test_tickets_that_stood_before_causes_were_weighed_go_on(story: Story, run: Any, tell: Telling) -> None:
-    story.judge(0, {"v1": "alarm"})
-    story.judge(0, {"g1": "alarm"}, LAG)
+    story.judge(0, {"v1": "firing"})
+    story.judge(0, {"g1": "firing"}, LAG)
     run()
-    story.judge(1, {"v1": "alarm"})
-    story.judge(1, {"g1": "alarm"}, LAG)
+    story.judge(1, {"v1": "firing"})
+    story.judge(1, {"g1": "firing"}, LAG)
     assert run().opened == 0 and story.actions() == ["create", "create"]
     assert timedelta(0) == story.tickets()[0]["opened_hour"] - hour(0)
 
@@ -315,8 +315,8 @@ def test_what_changed_just_before_is_told_of_the_things_between_as_well(tell: Te
     tell.story.causes(0, {(g("g1"), V1): 0.9})
     with story.engine.begin() as connection:
         connection.execute(sa.text("update detect.cause set way = '{volume:1/r/v1,broker:c/3}'"))
-    tell.go({"v1": "alarm"}, {"g1": "alarm"})
-    assert tell.sink.drafts[0].letter.before == (
+    tell.go({"v1": "firing"}, {"g1": "firing"})
+    assert tell.sink.issue_drafts[0].notification.before == (
         "broker 3 was restarted at 2026-01-05 08:58 UTC",
         "v1: size 102 GiB → 101 GiB (hour 2026-01-05 09:00 UTC)",
         "v1: size 101 GiB → 100 GiB (hour 2026-01-05 10:00 UTC)",
@@ -325,31 +325,31 @@ def test_what_changed_just_before_is_told_of_the_things_between_as_well(tell: Te
 
 def test_what_people_split_stays_apart(tell: Telling) -> None:
     tie = {(g("g1"), V1): 0.9, (g("g2"), V1): 0.9}
-    tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, tie)
-    ticket = next(row["ticket_id"] for row in tell.story.tickets() if row["resource"] == "g1")
-    assert say(tell.story.engine, ticket, Answer("split", "Vera", PAGE, "Another reason.")) == [
+    tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, tie)
+    ticket = next(row["ticket_id"] for row in tell.story.tickets() if row["resource_name"] == "g1")
+    assert say(tell.story.engine, ticket, Response("split", "Vera", PAGE, "Another reason.")) == [
         "ebs_volume_starving title: v1",
         "consumer_group_lagging title: g2",
     ]
     for _ in range(3):
-        tell.go({"v1": "alarm"}, {"g1": "alarm", "g2": "alarm"}, tie)
+        tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, tie)
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
     assert tell.states()["g2"] == ("follows", "v1", "open")
     with pytest.raises(StreamwardenError, match="g1: shares its ticket with nothing"):
-        say(tell.story.engine, ticket, Answer("split", "Vera", PAGE, "Again."))
+        say(tell.story.engine, ticket, Response("split", "Vera", PAGE, "Again."))
 
 
 def test_what_people_joined_stays_together(tell: Telling) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "ok"}, {})
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {})
+    tell.go({"v1": "firing"}, {"g1": "ok"}, {})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {})
     volume, group = tell.story.tickets()
 
     def join(other: str) -> None:
-        say(tell.story.engine, group["ticket_id"], Answer("join", "Vera", PAGE, "The same disk.", other=other))
+        say(tell.story.engine, group["ticket_id"], Response("join", "Vera", PAGE, "The same disk.", other=other))
 
     join(volume["fingerprint"])
     for _ in range(4):
-        tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.0})
+        tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.0})
     assert [action for action, _ in tell.told] == ["close", "comment"] or [a for a, _ in tell.told] == [
         "comment",
         "close",
@@ -360,7 +360,7 @@ def test_what_people_joined_stays_together(tell: Telling) -> None:
 
 
 def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> None:
-    tell.go({"v1": "alarm"}, {"g1": "alarm"}, {(g("g1"), V1): 0.9})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     said = cli("tickets", "explain", g("g1")[:12])
     assert "ebs_volume_starving title: v1, since 2026-01-05 10:00" in said
     assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90%)" in said
@@ -369,7 +369,7 @@ def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> 
         "tickets", "split", g("g1"), "--reason", "Something else."
     )
     assert "one incident from the next hour on" in cli("tickets", "join", g("g1"), V1, "--reason", "It is, after all.")
-    rows = tell.story.rows("select is_joined, words from tickets.bond inner join tickets.answer using (answer_id)")
+    rows = tell.story.rows("select is_joined, words from tickets.manual_link inner join tickets.response using (response_id)")
     assert rows == [{"is_joined": True, "words": "It is, after all."}]
     assert "No cause is known" in cli("tickets", "explain", V1)
     assert "Nothing in alarm hangs together" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")

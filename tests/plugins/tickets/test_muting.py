@@ -16,7 +16,7 @@ from streamwarden.tickets import deliver, reconcile
 from streamwarden.tickets.listing import find
 
 from tests.plugins.cli.test_cli import in_this_process
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour, mute, print_of, unmute
+from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute, print_of, unmute
 
 LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
 
@@ -35,7 +35,7 @@ def well(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_a_ticket_by_hand(story: Story, config: Config, command: Any) -> None:
     assert "No ticket is open or muted." in well(command("list"))
-    story.judge(0, {"[b]v1": "alarm"})
+    story.judge(0, {"[b]v1": "firing"})
     reconcile(story.engine, config, DETECTORS)
     finding = print_of("[b]v1")[:12]
     assert finding in well(command("list")) and "[b]v1" in well(command("list"))
@@ -52,7 +52,7 @@ def test_a_ticket_by_hand(story: Story, config: Config, command: Any) -> None:
 
 
 def test_a_slip_is_told_in_a_line(story: Story, config: Config, command: Any) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, config, DETECTORS)
     finding = print_of("v1")[:12]
     for arguments, said in (
@@ -69,10 +69,10 @@ def test_a_slip_is_told_in_a_line(story: Story, config: Config, command: Any) ->
 def test_a_finding_is_named_by_how_its_fingerprint_begins(story: Story, config: Config) -> None:
     names = [f"v{number}" for number in range(17)]  # of 16 hexadecimal digits
     one, other = next(pair for pair in combinations(names, 2) if print_of(pair[0])[0] == print_of(pair[1])[0])
-    story.judge(0, {one: "alarm", other: "alarm"})
+    story.judge(0, {one: "firing", other: "firing"})
     reconcile(story.engine, config, DETECTORS)
     with story.engine.connect() as connection:
-        assert find(connection, print_of(one)[:20].upper())["resource"] == one
+        assert find(connection, print_of(one)[:20].upper())["resource_name"] == one
         with pytest.raises(StreamwardenError, match="2 findings begin so, write more of it: "):
             find(connection, print_of(one)[0])
         with pytest.raises(StreamwardenError, match="no ticket has such a fingerprint; `streamwarden tickets list`"):
@@ -83,7 +83,7 @@ def test_a_finding_is_named_by_how_its_fingerprint_begins(story: Story, config: 
 def test_what_is_no_fingerprint_names_no_ticket(
     story: Story, config: Config, command: Callable[..., Any], nothing: str
 ) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, config, DETECTORS)
     done = command("mute", nothing, "--forever", "--reason", "a slip")
     assert done.returncode == 1
@@ -93,10 +93,10 @@ def test_what_is_no_fingerprint_names_no_ticket(
 
 @pytest.mark.parametrize("hours", [1, 200])
 def test_what_is_unmuted_is_heard_of_at_the_next_alarm(story: Story, config: Config, hours: int) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, config, DETECTORS)
     mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.", now=hour(0))
-    story.judge(hours, {"v1": "alarm"})
+    story.judge(hours, {"v1": "firing"})
     assert reconcile(story.engine, config, DETECTORS).reopened == 0
     unmute(story.engine, story.tickets()[0]["ticket_id"], who="Vera")
     plan = reconcile(story.engine, config, DETECTORS)
@@ -108,7 +108,7 @@ def test_a_finding_of_a_storm_is_muted_without_a_word_to_the_tracker(
     story: Story, sink: MemorySink, config: Config
 ) -> None:
     """It has no ticket of its own there."""
-    story.judge(0, {f"v{n}": "alarm" for n in range(6)})
+    story.judge(0, {f"v{n}": "firing" for n in range(6)})
     reconcile(story.engine, config, DETECTORS)
     member = next(t["ticket_id"] for t in story.tickets() if t["summary_ticket_id"])
     told = len(story.actions())
@@ -120,7 +120,7 @@ def test_a_finding_of_a_storm_is_muted_without_a_word_to_the_tracker(
 
 
 def test_what_is_not_muted_cannot_be_unmuted(story: Story) -> None:
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, Config(), DETECTORS)
     with pytest.raises(StreamwardenError, match="v1: isn't muted"):
         unmute(story.engine, 1, who="Vera")

@@ -12,7 +12,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile
 from streamwarden.tickets.sinks.contract import Issue, TrackerDown, Unsure, Update
 
-from tests.plugins.tickets.storytelling import DETECTORS, MemorySink, Story, hour
+from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour
 
 TEAM = Roundup(url="https://tracker.internal", user="u", password="p")
 
@@ -67,28 +67,28 @@ def test_no_tracker_is_the_console() -> None:
 
 def test_a_ticket_in_two_trackers_is_told_to_both_in_order(story: Story) -> None:
     config, into = config_of(Route(owner="pay", to=["billing"]), ONCALL), sinks()
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     own(story, "pay")
     assert tell(story, config, into) == []
     story.judge(1, {"v1": "ok"})
     story.judge(2, {"v1": "ok"})
     assert tell(story, config, into) == []
-    assert {name: len(sink.drafts) for name, sink in into.items()} == {"main": 0, "billing": 1, "oncall": 1}
+    assert {name: len(sink.issue_drafts) for name, sink in into.items()} == {"main": 0, "billing": 1, "oncall": 1}
     for name in ("billing", "oncall"):
         assert [update.action for update in into[name].updates] == ["close"]
 
 
 def test_what_gets_worse_joins_a_further_tracker_as_it_is_then(story: Story) -> None:
     config, into = config_of(Route(to=["main"]), ONCALL), sinks()
-    story.judge(0, {"v1": "alarm"}, severity="warning", reason="It began.")
+    story.judge(0, {"v1": "firing"}, severity="warning", message="It began.")
     tell(story, config, into)
-    story.judge(1, {"v1": "alarm"}, severity="critical", reason="It is worse.")
+    story.judge(1, {"v1": "firing"}, severity="critical", message="It is worse.")
     tell(story, config, into)
     assert [update.action for update in into["main"].updates] == ["comment"]
-    (joined,) = into["oncall"].drafts
-    assert (joined.severity, joined.letter.finding and joined.letter.finding.reason) == ("critical", "It is worse.")
-    assert joined.letter.note == ""
-    story.judge(2, {"v1": "alarm"}, severity="warning", reason="It is better.")
+    (joined,) = into["oncall"].issue_drafts
+    assert (joined.severity, joined.notification.finding and joined.notification.finding.message) == ("critical", "It is worse.")
+    assert joined.notification.note == ""
+    story.judge(2, {"v1": "firing"}, severity="warning", message="It is better.")
     tell(story, config, into)
     assert [update.action for update in into["oncall"].updates] == ["comment"], "who has it keeps it"
 
@@ -109,7 +109,7 @@ def test_what_people_say_in_one_tracker_is_told_to_the_others(
     story: Story, state: str, heard: tuple[str, str | None], told: tuple[str, str]
 ) -> None:
     config, into = config_of(Route(to=["main"]), ONCALL), sinks()
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     tell(story, config, into)
     into["oncall"].states["0"] = state
     assert listen(story.engine, into["oncall"], hour(1)) == 1
@@ -117,14 +117,14 @@ def test_what_people_say_in_one_tracker_is_told_to_the_others(
     (ticket,) = story.tickets()
     assert (ticket["state"], ticket["muted"]) == heard
     assert tell(story, config, into) == []
-    assert [(update.action, update.letter.note) for update in into["main"].updates] == [told]
+    assert [(update.action, update.notification.note) for update in into["main"].updates] == [told]
     assert into["oncall"].updates == []
     assert listen(story.engine, into["main"], hour(1)) == 0
     assert {issue["tracker"]: issue["state"] for issue in story.issues()}["oncall"] == state
 
 
 def test_an_issue_that_cannot_be_read_holds_up_no_other(story: Story, sink: MemorySink) -> None:
-    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    story.judge(0, {"v1": "firing", "v2": "firing"})
     reconcile(story.engine, Config(), DETECTORS, hour(1))
     deliver(story.engine, sink, Config())
     look, sink.states = sink.look, {"0": "closed", "1": "closed"}
@@ -141,22 +141,22 @@ def test_an_issue_that_cannot_be_read_holds_up_no_other(story: Story, sink: Memo
 def test_a_tracker_that_is_down_holds_up_no_other(story: Story) -> None:
     config, into = config_of(Route(to=["main", "oncall"])), sinks()
     into["main"].broken = TrackerDown("https://tracker.internal: the tracker doesn't answer")
-    story.judge(0, {"v1": "alarm", "v2": "alarm"})
+    story.judge(0, {"v1": "firing", "v2": "firing"})
     assert tell(story, config, into) == ["main: https://tracker.internal: the tracker doesn't answer"]
-    assert (len(into["main"].drafts), len(into["oncall"].drafts)) == (0, 2)
+    assert (len(into["main"].issue_drafts), len(into["oncall"].issue_drafts)) == (0, 2)
     into["main"].broken = None
     assert tell(story, config, into) == []
-    assert (len(into["main"].drafts), len(into["oncall"].drafts)) == (2, 2)
+    assert (len(into["main"].issue_drafts), len(into["oncall"].issue_drafts)) == (2, 2)
 
 
 def test_a_tracker_that_left_the_config_is_told_nothing_and_a_new_one_begins_anew(story: Story) -> None:
     into = sinks()
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     tell(story, config_of(Route(to=["billing"])), into)
-    story.judge(1, {"v1": "alarm"}, because="other", reason="It is another thing.")
+    story.judge(1, {"v1": "firing"}, reason="other", message="It is another thing.")
     config = config_of(Route(to=["main"]))
     tell(story, config, {"main": into["main"]})
-    assert [draft.letter.finding.reason for draft in into["main"].drafts if draft.letter.finding] == [
+    assert [issue_draft.notification.finding.message for issue_draft in into["main"].issue_drafts if issue_draft.notification.finding] == [
         "It is another thing."
     ]
     assert into["main"].updates == [] and into["billing"].updates == []
@@ -181,7 +181,7 @@ class Forgetful(MemorySink):
 def test_what_was_sent_without_an_answer_is_sent_again_only_after_the_tracker_settled(story: Story) -> None:
     now = datetime(2026, 1, 5, 12, tzinfo=UTC)
     sink = Forgetful(name="console", settles=timedelta(minutes=10), break_after_create=Unsure("the answer is lost"))
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, Config(), DETECTORS)
     told = deliver(story.engine, sink, Config(), lambda: now)
     assert told.failed == ["console: the answer is lost"]
@@ -190,11 +190,11 @@ def test_what_was_sent_without_an_answer_is_sent_again_only_after_the_tracker_se
         "console: ebs_volume_starving title: v1: sent at 2026-01-05 12:00 UTC without a clear answer, and not there"
         " yet; it is sent again from 2026-01-05 12:10 UTC on."
     ]
-    assert len(sink.drafts) == 1, "its search lags: it isn't there, and yet not filed twice"
+    assert len(sink.issue_drafts) == 1, "its search lags: it isn't there, and yet not filed twice"
     sink.lagging = False
     assert deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=9)).done == 1
-    assert (len(sink.drafts), story.tickets()[0]["external_key"]) == (1, "0")
-    story.judge(1, {"v1": "alarm"}, severity="warning")
+    assert (len(sink.issue_drafts), story.tickets()[0]["external_key"]) == (1, "0")
+    story.judge(1, {"v1": "firing"}, severity="warning")
     reconcile(story.engine, Config(), DETECTORS)
     for minutes in (0, 1, 2):
         deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=minutes))  # noqa: B023
@@ -206,35 +206,35 @@ def test_what_was_sent_without_an_answer_is_sent_again_only_after_the_tracker_se
 def test_what_never_arrived_is_sent_once_the_tracker_settled(story: Story, sink: MemorySink, ahead: timedelta) -> None:
     now = datetime(2026, 1, 5, 12, tzinfo=UTC)
     sink.settles, create = timedelta(minutes=10), sink.create
-    sink.create = lambda draft: (_ for _ in ()).throw(Unsure("lost"))  # type: ignore[method-assign]
-    story.judge(0, {"v1": "alarm"})
+    sink.create = lambda issue_draft: (_ for _ in ()).throw(Unsure("lost"))  # type: ignore[method-assign]
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, Config(), DETECTORS)
     deliver(story.engine, sink, Config(), lambda: now + ahead)
     sink.create = create  # type: ignore[method-assign]
     (failed,) = deliver(story.engine, sink, Config(), lambda: now).failed
     assert failed.endswith("not there yet; it is sent again from 2026-01-05 12:10 UTC on.")
     assert deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=10)).done == 1
-    assert len(sink.drafts) == 1
+    assert len(sink.issue_drafts) == 1
 
 
 def test_a_question_that_fails_leaves_what_was_sent_in_doubt(story: Story) -> None:
     now = datetime(2026, 1, 5, 12, tzinfo=UTC)
     sink = Forgetful(name="console", settles=timedelta(minutes=10), break_after_create=Unsure("the answer is lost"))
-    story.judge(0, {"v1": "alarm"})
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, Config(), DETECTORS)
     deliver(story.engine, sink, Config(), lambda: now)
     find, sink.find = sink.find, lambda fingerprint: (_ for _ in ()).throw(TrackerDown("down"))  # type: ignore[method-assign]
     deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=1))
     sink.find = find  # type: ignore[method-assign]
     deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=2))
-    assert len(sink.drafts) == 1
+    assert len(sink.issue_drafts) == 1
 
 
 def test_a_clear_refusal_is_tried_again_at_once(story: Story, sink: MemorySink) -> None:
     now = datetime(2026, 1, 5, 12, tzinfo=UTC)
     sink.settles, create = timedelta(minutes=10), sink.create
-    sink.create = lambda draft: (_ for _ in ()).throw(StreamwardenError("no"))  # type: ignore[method-assign]
-    story.judge(0, {"v1": "alarm"})
+    sink.create = lambda issue_draft: (_ for _ in ()).throw(StreamwardenError("no"))  # type: ignore[method-assign]
+    story.judge(0, {"v1": "firing"})
     reconcile(story.engine, Config(), DETECTORS)
     assert deliver(story.engine, sink, Config(), lambda: now).failed == ["console: no"]
     sink.create = create  # type: ignore[method-assign]

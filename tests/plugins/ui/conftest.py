@@ -123,10 +123,10 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
             evaluate(module_warehouse, detector, hour, Config())
     with module_warehouse.begin() as connection:
         more = (
-            "update detect.evaluation set cure = :cure,"
+            "update detect.evaluation set actions = :actions,"
             " figures = cast(cast(figures as jsonb) || cast(:more as jsonb) as json)"
         )
-        connection.execute(sa.text(more), {"cure": "Add members: 3 of 12 partitions are read.", "more": _FIGURES})
+        connection.execute(sa.text(more), {"actions": "Add members: 3 of 12 partitions are read.", "more": _FIGURES})
     reconcile(module_warehouse, Config(), detectors)
     with module_warehouse.begin() as connection:
         connection.execute(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.tickets import reconcile
 
-from tests.plugins.tickets.storytelling import DETECTORS, Story, hour, print_of
+from tests.plugins.tickets.story import DETECTORS, Story, hour, print_of
 from tests.sql.rows import insert_row
 
 pytestmark = pytest.mark.slow
@@ -28,9 +28,9 @@ def incident(module_warehouse: sa.Engine) -> Story:
             row = {"account": "1", "region": "r", "volume_id": "vol-1", "size_gib": size}
             insert_row(connection, "inventory.volume_hourly", {"hour": hour(number), **row})
     for number in range(3):
-        story.judge(number, {"vol-1": "alarm"}, reason="Its bucket is empty.")
-        states = {"billing": "alarm", "search": "alarm" if number else "ok", "audit": "alarm"}
-        story.judge(number, states, LAG, severity="warning", because="stands", reason="It is <b>late</b>.")
+        story.judge(number, {"vol-1": "firing"}, message="Its bucket is empty.")
+        states = {"billing": "firing", "search": "firing" if number else "ok", "audit": "firing"}
+        story.judge(number, states, LAG, severity="warning", reason="stands", message="It is <b>late</b>.")
         story.causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
         reconcile(story.engine, Config(), DETECTORS)
     return story

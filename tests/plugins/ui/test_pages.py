@@ -70,9 +70,9 @@ def test_the_fleet_now(page: Any, story: dict[str, str]) -> None:
     assert "demo/billing" in card.inner_text()
     assert "Add members" in card.inner_text()
     assert "healthy 3 h, then in alarm 3 h" in (card.locator("svg").get_attribute("aria-label") or "")
-    not_judged = page.locator("section", has=page.locator("#not-judged")).inner_text()
-    assert "The lag of 1 of 1 partitions isn't known." in not_judged
-    assert "app brokers failed: no route to <b>10.0.0.5</b>" in not_judged
+    not_evaluated = page.locator("section", has=page.locator("#not-judged")).inner_text()
+    assert "The lag of 1 of 1 partitions isn't known." in not_evaluated
+    assert "app brokers failed: no route to <b>10.0.0.5</b>" in not_evaluated
     assert "0 of 1" in page.locator("section", has=page.locator("#fresh")).inner_text()
 
 

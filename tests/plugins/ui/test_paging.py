@@ -29,12 +29,12 @@ def findings(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         insert_row(
             connection, "detect.detector", {"hour": HOUR, "detector": "d", "title": "Slow", "severity": "warning"}
         )
-        insert_row(connection, "detect.judgement", {"hour": HOUR, "detector": "d", "status": "judged"})
+        insert_row(connection, "detect.detector_run", {"hour": HOUR, "detector": "d", "status": "evaluated"})
         for n, name in enumerate(NAMES):
             insert_row(
                 connection, "detect.evaluation",
-                {"hour": HOUR, "detector": "d", "fingerprint": f"{n:064x}", "resource": name, "status": "alarm",
-                 "severity": "critical" if n % 2 else "warning", "convinces": "[]", "commands": "[]"},
+                {"hour": HOUR, "detector": "d", "fingerprint": f"{n:064x}", "resource_name": name, "status": "firing",
+                 "severity": "critical" if n % 2 else "warning", "key_metrics": "[]", "commands": "[]"},
             )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def shown(**asked: str) -> list[list[str]]:
     while True:
         values = pages.findings(query["severity"], query["detector"], query["q"], query["after"])
         page = render("findings.html", {"root": "", "airflow": "", "assets": ""} | values)
-        names.append([finding["resource"] for finding in values["findings"]])
+        names.append([finding["resource_name"] for finding in values["findings"]])
         found = re.search(r'rel="next" href="([^"]+)"', page)
         if not found:
             return names
@@ -64,7 +64,7 @@ def test_every_finding_is_on_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_filters_stay_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_FINDINGS", 1)
     assert shown(severity="warning", q="g 2 & m", detector="d") == [[NAMES[2]]]
-    assert shown(severity="critical", q="thing") == [[name] for name in NAMES[1::2]]
+    assert shown(severity="critical", q="resource") == [[name] for name in NAMES[1::2]]
 
 
 @pytest.mark.usefixtures("findings")

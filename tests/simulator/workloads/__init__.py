@@ -21,7 +21,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Finding
 from streamwarden.detectors.evaluate import sync_config
-from streamwarden.detectors.things import thing_key
+from streamwarden.detectors.resources import resource_key
 
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import START, Case, Fault, Scenario, Truth, Verdict
@@ -33,7 +33,7 @@ from tests.simulator.workloads import (
     drops,
     groups,
     latency,
-    look_ups,
+    external_calls,
     past,
     polls,
     restores,
@@ -42,7 +42,7 @@ from tests.simulator.workloads import (
     streams,
     topics,
 )
-from tests.simulator.workloads.life import Life
+from tests.simulator.workloads.process_lifetimes import Life
 
 Kind = Callable[[Life], None]
 RULES = (
@@ -71,7 +71,7 @@ RULES = (
     streams.RESTARTS,
     restores.SLOW,
     latency.LATE,
-    look_ups.WAITS,
+    external_calls.WAITS,
 )
 FAULTS: tuple[Kind, ...] = (
     *topics.FAULTS,
@@ -85,7 +85,7 @@ FAULTS: tuple[Kind, ...] = (
     *streams.FAULTS,
     *restores.FAULTS,
     *latency.FAULTS,
-    *look_ups.FAULTS,
+    *external_calls.FAULTS,
 )
 DECOYS: tuple[Kind, ...] = (
     *topics.DECOYS,
@@ -99,7 +99,7 @@ DECOYS: tuple[Kind, ...] = (
     *streams.DECOYS,
     *restores.DECOYS,
     *latency.DECOYS,
-    *look_ups.DECOYS,
+    *external_calls.DECOYS,
 )
 TURNS = 34
 """Groups of a scenario for which each kind is drawn once."""
@@ -113,7 +113,7 @@ NAMED = {
     "changelog_abandoned": {"parked_brokers": "/9$"},
     "topic_retention_wasteful": {"keep": "^ledger-"},
     "topic_abandoned": {"keep": "^ledger-"},
-    "internal_topic_read_by_stranger": {"may_read": "^backup-"},
+    "internal_topic_foreign_consumer": {"may_read": "^backup-"},
 }
 """What a deployment has to say about itself."""
 
@@ -175,54 +175,54 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
     truth.faults += faults.values()
     unknown = dict[str, Verdict]()
     for finding in bench.judge(rule, config, is_analyzed=True):
-        life = by_cluster[finding.about.columns["cluster"]]
-        said = Verdict.of(life.cluster, finding, finding.because)
-        if rule in life.unknown and _is_meant(life.unknown[rule].thing, finding):
+        life = by_cluster[finding.resource.columns["cluster"]]
+        said = Verdict.of(life.cluster, finding, finding.reason)
+        if rule in life.unknown and _is_meant(life.unknown[rule].resource, finding):
             unknown[life.cluster] = said
-        if life.cluster in faults and _is_meant(life.rights[rule].thing, finding):
+        if life.cluster in faults and _is_meant(life.rights[rule].resource, finding):
             named.append((faults[life.cluster], said, _misnamed(life, rule, finding)))
         else:
-            said = replace(said, resource=f"{life.case.resource} {finding.resource}")
-            truth.decoys[said.resource] = life.kind
+            said = replace(said, resource_name=f"{life.case.resource_name} {finding.resource_name}")
+            truth.decoys[said.resource_name] = life.kind
             if rule in life.may:
-                truth.unclear.append((said.resource, said.hour, said.hour))
+                truth.unclear.append((said.resource_name, said.hour, said.hour))
         verdicts.append(said)
     # Judged once: what it says then it would have said for as long as its tickets take to open.
     result = score(rule, replace(bench.detector(rule), open_after_hours=1), _worst(verdicts), truth)
     for fault, verdict, wrong in named:
-        if verdict.status == "alarm" and wrong is not None:
+        if verdict.status == "firing" and wrong is not None:
             result.claim("names what it is about", fault, verdict, wrong or None)
     for life in (life for life in lives if rule in life.unknown):
-        because = life.unknown[rule].because
-        said = unknown.get(life.cluster, Verdict(life.case.resource, life.case.hour, "skip", "nothing"))
-        wrong = None if said.verdict in because else f"{said.verdict}, not {because[0]}"
-        result.claim("says why it can't judge", _event(life, because), said, wrong)
+        reason = life.unknown[rule].reason
+        said = unknown.get(life.cluster, Verdict(life.case.resource_name, life.case.hour, "unknown", "nothing"))
+        wrong = None if said.verdict in reason else f"{said.verdict}, not {reason[0]}"
+        result.claim("says why it can't judge", _event(life, reason), said, wrong)
     return result
 
 
 def _fault(life: Life, rule: str) -> Fault:
-    return _event(life, life.rights[rule].because)
+    return _event(life, life.rights[rule].reason)
 
 
-def _event(life: Life, because: tuple[str, ...]) -> Fault:
+def _event(life: Life, reason: tuple[str, ...]) -> Fault:
     hour = life.case.hour
-    return Fault(life.case.resource, life.kind, hour, hour, hour + HOUR, verdicts=because)
+    return Fault(life.case.resource_name, life.kind, hour, hour, hour + HOUR, verdicts=reason)
 
 
-def _is_meant(thing: Mapping[str, str], finding: Finding) -> bool:
-    about = finding.about.columns
-    return all(value in about[key] if key == "endpoint" else about[key] == value for key, value in thing.items())
+def _is_meant(resource: Mapping[str, str], finding: Finding) -> bool:
+    resource = finding.resource.columns
+    return all(value in resource[key] if key == "endpoint" else resource[key] == value for key, value in resource.items())
 
 
 def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
     """Topics that it names wrongly or leaves out, and other figures; null where it isn't told which it should."""
     right = life.rights[rule]
-    if not (right.topics or right.figures):
+    if not (right.topics or right.metrics):
         return None
-    meant = {thing_key("topic", life.cluster, topic) for topic in right.topics}
+    meant = {resource_key("topic", life.cluster, topic) for topic in right.topics}
     topics = {*finding.affected} ^ meant if right.topics else set()
     return ", ".join(
-        [*topics, *(f"{k} {finding.figures[k]}" for k, v in right.figures.items() if finding.figures[k] != v)]
+        [*topics, *(f"{k} {finding.metrics[k]}" for k, v in right.metrics.items() if finding.metrics[k] != v)]
     )
 
 
@@ -230,7 +230,7 @@ def _worst(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """One of each resource: an alarm, where there is one."""
     found: dict[str, Verdict] = {}
     for verdict in verdicts:
-        known = found.get(verdict.resource)
-        if known is None or (verdict.status == "alarm" and known.status != "alarm"):
-            found[verdict.resource] = verdict
+        known = found.get(verdict.resource_name)
+        if known is None or (verdict.status == "firing" and known.status != "firing"):
+            found[verdict.resource_name] = verdict
     return list(found.values())

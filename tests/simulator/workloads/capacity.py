@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.workloads.life import BEHIND, DAY, HOURS, NOW, Group, Life, Topic
+from tests.simulator.workloads.process_lifetimes import BEHIND, DAY, HOURS, NOW, Group, Life, Topic
 
-SHORT = "topic_partitions_short"
+SHORT = "topic_underpartitioned"
 TOPIC, APP, READER = "orders", "joiner", "search"
 WEEKS = 14 * DAY
 """Of which the peak is the 99th percentile."""
@@ -52,8 +52,8 @@ def _used(life: Life) -> float:
     return life.uniform(0.84, 0.9)
 
 
-def _names(life: Life, because: str, group: str) -> None:
-    life.fault(SHORT, because, topic=TOPIC, group_id=group)
+def _names(life: Life, reason: str, group: str) -> None:
+    life.fault(SHORT, reason, topic=TOPIC, group_id=group)
 
 
 def peak_fills_the_threads_of_all_partitions(life: Life) -> None:

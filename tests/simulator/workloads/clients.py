@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulator.workloads.life import MIB, Group, Life
+from tests.simulator.workloads.process_lifetimes import MIB, Group, Life
 
 UNKNOWN = "client_untracked"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulator.workloads.life import COMPACTED, DAY, NOW, Life
+from tests.simulator.workloads.process_lifetimes import COMPACTED, DAY, NOW, Life
 
 BROKEN = "copartition_broken"
 APP = "joiner"
@@ -20,7 +20,7 @@ def _joiner(life: Life, *partitions: int) -> None:
 def _grow(life: Life, name: str, to: int, at: float) -> None:
     """It gets more partitions then."""
     topic = life.topics[name]
-    life.may.add("topic_partitions_wasted")
+    life.may.add("topic_overpartitioned")
     if at < NOW:
         topic.partitions_before, topic.partitions = (at, topic.partitions), to
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.workloads.life import (
+from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
     COMPACTED,
     DAY,
@@ -18,8 +18,8 @@ from tests.simulator.workloads.life import (
     Life,
 )
 
-AT_RISK, TRIAL, UNTRACKED = "consumer_data_at_risk", "consumer_on_trial", "consumer_untracked"
-REPLAYS, STRANGER = "consumer_replaying", "internal_topic_read_by_stranger"
+AT_RISK, TRIAL, UNTRACKED = "consumer_data_at_risk", "consumer_trial_failed", "consumer_untracked"
+REPLAYS, STRANGER = "consumer_replaying", "internal_topic_foreign_consumer"
 KEPT = DAY
 A_DAY = PLAIN | {"retention.ms": str(KEPT * 3_600_000)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulator.workloads.life import DAY, MINUTE, NEVER, NOW, SECOND, Group, Life, Topic, Way
+from tests.simulator.workloads.process_lifetimes import DAY, MINUTE, NEVER, NOW, SECOND, Group, Life, Topic, Way
 
 LATE = "latency_over_target"
 TOPIC, APP = "orders", "joiner"
@@ -121,7 +121,7 @@ def group_went_back(life: Life) -> None:
     way, since = _application(life), NOW - life.uniform(2, 8)
     way.group.path = [(0.0, -2 * SECOND), (since, since - 2 * SECOND)]
     _reads_again(way, since, life.uniform(20, 40))
-    life.may |= {"consumer_replaying", "consumer_data_at_risk", "topic_partitions_short"}
+    life.may |= {"consumer_replaying", "consumer_data_at_risk", "topic_underpartitioned"}
 
 
 def new_application_reads_all_there_is(life: Life) -> None:
@@ -131,7 +131,7 @@ def new_application_reads_all_there_is(life: Life) -> None:
     _reads_again(way, since, life.uniform(20, 40))
     for process in life.processes:
         process.starts = [since]
-    life.may |= {"consumer_replaying", "consumer_on_trial", "consumer_data_at_risk", "topic_partitions_short"}
+    life.may |= {"consumer_replaying", "consumer_trial_failed", "consumer_data_at_risk", "topic_underpartitioned"}
 
 
 def late_until_an_hour_ago(life: Life) -> None:

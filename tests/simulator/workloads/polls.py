@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.workloads.life import HOURS, Group, Life
+from tests.simulator.workloads.process_lifetimes import HOURS, Group, Life
 
 POLLED = "topic_polled_empty"
 QUIET = "alerts"
@@ -34,8 +34,8 @@ def _hasty_and_says_so(life: Life, group: Group, client: str) -> None:
     group.polls_empty = _without_waiting(life)
     for each in life.groups.values():
         life.consumers(each)
-    figures = {"first_group_id": group.name, "client_id": client}
-    life.fault(POLLED, "client_polls", topic=QUIET, figures=figures)
+    metrics = {"first_group_id": group.name, "client_id": client}
+    life.fault(POLLED, "client_polls", topic=QUIET, metrics=metrics)
 
 
 def polled_without_waiting(life: Life) -> None:

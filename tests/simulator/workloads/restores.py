@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.workloads.life import DAY, HOURS, MINUTE, NEVER, NOW, Life, Process, Store
+from tests.simulator.workloads.process_lifetimes import DAY, HOURS, MINUTE, NEVER, NOW, Life, Process, Store
 
 SLOW = "state_store_restore_slow"
 APP, CHANGELOG = "joiner", "joiner-totals-changelog"

@@ -20,7 +20,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import JUDGED
-from tests.simulator.workloads.life import (
+from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
     GIB,
     MEMORY,
@@ -121,17 +121,17 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
     exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
              "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
     read = spark.createDataFrame([(life.cluster, "read", 0) for life in lives], READ)
-    told = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
+    told = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string")
     sources = {
         "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(spark, [row for life in lives for row in _groups(life)], KafkaGroups({}).schema()),
         "kafka_log_dirs": rows_frame(spark, [row for life in lives for row in _logs(life)], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(spark, [], NO_GROUPS_UNLISTED),
-        "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource="string"),
+        "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource_name="string"),
         "kafka_commits": told.unionByName(read, allowMissingColumns=True).unionByName(
             _generations(spark, lives), allowMissingColumns=True
         ),
-        "kafka_record_times": null_filled(spark, folder / "times", times, resource="string").withColumns(exact),
+        "kafka_record_times": null_filled(spark, folder / "times", times, resource_name="string").withColumns(exact),
         "known_ends": null_filled(spark, folder / "ends", ends),
         "known_commits": rows_frame(spark, known, KNOWN_COMMITS),
     }
@@ -140,7 +140,7 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
 
 
 def _topics(life: Life) -> Iterator[dict[str, Any]]:
-    head = {"cluster": life.cluster, "observed_at": life.at(NOW), "resource": life.cluster}
+    head = {"cluster": life.cluster, "observed_at": life.at(NOW), "resource_name": life.cluster}
     for topic in life.topics.values():
         where = list(topic.brokers)
         yield head | {
@@ -170,7 +170,7 @@ def _groups(life: Life) -> Iterator[dict[str, Any]]:
         if group.is_listed(NOW):
             members = members_of(life, group, NOW + OFFSETS_AT)
             yield {
-                "cluster": life.cluster, "group_id": group.name, "protocol": "classic", "resource": life.cluster,
+                "cluster": life.cluster, "group_id": group.name, "protocol": "classic", "resource_name": life.cluster,
                 "state": "STABLE" if members else "EMPTY", "members": members, "observed_at": life.at(NOW),
             }  # fmt: skip
 
@@ -186,7 +186,7 @@ def members_of(life: Life, group: Group, t: float) -> Rows:
 
 
 def _logs(life: Life) -> Iterator[dict[str, Any]]:
-    head = {"cluster": life.cluster, "log_dir": DIRECTORY, "observed_at": life.at(NOW), "resource": life.cluster}
+    head = {"cluster": life.cluster, "log_dir": DIRECTORY, "observed_at": life.at(NOW), "resource_name": life.cluster}
     for broker in life.brokers:
         yield head | {"kind": "log_dir", "broker": broker, "total_bytes": 4000 * GIB, "usable_bytes": 2000 * GIB}
     for topic in life.topics.values():
@@ -298,7 +298,7 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
                          for metric, labels, value in _broker(life, broker, t)]  # fmt: skip
     kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
     sources = {
-        "jmx": null_filled(spark, folder / "now", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
+        "jmx": null_filled(spark, folder / "now", now).withColumns({"kind": kind, "resource_name": f.col("endpoint")}),
         "earlier_counters": null_filled(spark, folder / "before", before)
         .filter("metric like '%_total'")
         .drop("gap", "process_started_at"),
@@ -360,7 +360,7 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                     rows += [head | one for one in _readings(_machine(process, process.work, t))]
                 if process.disk:
                     rows += [head | one for one in _readings(_file_system(*process.disk))]
-    jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
+    jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource_name": f.col("endpoint")})
     sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
     return jvm_apps.transform(sources, JUDGED, config)
 

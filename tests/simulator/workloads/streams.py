@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.workloads.life import (
+from tests.simulator.workloads.process_lifetimes import (
     COMPACTED,
     DAY,
     GIB,
@@ -22,7 +22,7 @@ from tests.simulator.workloads.life import (
 )
 
 UNUSED, GROWS = "changelog_abandoned", "state_store_growing"
-DEAD, RESTARTS = "stream_threads_dead", "app_restarting"
+DEAD, RESTARTS = "stream_threads_dead", "app_crash_looping"
 APP, CHANGELOG = "joiner", "joiner-totals-changelog"
 
 

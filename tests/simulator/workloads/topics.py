@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.simulator.workloads.life import COMPACTED, DAY, HOURS, MIB, NOW, PARKED, PLAIN, Life, Topic
+from tests.simulator.workloads.process_lifetimes import COMPACTED, DAY, HOURS, MIB, NOW, PARKED, PLAIN, Life, Topic
 
 LONG = {"retention.ms": str(30 * DAY * 3_600_000)}
-SIZE, WASTED, WEAK = "topic_message_size_changed", "topic_partitions_wasted", "topic_replication_weak"
+SIZE, WASTED, WEAK = "topic_message_size_changed", "topic_overpartitioned", "topic_replication_weak"
 KEPT, ABANDONED, ASTRAY = "topic_retention_wasteful", "topic_abandoned", "topic_on_parked_broker"
 HANGS = "transaction_hanging"
 
@@ -79,7 +79,7 @@ def new_topic(life: Life) -> None:
     topic.size[NOW - life.chance.randrange(3, 20) :] *= 3
     life.groups["billing"].born = topic.made
     # New groups are on trial, and told so.
-    life.may = {"consumer_on_trial"}
+    life.may = {"consumer_trial_failed"}
 
 
 def traffic_rises_and_messages_stay(life: Life) -> None:

@@ -105,7 +105,7 @@ def test_a_cluster_without_topics_and_groups_has_answered(
     """First of the module: nobody has made `__consumer_offsets` yet."""
     judged(present_hour())
     with warehouse.connect() as connection:
-        told = connection.execute(sa.text("select distinct status, resource from detect.coverage")).tuples().all()
+        told = connection.execute(sa.text("select distinct status, resource_name from detect.coverage")).tuples().all()
     assert {status for status, _ in told} == {"answered"}
     assert ("answered", "shop") in told
     assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
@@ -504,7 +504,7 @@ def test_a_group_on_another_applications_changelog(
     commit(servers, f"stock-{id_}", TopicPartition(source, 0, 3), TopicPartition(own, 0, 3))
     commit(servers, f"reports-{id_}", TopicPartition(source, 0, 3), TopicPartition(changelog, 0, 1))
 
-    config, rule = judged(hour), load_detectors()["internal_topic_read_by_stranger"]
+    config, rule = judged(hour), load_detectors()["internal_topic_foreign_consumer"]
     with warehouse.connect() as connection:
         said = findings(connection, rule, hour, config, rule.params_in_force(config))
     found = {dict(one.about.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
@@ -746,8 +746,8 @@ def test_a_record_that_throws_its_readers_out(
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     assert (places["bills", name, 2]["committed_offset"], places["bills", name, 2]["lag_records"]) == (3, 2)
     params = {"still_minutes": 0.25, "still_gaps": 1, "few_share": 0.3}
-    quick = Config.model_validate({"detectors": {"consumer_record_poisonous": {"params": params}}})
-    evaluate(warehouse, load_detectors()["consumer_record_poisonous"], hour, quick)
+    quick = Config.model_validate({"detectors": {"consumer_poison_pill": {"params": params}}})
+    evaluate(warehouse, load_detectors()["consumer_poison_pill"], hour, quick)
     said = rows(warehouse, "detect.evaluation", "resource")["shop/bills"]
     assert said["because"] == "loops", said["reason"]
     # Who had a partition beside it may have left that one unread for longer: it says that it can't tell which it is.

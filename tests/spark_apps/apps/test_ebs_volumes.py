@@ -215,7 +215,7 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
         300
     }
-    gaps = rows(warehouse, "select resource, status, reason from detect.coverage where status <> 'answered' order by 1")
+    gaps = rows(warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1")
     assert [(gap["resource"], gap["status"]) for gap in gaps] == [
         (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instances", "volumes")
     ]

@@ -165,8 +165,8 @@ def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark
             _put_back(warehouse, hour, ago)
             os.kill(app.pid, signal.SIGKILL)
     # Lives of seconds are as even as a schedule's.
-    said = judged(warehouse, "app_restarting", hour, {"regular_seconds": -1})
+    said = judged(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
     assert (said.because, said.figures["short_lives"]) == ("restarting", 3)
     assert 1 < said.figures["shortest_life_seconds"] < DEADLINE_SECONDS
     assert len({life["started_at"] for life in said.figures["ended_lives"]}) == 3
-    assert judged(warehouse, "app_restarting", hour, {}).because == "scheduled"
+    assert judged(warehouse, "app_crash_looping", hour, {}).because == "scheduled"

@@ -28,7 +28,7 @@ from tests.sql.rows import insert_rows
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parent
 POOL = JarSet("hikari", ("com.zaxxer:HikariCP:6.3.0",), transitive=False, lock=FOLDER / "hikari.lock")
-RULE = load_detectors()["app_waits_on_others"]
+RULE = load_detectors()["app_blocked_on_external_calls"]
 RECORD_MS, USUAL_MS = 20, 2.0
 RECORDS = 80
 """Before it is asked, and the fewest that the rule is content with."""

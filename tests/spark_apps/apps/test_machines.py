@@ -79,7 +79,7 @@ def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
             load = {"hour": LAST_HOUR, "app": app, "status": "loaded"}
             if not connection.execute(sa.text("select 1 from detect.load where app = :app"), {"app": app}).scalar():
                 insert_row(connection, "detect.load", load)
-    judgement = evaluate(warehouse, load_detectors()["instance_failing"], LAST_HOUR, Config())
+    judgement = evaluate(warehouse, load_detectors()["instance_unhealthy"], LAST_HOUR, Config())
     assert judgement.status == "judged", judgement.reason
     return {row["identity"]["machines"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
 

@@ -38,7 +38,7 @@ def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
         rows = connection.execute(sa.text("select * from metrics.node_hourly where hour = :hour"), {"hour": hour})
         found = {row["endpoint"]: row for row in rows.mappings()}
         gap = connection.execute(
-            sa.text("select reason from detect.coverage where hour = :hour and resource = :resource"),
+            sa.text("select message from detect.coverage where hour = :hour and resource_name = :resource_name"),
             {"hour": hour, "resource": f"node of c at {DEAD}"},
         ).scalar_one()
         of_file_systems = connection.execute(

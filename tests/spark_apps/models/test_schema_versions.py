@@ -14,7 +14,7 @@ from spark_apps.models.schema_report import Exemplar, Report, masked, one_row_ea
 from spark_apps.models.schema_versions import BUCKETS, Change, Profile, ShapeCount
 
 
-def chance_of(seed: int) -> random.Random:
+def coincidence_probability(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 — test data
 
 
@@ -249,7 +249,7 @@ def test_values_of_a_release_that_was_rolled_back_break_both_directions() -> Non
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_version_of_a_thousandth_of_the_values_is_found_wherever_it_lies(seed: int) -> None:
-    chance = chance_of(seed)
+    chance = coincidence_probability(seed)
     new = [{"a": "x", "b": 1}] * 50_000
     old = {"a": 7, "b": 1}
     at_the_start = [old] * 50 + new
@@ -261,7 +261,7 @@ def test_a_version_of_a_thousandth_of_the_values_is_found_wherever_it_lies(seed:
 
 
 def test_a_rolling_deploy_is_one_passage_between_two_versions() -> None:
-    chance = chance_of(3)
+    chance = coincidence_probability(3)
     old, new = {"a": 1, "b": "x"}, {"a": "1"}
     mixed = [new if chance.random() < i / 400 else old for i in range(400)]
     found = profile([old] * 2000 + mixed + [new] * 2000)
@@ -356,13 +356,13 @@ DECOYS: list[Callable[[int, random.Random], Any]] = [
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("decoy", DECOYS)
 def test_decoys_break_nothing(decoy: Callable[[int, random.Random], Any], seed: int) -> None:
-    chance = chance_of(seed)
+    chance = coincidence_probability(seed)
     assert breaking(decoy(i, chance) for i in range(4000)) == []
 
 
 @pytest.mark.parametrize("count", [1, 3, 19, 60, 500])
 def test_few_values_say_little(count: int) -> None:
-    chance = chance_of(1)
+    chance = coincidence_probability(1)
     assert breaking(optional_at_random(i, chance) for i in range(count)) == []
 
 
@@ -384,7 +384,7 @@ def test_a_record_of_many_fields_is_no_map() -> None:
 
 
 def test_paths_are_bounded_by_the_schema_where_objects_are_maps() -> None:
-    chance = chance_of(2)
+    chance = coincidence_probability(2)
     found = profile(map_of_words(i, chance) for i in range(4000))
     assert {render(path) for path in found.paths} == {
         "$",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from pyspark.sql import DataFrame, SparkSession
-from streamwarden.base.catalogue import SparkApp
+from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.runtime.load import ANALYZED_FROM_ROWS, Stage, last_rows, record_failure, replace_hour
@@ -208,7 +208,7 @@ def test_a_killed_load_leaves_nothing_and_can_be_repeated(
         sys.path.insert(0, {str(project_root)!r})
         from datetime import UTC, datetime
         from pyspark.sql import functions as f
-        from streamwarden.base.catalogue import SparkApp
+        from streamwarden.base.catalog import SparkApp
         from spark_apps.runtime.load import replace_hour
         from spark_apps.runtime.session import start_session
         from streamwarden.base.warehouse import engine

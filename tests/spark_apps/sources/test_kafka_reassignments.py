@@ -60,7 +60,7 @@ def trio(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
 @pytest.fixture
 def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> Iterator[Callable[..., Finding]]:
     """Gathers now, as of so many hours before the judged one; returns what the rule says of the judged one."""
-    detector = load_detectors()["reassignment_disturbs"]
+    detector = load_detectors()["reassignment_impact"]
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
 

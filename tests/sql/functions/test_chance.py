@@ -24,7 +24,7 @@ def test_the_chance_is_the_upper_tail_of_the_hypergeometric(
     )
     with module_warehouse.connect() as connection:
         got = connection.execute(
-            sa.text("select public.chance_of(:found, :drawn, :marked, :total)"),
+            sa.text("select public.coincidence_probability(:found, :drawn, :marked, :total)"),
             {"found": found, "drawn": drawn, "marked": marked, "total": total},
         ).scalar_one()
     assert got == pytest.approx(float(likely), abs=1e-9)

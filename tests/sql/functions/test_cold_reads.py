@@ -85,10 +85,10 @@ SENT: Rows = {
 }
 
 
-def _days(**figures: list[float]) -> Rows:
+def _days(**metrics: list[float]) -> Rows:
     """Hours of a topic before the judged one, newest first."""
     return {"metrics.topic_hourly": [TOPIC | {"hour": HOUR - timedelta(hours=n + 1), "bytes_out": sent}
-                                     for n, sent in enumerate(figures["sent"])]}  # fmt: skip
+                                     for n, sent in enumerate(metrics["sent"])]}  # fmt: skip
 
 
 CALLS: list[Any] = [
@@ -245,12 +245,12 @@ CALLS: list[Any] = [
         id="where the memory isn't known a backlog comes from disk",
     ),
     pytest.param(_days(sent=[2000, 3000, 9000, 9000, 9000]),
-                 "select topic, sent_per_byte from usual_readers('c', :hour, 7, 5)", [("t", 3.0)],
+                 "select topic, sent_per_byte from baseline_readers('c', :hour, 7, 5)", [("t", 3.0)],
                  id="the least quarter"),
-    pytest.param(_days(sent=[2000] * 4), "select * from usual_readers('c', :hour, 7, 5)", [], id="too few hours"),
+    pytest.param(_days(sent=[2000] * 4), "select * from baseline_readers('c', :hour, 7, 5)", [], id="too few hours"),
     pytest.param(_days(sent=[3000] * 5),
-                 "select 't', count(*) from usual_readers('c', :hour, 7, 5, array['t', 'x'])"
-                 " union all select 'u', count(*) from usual_readers('c', :hour, 7, 5, array['u'])",
+                 "select 't', count(*) from baseline_readers('c', :hour, 7, 5, array['t', 'x'])"
+                 " union all select 'u', count(*) from baseline_readers('c', :hour, 7, 5, array['u'])",
                  [("t", 1), ("u", 0)], id="only what is asked for"),
     pytest.param(
         {"metrics.topic_hourly": [
@@ -258,10 +258,10 @@ CALLS: list[Any] = [
             TOPIC | {"hour": HOUR - timedelta(days=1), "bytes_in": 1, "bytes_out": 2},
             TOPIC | {"hour": HOUR - timedelta(hours=2), "bytes_in": 0}, TOPIC | {"bytes_out": 0},
             TOPIC | {"topic": "u", "hour": HOUR - timedelta(hours=2), "bytes_in": 0}]},
-        "select topic, sent_per_byte from usual_readers('c', :hour, 1, 2)", [("t", 2.0)],
+        "select topic, sent_per_byte from baseline_readers('c', :hour, 1, 2)", [("t", 2.0)],
         id="a day ago counts, this hour doesn't, nor one in which nothing came",
     ),
-    pytest.param(_days(sent=[2000] * 30), "select * from usual_readers('c', :hour, 1, 25)", [], id="older"),
+    pytest.param(_days(sent=[2000] * 30), "select * from baseline_readers('c', :hour, 1, 25)", [], id="older"),
     *(
         pytest.param({"metrics.consumer_group_hourly": [{"cluster": "c", "group_id": "a", "rebalances": r,
                                                          "hour": HOUR - timedelta(hours=n)} for n,

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from tests.sql.rows import HOUR, insert_row
 
 SAID = [
-    ("consumer_on_trial", "c", 3, "on_trial", 4),
-    ("consumer_on_trial", "c", 2, "passed", 24),
-    ("consumer_on_trial", "c", 1, "settled", None),
-    ("consumer_on_trial", "d", 2, "on_trial", 7),
+    ("consumer_trial_failed", "c", 3, "on_trial", 4),
+    ("consumer_trial_failed", "c", 2, "passed", 24),
+    ("consumer_trial_failed", "c", 1, "settled", None),
+    ("consumer_trial_failed", "d", 2, "on_trial", 7),
     ("consumer_untracked", "e", 1, "silent", None),
 ]
 
@@ -21,15 +21,15 @@ SAID = [
 def test_the_last_verdict_of_a_trial_stays_when_the_group_has_settled(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        for detector, cluster, ago, because, tried in SAID:
+        for detector, cluster, ago, reason, tried in SAID:
             row = {
                 "hour": HOUR - timedelta(hours=ago),
                 "detector": detector,
-                "because": because,
+                "reason": reason,
                 "status": "ok",
                 "fingerprint": cluster,
                 "identity": json.dumps({"cluster": cluster, "group_id": "search"}),
-                "figures": json.dumps({"trial_since": "2026-01-01T00:00:00+00:00", "tried_hours": tried}),
+                "metrics": json.dumps({"trial_since": "2026-01-01T00:00:00+00:00", "tried_hours": tried}),
             }
             insert_row(connection, "detect.evaluation", row)
         trials = connection.exec_driver_sql("select cluster, group_id, verdict, tried_hours from consumer_trials").all()

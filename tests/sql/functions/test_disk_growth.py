@@ -116,15 +116,15 @@ def test_it_is_what_numpy_says(connection: sa.Connection, kind: str, lately: flo
     used = fills(1, 1000, lately)
     found = grown(connection, kind, used, is_high=is_high, beyond=10_000)
     week, day = slope(used, WEEK + 1), slope(used, 24)
-    figures = {
+    metrics = {
         "known_hours": sum(ago <= WEEK for ago in used),
         "week_growth": week, "day_growth": day, "growth_per_hour": min(week, day),
         "hours_to_full": FREE / min(week, day), "hours_to_full_by_day": FREE / day,
         "growth_by_days": by_days(used) if is_high else None,
         "hours_to_full_by_days": FREE / by_days(used) if is_high else None,
     }  # fmt: skip
-    assert {name: found[name] for name in figures} == {
-        name: None if figure is None else pytest.approx(figure, rel=1e-9) for name, figure in figures.items()
+    assert {name: found[name] for name in metrics} == {
+        name: None if metric is None else pytest.approx(metric, rel=1e-9) for name, metric in metrics.items()
     }
     top = max(bytes_ for ago, bytes_ in used.items() if 24 <= ago <= 672)
     highest = (used[0] > top, used[0] > top + 10_000) if is_high else (None, None)

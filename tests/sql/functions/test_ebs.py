@@ -309,10 +309,10 @@ class TestInstance:
 
 
 class TestHabit:
-    """metrics.bucket_habit"""
+    """metrics.burst_balance_cycle"""
 
     NOW = VOLUME | {"burst_balance_last_percent": 44, "credits_per_hour": -800, "hours_to_exhaustion": 2.5}
-    CALL = "metrics.bucket_habit(:hour, '1', 'r', 'vol-1', 3, 0.75)"
+    CALL = "metrics.burst_balance_cycle(:hour, '1', 'r', 'vol-1', 3, 0.75)"
 
     def day(self, days: int, low: float = 47, burnt: float = -600, hours: int = 0, later: int = 1) -> list[Row]:
         """That many days ago, as many hours later: a batch, and its lowest as many hours after that."""

@@ -41,7 +41,7 @@ def _machine(instance_id: str, memory_bytes: float, **more: Any) -> dict[str, An
     return {**PLACE, "instance_id": instance_id, "memory_bytes": memory_bytes, **more}
 
 
-# machine_memory
+# host_memory
 
 
 def test_a_machine_is_known_by_aws_or_by_node_exporter_and_of_both_aws_counts(connection: sa.Connection) -> None:
@@ -59,7 +59,7 @@ def test_a_machine_is_known_by_aws_or_by_node_exporter_and_of_both_aws_counts(co
         {**node, "endpoint": "n3", "instance_id": "node", "memory_bytes": 6, "memory_used_mean_percent": 92},
         {**node, "endpoint": "n4"},
     )
-    assert [tuple(row.values()) for row in _asked(connection, "machine_memory")] == [
+    assert [tuple(row.values()) for row in _asked(connection, "host_memory")] == [
         ("aws", 8, None),
         ("both", 8, 60),
         ("node", 7, 92),
@@ -74,7 +74,7 @@ def test_what_another_machine_has_in_use_says_nothing(connection: sa.Connection,
         "metrics.instance_hourly",
         {**PLACE, "instance_id": "i", "memory_used_mean_percent": 91, **other},
     )
-    assert _asked(connection, "machine_memory") == [
+    assert _asked(connection, "host_memory") == [
         {"instance_id": "i", "memory_bytes": 8, "system_memory_used_percent": None}
     ]
 
@@ -82,14 +82,14 @@ def test_what_another_machine_has_in_use_says_nothing(connection: sa.Connection,
 def test_another_hours_machines_are_not_told(connection: sa.Connection) -> None:
     _given(connection, "inventory.instance_hourly", {**_machine("i", 8), "hour": EARLIER})
     _given(connection, "metrics.node_hourly", {"cluster": "c", "endpoint": "n", "instance_id": "n", "hour": EARLIER})
-    assert _asked(connection, "machine_memory") == []
+    assert _asked(connection, "host_memory") == []
 
 
 # process_memory
 
 
 @pytest.mark.parametrize(
-    ("figures", "expected"),
+    ("metrics", "expected"),
     [
         (
             {"heap_max_bytes": 1000, "non_heap_used_bytes": 1, "thread_stack_bytes": 10, "direct_bytes": 100},
@@ -105,9 +105,9 @@ def test_another_hours_machines_are_not_told(connection: sa.Connection) -> None:
     ids=["all known", "classes and code unknown", "heap unknown", "stacks and buffers unknown"],
 )
 def test_a_process_may_grow_to_its_heap_and_the_rest(
-    connection: sa.Connection, figures: dict[str, Any], expected: dict[str, Any]
+    connection: sa.Connection, metrics: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    _given(connection, "metrics.jvm_app_hourly", _process("e", **figures), _process("e", hour=EARLIER, samples=9))
+    _given(connection, "metrics.jvm_app_hourly", _process("e", **metrics), _process("e", hour=EARLIER, samples=9))
     [row] = _asked(connection, "process_memory")
     assert row | expected == row
 
@@ -163,7 +163,7 @@ def test_its_limit_is_its_containers_or_its_machines_whichever_is_less(
         _given(connection, "inventory.instance_hourly", _machine("i", machine))
     _given(connection, "metrics.jvm_app_hourly", _process("e", instance_id="i", memory_limit_bytes=container))
     [row] = _asked(connection, "process_memory")
-    assert (row["limit_bytes"], row["machine_memory_bytes"]) == (limit, machine)
+    assert (row["limit_bytes"], row["host_memory_bytes"]) == (limit, machine)
 
 
 def test_the_jvms_of_a_machine_are_added_up_containers_to_their_limits(connection: sa.Connection) -> None:

@@ -1,4 +1,4 @@
-"""theil_sen and usual_of against numpy."""
+"""theil_sen and topic_baseline against numpy."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_theil_sen_takes_two_figures_of_one_hour_for_no_slope(module_warehouse: 
     assert _ask(module_warehouse, "select theil_sen(SERIES)", series)[0] == pytest.approx((1.0 - 97.0) / 2)
 
 
-USUAL = "select median, mad, known_hours, kind from usual_of(:hour, SERIES, :least)"
+USUAL = "select median, mad, known_hours, kind from topic_baseline(:hour, SERIES, :least)"
 
 
 def _usual(amounts: list[float]) -> tuple[float, float]:

@@ -13,8 +13,8 @@ from tests.sql.rows import HOUR, insert_row
 
 def _judged(connection: sa.Connection, detector: str, params: dict[str, Any]) -> None:
     insert_row(
-        connection, "detect.judgement",
-        {"hour": HOUR, "detector": detector, "status": "judged", "params": json.dumps(params)},
+        connection, "detect.detector_run",
+        {"hour": HOUR, "detector": detector, "status": "evaluated", "params": json.dumps(params)},
     )  # fmt: skip
 
 
@@ -29,10 +29,10 @@ def test_topics_low_rate_takes_the_parameters_of_the_newest_judgement(warehouse:
         for ago in range(13):
             rate = {"cluster": "c", "topic": "t", "covered_seconds": 3600, "bytes_in": 3600 * 2048}
             insert_row(connection, "metrics.topic_hourly", {"hour": HOUR - timedelta(hours=ago), **rate})
-        _judged(connection, "topic_partitions_wasted", params)
+        _judged(connection, "topic_overpartitioned", params)
         low = sa.text("select topic, needed_partitions, freed_partitions, freed_replicas from topics_low_rate")
         assert connection.execute(low).all() == [("t", 2, 22, 44)]
         connection.execute(
-            sa.text("update detect.judgement set params = jsonb_set(params, '{partitions_at_least}', '25')")
+            sa.text("update detect.detector_run set params = jsonb_set(params, '{partitions_at_least}', '25')")
         )
         assert connection.execute(low).all() == []

@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_apps.sources.aws_client import Connection, Failure, Place, is_for_good, is_forbidden, listed
 from streamwarden.base.config import AwsAccount
-from streamwarden.cli.probe.answer import Answer, Question, sentence
+from streamwarden.cli.probe.result import Answer, Question, sentence
 
 _EBS_READS = {"Namespace": "AWS/EBS", "MetricName": "VolumeReadOps"}
 CALLS: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -13,7 +13,7 @@ from spark_apps.sources.jmx import SCHEMA, Jmx
 from spark_apps.sources.jmx_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE
 from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour
-from streamwarden.cli.probe.answer import Answer, Question, sentence
+from streamwarden.cli.probe.result import Answer, Question, sentence
 
 _CURES = {
     NOTHING_THERE: "start the agent or exporter, and let its port through from this machine (security group)",

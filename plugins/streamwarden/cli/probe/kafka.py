@@ -17,7 +17,7 @@ from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
 from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 from streamwarden.base.config import KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.cli.probe.answer import Answer, Question, sentence
+from streamwarden.cli.probe.result import Answer, Question, sentence
 
 NOBODYS = "streamwarden-asks-what-it-may-describe"
 NOT_ALLOWED = "not allowed"

@@ -10,7 +10,7 @@ from streamwarden.base.config import Config, KafkaCluster
 from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import open_warehouse
-from streamwarden.cli.probe.answer import Answer, Question
+from streamwarden.cli.probe.result import Answer, Question
 from streamwarden.store.migrate import require_migrated
 from streamwarden.tickets.sinks import open_sink
 

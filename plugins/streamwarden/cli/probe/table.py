@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.probe import aws, jvms, kafka, services
-from streamwarden.cli.probe.answer import Answer, ask_all
+from streamwarden.cli.probe.result import Answer, ask_all
 from streamwarden.cli.shared import out
 
 

@@ -9,8 +9,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 from streamwarden.base.config.trackers import Console as Settings
-from streamwarden.tickets.sinks.contract import Draft, Issue, Update
-from streamwarden.tickets.sinks.plain import draft_text, letter_text
+from streamwarden.tickets.sinks.contract import IssueDraft, Issue, Update
+from streamwarden.tickets.sinks.plain import issue_text, notification_text
 
 _STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
@@ -38,12 +38,12 @@ class Tracker:
     def has(self, update: Update) -> bool:
         return False
 
-    def create(self, draft: Draft) -> Issue:
-        self._show(f"new, {draft.severity}: {draft.title}", draft_text(draft), draft.severity)
-        return Issue(draft.fingerprint[:12], None, "open")
+    def create(self, issue_draft: IssueDraft) -> Issue:
+        self._show(f"new, {issue_draft.severity}: {issue_draft.title}", issue_text(issue_draft), issue_draft.severity)
+        return Issue(issue_draft.fingerprint[:12], None, "open")
 
     def update(self, update: Update) -> None:
-        self._show(f"{update.action}: {update.key}", letter_text(update.letter), update.severity)
+        self._show(f"{update.action}: {update.key}", notification_text(update.notification), update.severity)
 
     def _show(self, heading: str, body: str, severity: str) -> None:
         # Text, not markup: a resource may be called [bold].

@@ -53,7 +53,7 @@ class Related:
 
 
 @dataclass(frozen=True)
-class Letter:
+class Notification:
     """What is to be told, before any markup."""
 
     note: str
@@ -79,15 +79,15 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Draft:
+class IssueDraft:
     """A ticket to be filed."""
 
     fingerprint: str
     detector: str
-    resource: str
+    resource_name: str
     title: str
     severity: str
-    letter: Letter
+    notification: Notification
     plot_png: bytes | None = None
 
 
@@ -101,7 +101,7 @@ class Update:
     action: Literal["comment", "close", "reopen"]
     title: str
     severity: str
-    letter: Letter
+    notification: Notification
     is_wont_fix: bool = False
     """Closed for good, as a person asked."""
     is_open: bool = True
@@ -133,7 +133,7 @@ class Sink(Protocol):
     def has(self, update: Update) -> bool:
         """Whether the tracker has this change already."""
 
-    def create(self, draft: Draft) -> Issue:
+    def create(self, issue_draft: IssueDraft) -> Issue:
         """Files a ticket.
 
         Raises:

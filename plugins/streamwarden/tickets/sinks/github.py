@@ -12,12 +12,12 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import Github
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
-from streamwarden.words.readable import SEVERITIES
+from streamwarden.rendering.readable import SEVERITIES
 
 BODY_LIMIT = 65_536  # characters of an issue or a comment
 TITLE_LIMIT = 256
@@ -87,7 +87,7 @@ class Tracker(IssueTracker[_Issue]):
         except Refused as error:
             raise self._gone_or(update.key, error) from None
 
-    def create(self, draft: Draft) -> Issue:
+    def create(self, issue_draft: IssueDraft) -> Issue:
         if not self._may_file:
             self._repository()  # without the right to label, GitHub files without label, and we wouldn't find it again
             self._may_file = True
@@ -96,13 +96,13 @@ class Tracker(IssueTracker[_Issue]):
             f"/repos/{self._settings.repository}/issues",
             _Issue,
             json={
-                "title": draft.title[:TITLE_LIMIT],
-                "body": markdown(draft.letter, draft.fingerprint, BODY_LIMIT),
-                "labels": [self._settings.label, draft.severity, *self._settings.labels],
+                "title": issue_draft.title[:TITLE_LIMIT],
+                "body": markdown(issue_draft.notification, issue_draft.fingerprint, BODY_LIMIT),
+                "labels": [self._settings.label, issue_draft.severity, *self._settings.labels],
                 "assignees": self._settings.assignees,
             },
         )
-        if hidden(draft.fingerprint) not in (issue.body or ""):
+        if hidden(issue_draft.fingerprint) not in (issue.body or ""):
             raise Unsure(f"{self._api.url}: answered with another issue than the one that was sent.")
         return self._as_told(issue)
 
@@ -125,7 +125,7 @@ class Tracker(IssueTracker[_Issue]):
             values["labels"] = sorted(labels)
         if values:
             self._api.ask("PATCH", path, _Issue, json=values)
-        body = markdown(update.letter, update.marker, BODY_LIMIT)
+        body = markdown(update.notification, update.marker, BODY_LIMIT)
         self._api.ask("POST", f"{path}/comments", _Comment, json={"body": body})
 
     def _repository(self) -> _Repository:

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import Gitlab
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
-from streamwarden.words.readable import SEVERITIES
+from streamwarden.rendering.readable import SEVERITIES
 
 TEXT_LIMIT = 900_000  # of 1,048,576 characters; notes hold 1,000,000
 TITLE_LIMIT = 255
@@ -93,21 +93,21 @@ class Tracker(IssueTracker[_Issue]):
         except Refused as error:
             raise self._gone_or(update.key, error) from None
 
-    def create(self, draft: Draft) -> Issue:
+    def create(self, issue_draft: IssueDraft) -> Issue:
         if not self._may_file:
             self._project()  # below Reporter, GitLab files without label, and we wouldn't find it again
             self._may_file = True
-        text = markdown(draft.letter, draft.fingerprint, TEXT_LIMIT)
-        if draft.plot_png and (picture := self._upload(draft.plot_png)):
+        text = markdown(issue_draft.notification, issue_draft.fingerprint, TEXT_LIMIT)
+        if issue_draft.plot_png and (picture := self._upload(issue_draft.plot_png)):
             text = f"{text}\n{picture}\n"
         values: dict[str, Any] = {
-            "title": draft.title[:TITLE_LIMIT],
+            "title": issue_draft.title[:TITLE_LIMIT],
             "description": text,
-            "labels": ",".join([self._settings.label, draft.severity, *self._settings.labels]),
+            "labels": ",".join([self._settings.label, issue_draft.severity, *self._settings.labels]),
             **({"assignee_ids": self._settings.assignee_ids} if self._settings.assignee_ids else {}),
         }
         issue = self._api.ask("POST", f"{self._path}/issues", _Issue, json=values)
-        if hidden(draft.fingerprint) not in (issue.description or ""):
+        if hidden(issue_draft.fingerprint) not in (issue.description or ""):
             raise Unsure(f"{self._api.url}: answered with another issue than the one that was sent.")
         return self._as_told(issue)
 
@@ -135,7 +135,7 @@ class Tracker(IssueTracker[_Issue]):
             values["add_labels"] = new
         if values:
             self._api.ask("PUT", path, _Issue, json=values)
-        body = markdown(update.letter, update.marker, TEXT_LIMIT)
+        body = markdown(update.notification, update.marker, TEXT_LIMIT)
         self._api.ask("POST", f"{path}/notes", _Note, json={"body": body})
 
     def _upload(self, png: bytes) -> str:

@@ -24,7 +24,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
-from streamwarden.words.readable import clean, span
+from streamwarden.rendering.readable import clean, span
 
 TIMEOUT_SECONDS = 15
 ATTEMPTS = 4
@@ -39,10 +39,10 @@ log = logging.getLogger(__name__)
 class Refused(StreamwardenError):
     """The tracker understood and said no: nothing was done."""
 
-    def __init__(self, message: str, status: int, reason: str) -> None:
+    def __init__(self, message: str, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        self.reason = reason
+        self.message = message
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class Api:
 
     def refusal(self, method: str, path: str, said: Any, status: int) -> Refused:
         """What a tracker says instead of doing it, in one line."""
-        reason = self._plain("; ".join(dict.fromkeys(_reasons(said))) or "no reason given")
-        return Refused(f"{self.url}: {method} {path.partition('?')[0]}: {reason} (HTTP {status})", status, reason)
+        message = self._plain("; ".join(dict.fromkeys(_reasons(said))) or "no reason given")
+        return Refused(f"{self.url}: {method} {path.partition('?')[0]}: {message} (HTTP {status})", status, message)
 
     def _once(self, method: str, path: str, kind: type[T], repeatable: bool, request: dict[str, Any]) -> T:
         answer = self._answer(method, path, repeatable, request)

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import Jira
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.jira_markup import adf, adf_text, reference, wiki
-from streamwarden.words.readable import SEVERITIES
+from streamwarden.rendering.readable import SEVERITIES
 
 SUMMARY_LIMIT = 255
 PAGE = 100
@@ -152,21 +152,21 @@ class Tracker(IssueTracker[_Issue]):
             if not page.comments or start >= page.total:
                 return False
 
-    def create(self, draft: Draft) -> Issue:
+    def create(self, issue_draft: IssueDraft) -> Issue:
         settings = self._settings
         fields: dict[str, Any] = {
             "project": {"key": settings.project},
             "issuetype": {"name": settings.issue_type},
-            "summary": draft.title[:SUMMARY_LIMIT],
-            "description": self._body(draft.letter, draft.fingerprint),
-            "labels": [settings.label, draft.severity, _label(draft.fingerprint), *settings.labels],
-            **({"priority": {"name": priority}} if (priority := settings.priority_of(draft.severity)) else {}),
-            **({settings.fingerprint_field: draft.fingerprint} if settings.fingerprint_field else {}),
+            "summary": issue_draft.title[:SUMMARY_LIMIT],
+            "description": self._body(issue_draft.notification, issue_draft.fingerprint),
+            "labels": [settings.label, issue_draft.severity, _label(issue_draft.fingerprint), *settings.labels],
+            **({"priority": {"name": priority}} if (priority := settings.priority_of(issue_draft.severity)) else {}),
+            **({settings.fingerprint_field: issue_draft.fingerprint} if settings.fingerprint_field else {}),
             **settings.fields,
         }
         created = self._api.ask("POST", f"{self._rest}/issue", _Created, json={"fields": fields})
-        if draft.plot_png:
-            self._attach(created.key, draft.plot_png)
+        if issue_draft.plot_png:
+            self._attach(created.key, issue_draft.plot_png)
         return Issue(created.key, self._page(created.key), "open")
 
     def update(self, update: Update) -> None:
@@ -179,7 +179,7 @@ class Tracker(IssueTracker[_Issue]):
         is_done = issue.fields.status.statusCategory.key == "done"
         if update.action in ("close", "reopen") and is_done != (update.action == "close"):
             self._transit(issue, update)
-        body = {"body": self._body(update.letter, update.marker)}
+        body = {"body": self._body(update.notification, update.marker)}
         self._api.ask("POST", f"{path}/comment", _Comment, json=body)
 
     def _edit(self, issue: _Issue, update: Update) -> dict[str, Any]:
@@ -268,8 +268,8 @@ class Tracker(IssueTracker[_Issue]):
             state = "acknowledged"
         return Issue(issue.key, self._page(issue.key), state)
 
-    def _body(self, letter: Any, marker: str) -> Any:
-        return adf(letter, marker) if self._settings.edition == "cloud" else wiki(letter, marker)
+    def _body(self, notification: Any, marker: str) -> Any:
+        return adf(notification, marker) if self._settings.edition == "cloud" else wiki(notification, marker)
 
     def _page(self, key: str) -> str:
         return f"{self._api.url}/browse/{key}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from streamwarden.tickets.sinks.contract import Letter
+from streamwarden.tickets.sinks.contract import Notification
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
 
 LIMIT = 32_767  # characters of a description or a comment
@@ -17,9 +17,9 @@ _BEFORE_WORDS = "Reference: "
 Node = dict[str, Any]
 
 
-def adf(letter: Letter, marker: str) -> Node:
+def adf(notification: Notification, marker: str) -> Node:
     """A document; what we know it by again is its last line."""
-    return _document(fitting(letter, lambda some: len(json.dumps(_document(some, marker))), LIMIT), marker)
+    return _document(fitting(notification, lambda some: len(json.dumps(_document(some, marker))), LIMIT), marker)
 
 
 def adf_text(node: Any) -> str:
@@ -29,9 +29,9 @@ def adf_text(node: Any) -> str:
     return f"{node.get('text', '')}{adf_text(node.get('content') or [])}" if isinstance(node, dict) else str(node or "")
 
 
-def wiki(letter: Letter, marker: str) -> str:
+def wiki(notification: Notification, marker: str) -> str:
     """A text in wiki markup."""
-    return _wiki(fitting(letter, lambda some: len(_wiki(some, marker)), LIMIT), marker)
+    return _wiki(fitting(notification, lambda some: len(_wiki(some, marker)), LIMIT), marker)
 
 
 def reference(marker: str) -> str:
@@ -54,10 +54,10 @@ def _nodes(section: Section) -> Iterator[Node]:
         yield _list([[_text(item)] for item in section.items])
     if section.commands:
         yield {"type": "codeBlock", "attrs": {"language": "bash"}, "content": [_text("\n".join(section.commands))]}
-    if section.figures:
+    if section.metrics:
         rows = [
             {"type": "tableRow", "content": [_cell("tableHeader", label), _cell("tableCell", text)]}
-            for label, text in section.figures
+            for label, text in section.metrics
         ]
         yield {"type": "table", "content": rows}
     if section.links:
@@ -104,8 +104,8 @@ def _wiki_parts(section: Section) -> Iterator[str]:
     if section.commands:
         commands = "\n".join(section.commands).replace("{noformat}", "{ noformat}")
         yield f"{{noformat}}\n{commands}\n{{noformat}}"
-    if section.figures:
-        yield "\n".join(f"||{_escaped(label) or ' '}|{_escaped(text)}|" for label, text in section.figures)
+    if section.metrics:
+        yield "\n".join(f"||{_escaped(label) or ' '}|{_escaped(text)}|" for label, text in section.metrics)
     if section.links:
         yield "\n".join(f"* {_wiki_link(link)}" for link in section.links)
 

@@ -14,11 +14,11 @@ from typing import Protocol
 
 from streamwarden.base.config.trackers import Mail
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, Letter, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, Notification, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Network
-from streamwarden.tickets.sinks.plain import draft_text, letter_text
-from streamwarden.words.readable import clean
+from streamwarden.tickets.sinks.plain import issue_text, notification_text
+from streamwarden.rendering.readable import clean
 
 TIMEOUT_SECONDS = 30
 TEXT_LIMIT = 200_000
@@ -59,25 +59,25 @@ class Tracker:
     def has(self, update: Update) -> bool:
         return False
 
-    def create(self, draft: Draft) -> Issue:
+    def create(self, issue_draft: IssueDraft) -> Issue:
         key = self._id(
-            f"{draft.fingerprint[:32]}.{draft.letter.hour:%Y%m%dT%H}"
+            f"{issue_draft.fingerprint[:32]}.{issue_draft.notification.hour:%Y%m%dT%H}"
         )  # a later ticket is a thread of its own
-        message = self._message(key, "create", f"[Streamwarden] {draft.title}", draft.severity, draft.letter)
-        message.set_content(draft_text(draft, TEXT_LIMIT))
-        if draft.plot_png:
-            message.add_attachment(draft.plot_png, "image", "png", filename="plot.png")
+        message = self._message(key, "create", f"[Streamwarden] {issue_draft.title}", issue_draft.severity, issue_draft.notification)
+        message.set_content(issue_text(issue_draft, TEXT_LIMIT))
+        if issue_draft.plot_png:
+            message.add_attachment(issue_draft.plot_png, "image", "png", filename="plot.png")
         self.send(message)
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
         subject = f"Re: [Streamwarden] {update.title}"
-        message = self._message(self._id(update.marker), update.action, subject, update.severity, update.letter)
+        message = self._message(self._id(update.marker), update.action, subject, update.severity, update.notification)
         message["In-Reply-To"] = message["References"] = update.key
-        message.set_content(letter_text(update.letter, TEXT_LIMIT))
+        message.set_content(notification_text(update.notification, TEXT_LIMIT))
         self.send(message)
 
-    def _message(self, id_: str, action: str, subject: str, severity: str, letter: Letter) -> EmailMessage:
+    def _message(self, id_: str, action: str, subject: str, severity: str, notification: Notification) -> EmailMessage:
         message = EmailMessage()
         message["Message-ID"] = id_
         message["Subject"] = clean(subject)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from streamwarden.tickets.sinks.contract import Letter
+from streamwarden.tickets.sinks.contract import Notification
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
 
 HIDDEN = "<!-- streamwarden: "
@@ -16,9 +16,9 @@ _CALLS = re.compile(r"([@#!])(?=\w)")  # a person, an issue, a merge request
 _WORD_JOINER = "\u2060"
 
 
-def markdown(letter: Letter, marker: str, limit: int) -> str:
+def markdown(notification: Notification, marker: str, limit: int) -> str:
     """A letter, and what we know it by again, which isn't seen."""
-    told = fitting(letter, lambda some: len(_text(some)), limit - len(marker) - 10)
+    told = fitting(notification, lambda some: len(_text(some)), limit - len(marker) - 10)
     return f"{_text(told)}\n\n{hidden(marker)}\n"
 
 
@@ -46,8 +46,8 @@ def _parts(section: Section) -> Iterator[str]:
     if section.commands:
         fence = "`" * max(3, *(len(run) + 1 for line in section.commands for run in re.findall("`+", line) or [""]))
         yield "\n".join((f"{fence}sh", *section.commands, fence))
-    if section.figures:
-        rows = (f"| {escaped(label)} | {escaped(text)} |" for label, text in section.figures)
+    if section.metrics:
+        rows = (f"| {escaped(label)} | {escaped(text)} |" for label, text in section.metrics)
         yield "\n".join(("| | |", "|---|---|", *rows))
     if section.links:
         yield "\n".join(f"- {_link(link)}" for link in section.links)

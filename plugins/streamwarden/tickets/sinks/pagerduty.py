@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import PagerDuty
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, Letter, State, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, Notification, State, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
-from streamwarden.tickets.sinks.plain import letter_text
+from streamwarden.tickets.sinks.plain import notification_text
 
 SUMMARY_LIMIT = 1024
 TEXT_LIMIT = 100_000  # of an event's 512 KB; a character may take four bytes
@@ -99,9 +99,9 @@ class Tracker:
         notes = self._rest.get(f"/incidents/{incident.id}/notes", _Notes).notes
         return any(update.marker in note.content for note in notes)
 
-    def create(self, draft: Draft) -> Issue:
-        key = _key(draft.fingerprint)
-        self._trigger(key, draft.title, draft.severity, draft.letter, draft.fingerprint)
+    def create(self, issue_draft: IssueDraft) -> Issue:
+        key = _key(issue_draft.fingerprint)
+        self._trigger(key, issue_draft.title, issue_draft.severity, issue_draft.notification, issue_draft.fingerprint)
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
@@ -114,36 +114,36 @@ class Tracker:
         if update.action == "close":
             self._send({"event_action": "resolve", "dedup_key": update.key})
         elif update.action == "reopen" or (self._rest is None and update.is_open):
-            self._trigger(update.key, update.title, update.severity, update.letter, update.marker)
+            self._trigger(update.key, update.title, update.severity, update.notification, update.marker)
         elif incident is not None and incident.status != "resolved":
             self._trigger(update.key, update.title, update.severity, None, update.marker)  # for its severity
         if update.answer == "acknowledged" and update.is_open:
             self._send({"event_action": "acknowledge", "dedup_key": update.key})
         if self._rest is not None and incident is not None and update.action != "reopen":
-            text = letter_text(update.letter, NOTE_LIMIT - 200)
+            text = notification_text(update.notification, NOTE_LIMIT - 200)
             note = {"note": {"content": f"{text}\nReference: {update.marker}"}}
             self._rest.ask("POST", f"/incidents/{incident.id}/notes", _NewNote, json=note)
 
-    def _trigger(self, key: str, title: str, severity: str, letter: Letter | None, marker: str) -> None:
-        finding = letter.finding if letter else None
-        details = {"text": letter_text(letter, TEXT_LIMIT)} if letter else {}
+    def _trigger(self, key: str, title: str, severity: str, notification: Notification | None, marker: str) -> None:
+        finding = notification.finding if notification else None
+        details = {"text": notification_text(notification, TEXT_LIMIT)} if notification else {}
         event: dict[str, Any] = {
             "event_action": "trigger",
             "dedup_key": key,
             "client": "Streamwarden",
             "payload": {
                 "summary": title[:SUMMARY_LIMIT],
-                "source": finding.resource if finding and finding.resource else "streamwarden",
+                "source": finding.resource_name if finding and finding.resource_name else "streamwarden",
                 "severity": severity,
                 "custom_details": {**details, "reference": marker},
                 **({"class": finding.detector} if finding else {}),
             },
         }
-        if letter and letter.url:
-            event |= {"client_url": letter.url, "links": [{"href": letter.url, "text": "Plot, history, rule, SQL"}]}
-        if self._settings.image_url and letter:
+        if notification and notification.url:
+            event |= {"client_url": notification.url, "links": [{"href": notification.url, "text": "Plot, history, rule, SQL"}]}
+        if self._settings.image_url and notification:
             source = self._settings.image_url.replace("{fingerprint}", key.removeprefix(_BEFORE))
-            event["images"] = [{"src": source, "href": letter.url or source, "alt": "The evidence"}]
+            event["images"] = [{"src": source, "href": notification.url or source, "alt": "The evidence"}]
         self._send(event)
 
     def _send(self, event: dict[str, Any]) -> None:

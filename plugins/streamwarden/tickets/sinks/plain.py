@@ -9,24 +9,24 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from streamwarden.tickets.sinks.contract import Draft, Letter
+from streamwarden.tickets.sinks.contract import IssueDraft, Notification
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
-from streamwarden.words.readable import clean
+from streamwarden.rendering.readable import clean
 
 LINE = 100  # characters
 NO_LIMIT = 10_000_000
 
 
-def draft_text(draft: Draft, limit: int = NO_LIMIT) -> str:
+def issue_text(issue_draft: IssueDraft, limit: int = NO_LIMIT) -> str:
     """A new ticket, the lines for machines last."""
-    values = {"fingerprint": draft.fingerprint, "detector": draft.detector, "resource": draft.resource}
+    values = {"fingerprint": issue_draft.fingerprint, "detector": issue_draft.detector, "resource_name": issue_draft.resource_name}
     machine = "".join(f"{key}: {clean(value)}\n" for key, value in values.items())
-    return f"{letter_text(draft.letter, limit - len(machine) - 1)}\n{machine}"
+    return f"{notification_text(issue_draft.notification, limit - len(machine) - 1)}\n{machine}"
 
 
-def letter_text(letter: Letter, limit: int = NO_LIMIT) -> str:
+def notification_text(notification: Notification, limit: int = NO_LIMIT) -> str:
     """A letter; a name at the start of a line doesn't pass for one of the lines for machines."""
-    text = _text(fitting(letter, lambda told: len(_text(told)), limit - 10))
+    text = _text(fitting(notification, lambda told: len(_text(told)), limit - 10))
     return re.sub(r"^(?=(?:fingerprint|detector|resource):)", " ", text.strip(), flags=re.MULTILINE) + "\n"
 
 
@@ -44,8 +44,8 @@ def _lines(section: Section) -> Iterator[str]:
     for item in section.items:
         yield _filled(f"- {item}", indent, f"{indent}  ")
     yield from (f"    {command}" for command in section.commands)
-    width = max((len(label) for label, _ in section.figures), default=0)
-    for label, text in section.figures:
+    width = max((len(label) for label, _ in section.metrics), default=0)
+    for label, text in section.metrics:
         yield _filled(text, f"  {label:<{width}}  ", " " * (width + 4))
     yield from (indent + _link(link) for link in section.links)
 

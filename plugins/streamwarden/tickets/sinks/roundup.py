@@ -14,9 +14,9 @@ from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attem
 
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
-from streamwarden.tickets.sinks.plain import draft_text, letter_text
+from streamwarden.tickets.sinks.plain import issue_text, notification_text
 
 TIMEOUT_SECONDS = 15
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
@@ -43,7 +43,7 @@ def _give_up(state: RetryCallState) -> None:
     tracker, method = state.args[:2]
     error = state.outcome.exception() if state.outcome else None
     kind = TrackerDown if method == "GET" else Unsure
-    raise kind(f"{tracker.url}: the tracker doesn't answer: {error or 'no reason given'}") from None
+    raise kind(f"{tracker.url}: the tracker doesn't answer: {error or 'no message given'}") from None
 
 
 class Tracker:
@@ -91,22 +91,22 @@ class Tracker:
         issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
         return not set(self._messages(_message_id(update.marker))).isdisjoint(map(str, issue["attributes"]["messages"]))
 
-    def create(self, draft: Draft) -> Issue:
-        message = self._add_message(_message_id(draft.fingerprint), draft_text(draft))
+    def create(self, issue_draft: IssueDraft) -> Issue:
+        message = self._add_message(_message_id(issue_draft.fingerprint), issue_text(issue_draft))
         issue: dict[str, Any] = {
-            "title": draft.title,
-            "priority": PRIORITY[draft.severity],
+            "title": issue_draft.title,
+            "priority": PRIORITY[issue_draft.severity],
             "status": REOPENED,
             "messages": [message],
         }
-        if draft.plot_png:
-            issue["files"] = [self._add_file("plot.png", draft.plot_png)]
+        if issue_draft.plot_png:
+            issue["files"] = [self._add_file("plot.png", issue_draft.plot_png)]
         token = str(self._ask("POST", "/issue/@poe", json={})["link"]).rsplit("/", 1)[-1]
         try:
             key = self._ask("POST", f"/issue/@poe/{token}", json=issue)["id"]
         except _Refused as refusal:
             # A token is used up by the first request that arrives: an answer lost on the way looks like this.
-            found = self.find(draft.fingerprint) if "POE token" in str(refusal) else None
+            found = self.find(issue_draft.fingerprint) if "POE token" in str(refusal) else None
             if found is None:
                 raise
             return found
@@ -127,7 +127,7 @@ class Tracker:
             message = (
                 message
                 or next(iter(self._messages(marker)), None)
-                or self._add_message(marker, letter_text(update.letter))
+                or self._add_message(marker, notification_text(update.notification))
             )
             if message in messages:
                 return
@@ -178,11 +178,11 @@ class Tracker:
         if not isinstance(said, dict):
             raise TrackerDown(f"{self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
         if "data" not in said:
-            reason = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
+            message = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
             # Retired is Roundup's word for deleted: it may still be read, but not changed.
-            if answer.status_code == 404 or "is retired" in reason:
-                raise IssueGone(f"{self.url}: {method} {path}: {reason}")
-            raise _Refused(f"{self.url}: {method} {path.partition('/@')[0]}: {reason} (HTTP {answer.status_code})")
+            if answer.status_code == 404 or "is retired" in message:
+                raise IssueGone(f"{self.url}: {method} {path}: {message}")
+            raise _Refused(f"{self.url}: {method} {path.partition('/@')[0]}: {message} (HTTP {answer.status_code})")
         return dict(said["data"])
 
     def _issue(self, found: dict[str, Any]) -> Issue:

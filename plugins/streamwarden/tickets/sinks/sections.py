@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from streamwarden.detectors.finding import Finding
-from streamwarden.detectors.things import owner_entry
-from streamwarden.tickets.sinks.contract import Letter
-from streamwarden.words.readable import clean, moment, readable_figures, span
+from streamwarden.detectors.resources import owner_entry
+from streamwarden.tickets.sinks.contract import Notification
+from streamwarden.rendering.readable import clean, moment, readable_metrics, span
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Section:
     items: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     """Lines to paste into a shell, as they are."""
-    figures: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[tuple[str, str], ...] = ()
     """Labels and texts; an entry of a list has no label but for the first."""
     links: tuple[Link, ...] = ()
 
 
-def sections(letter: Letter) -> list[Section]:
+def sections(notification: Notification) -> list[Section]:
     """All that a letter tells, in the order in which it is read."""
-    finding = _finding(letter, letter.finding) if letter.finding else ()
-    return [*_note(letter.note), *finding, *_incident(letter), *_ways_on(letter)]
+    finding = _finding(notification, notification.finding) if notification.finding else ()
+    return [*_note(notification.note), *finding, *_incident(notification), *_ways_on(notification)]
 
 
 def _note(note: str) -> Iterator[Section]:
@@ -54,51 +54,51 @@ def _note(note: str) -> Iterator[Section]:
             yield Section(lines=tuple(line for line in lines if not line.startswith("- ")), items=items)
 
 
-def _finding(letter: Letter, finding: Finding) -> Iterator[Section]:
-    lasting, since = "", letter.since
+def _finding(notification: Notification, finding: Finding) -> Iterator[Section]:
+    lasting, since = "", notification.since
     if since is not None:
-        duration = span(((letter.until or letter.hour + timedelta(hours=1)) - since).total_seconds())
+        duration = span(((notification.until or notification.hour + timedelta(hours=1)) - since).total_seconds())
         lasting = f" In alarm since {moment(since)} ({duration})."
-    owner, application = finding.about.owner, finding.about.application
+    owner, application = finding.resource.owner, finding.resource.application
     owned = f"owned by {clean(owner)}" if owner else "nobody is named as owner"
     severity = f"{(finding.severity or '').capitalize()}, {owned}"
     severity += f", application {clean(application)}." if application else "."
-    yield Section(lines=(clean(finding.reason) + lasting, severity))
+    yield Section(lines=(clean(finding.message) + lasting, severity))
     if not owner:
         how = "To name an owner, write under owners: in streamwarden.yaml"
-        yield Section(lines=(how,), commands=(clean(owner_entry(finding.about.key)),))
-    if finding.cure or finding.commands:
-        cure = (clean(finding.cure),) if finding.cure else ()
-        yield Section("What to do", lines=cure, commands=tuple(clean(line) for line in finding.commands))
-    if figures := readable_figures(finding.convincing):
-        pairs = tuple((clean(label), clean(text)) for label, text in figures)
-        yield Section(f"Figures of the hour {moment(letter.hour)}", figures=pairs)
+        yield Section(lines=(how,), commands=(clean(owner_entry(finding.resource.key)),))
+    if finding.actions or finding.commands:
+        actions = (clean(finding.actions),) if finding.actions else ()
+        yield Section("What to do", lines=actions, commands=tuple(clean(line) for line in finding.commands))
+    if metrics := readable_metrics(finding.key_metric_values):
+        pairs = tuple((clean(label), clean(text)) for label, text in metrics)
+        yield Section(f"Figures of the hour {moment(notification.hour)}", metrics=pairs)
 
 
-def _incident(letter: Letter) -> Iterator[Section]:
-    follows = f"What follows from it ({len(letter.follows)})"
-    said, tested = letter.unexplained[:1], letter.unexplained[1:]
+def _incident(notification: Notification) -> Iterator[Section]:
+    follows = f"What follows from it ({len(notification.follows)})"
+    said, tested = notification.unexplained[:1], notification.unexplained[1:]
     for heading, lines, items in (
-        (follows, (), letter.follows),
-        ("What doesn't", (), letter.refused),
+        (follows, (), notification.follows),
+        ("What doesn't", (), notification.refused),
         ("No cause known", said, tested),
-        ("Just before", (), letter.before),
+        ("Just before", (), notification.before),
     ):
         if lines or items:
             yield Section(heading, lines=tuple(map(clean, lines)), items=tuple(map(clean, items)))
 
 
-def _ways_on(letter: Letter) -> Iterator[Section]:
-    if letter.related:
-        links = (Link(other.relation, clean(other.title), other.url, other.state) for other in letter.related)
+def _ways_on(notification: Notification) -> Iterator[Section]:
+    if notification.related:
+        links = (Link(other.relation, clean(other.title), other.url, other.state) for other in notification.related)
         yield Section("Related", links=tuple(links))
-    if letter.url:
-        yield Section(links=(Link("", "Plot, history, rule, SQL", letter.url),))
+    if notification.url:
+        yield Section(links=(Link("", "Plot, history, rule, SQL", notification.url),))
 
 
-def fitting(letter: Letter, length: Callable[[Sequence[Section]], int], limit: int) -> list[Section]:
+def fitting(notification: Notification, length: Callable[[Sequence[Section]], int], limit: int) -> list[Section]:
     """The sections, the longest lists and lines cut until their length as the tracker counts it is within its limit."""
-    told = sections(letter)
+    told = sections(notification)
     while length(told) > limit:
         longest = max(range(len(told)), key=lambda index: length([told[index]]))
         told[longest] = _halved(told[longest])
@@ -107,7 +107,7 @@ def fitting(letter: Letter, length: Callable[[Sequence[Section]], int], limit: i
 
 def _halved(section: Section) -> Section:
     lines = tuple(line for line in section.lines if line != _LEFT_OUT)
-    for part in ("items", "figures", "links", "commands"):
+    for part in ("items", "metrics", "links", "commands"):
         if len(values := getattr(section, part)) > 1:
             return replace(section, lines=(*lines, _LEFT_OUT), **{part: values[: len(values) // 2]})
     half = tuple(line[: len(line) // 2] for line in lines if len(line) > 1)

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import ServiceNow
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
-from streamwarden.tickets.sinks.plain import letter_text
+from streamwarden.tickets.sinks.plain import notification_text
 
 TABLE = "/api/now/table/incident"
 TITLE_LIMIT = 160
@@ -94,21 +94,21 @@ class Tracker(IssueTracker[_Incident]):
             raise self._gone_or(update.key, error) from None
         return _reference(update.marker) in (notes.display_value or "")
 
-    def create(self, draft: Draft) -> Issue:
+    def create(self, issue_draft: IssueDraft) -> Issue:
         values: dict[str, Any] = {
-            "short_description": draft.title[:TITLE_LIMIT],
-            "description": letter_text(draft.letter, TEXT_LIMIT),
-            "correlation_id": draft.fingerprint,
+            "short_description": issue_draft.title[:TITLE_LIMIT],
+            "description": notification_text(issue_draft.notification, TEXT_LIMIT),
+            "correlation_id": issue_draft.fingerprint,
             "correlation_display": "Streamwarden",
-            "urgency": URGENCY[draft.severity],
+            "urgency": URGENCY[issue_draft.severity],
             **({"assignment_group": self._settings.assignment_group} if self._settings.assignment_group else {}),
             **self._settings.fields,
         }
         incident = self._api.ask("POST", TABLE, _One, json=values, params={"sysparm_fields": FIELDS}).result
-        if not self._is_ours(incident, draft.fingerprint):
+        if not self._is_ours(incident, issue_draft.fingerprint):
             raise Unsure(f"{self._api.url}: answered with another incident than the one that was sent.")
-        if draft.plot_png:
-            self._attach(incident.sys_id, draft.plot_png)
+        if issue_draft.plot_png:
+            self._attach(incident.sys_id, issue_draft.plot_png)
         return self._as_told(incident)
 
     def update(self, update: Update) -> None:
@@ -116,7 +116,7 @@ class Tracker(IssueTracker[_Incident]):
         if incident is None or not self._is_ours(incident, update.fingerprint):
             raise IssueGone(f"{self._api.url}: {update.key} is not the incident that was filed.")
         reference = _reference(update.marker)
-        text = letter_text(update.letter, TEXT_LIMIT - len(reference) - 1)
+        text = notification_text(update.notification, TEXT_LIMIT - len(reference) - 1)
         values: dict[str, Any] = {"work_notes": f"{text}\n{reference}", "urgency": URGENCY[update.severity]}
         is_over = incident.state in (RESOLVED, CLOSED, CANCELED)
         if update.action == "close" and not is_over:

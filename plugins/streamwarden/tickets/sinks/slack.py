@@ -17,10 +17,10 @@ from streamwarden.base.config.trackers import Slack
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import (
     SETTLES,
-    Draft,
+    IssueDraft,
     Issue,
     IssueGone,
-    Letter,
+    Notification,
     State,
     TrackerDown,
     Unsure,
@@ -133,11 +133,11 @@ class Tracker:
         messages = self._pages("conversations.replies", ts=_ts(update.key))
         return any(message.is_marked(CHANGE, "marker", update.marker) for message in messages)
 
-    def create(self, draft: Draft) -> Issue:
-        title = f"{ICONS[draft.severity]} *{escaped(draft.title)}*"
-        payload = {"fingerprint": draft.fingerprint, "detector": draft.detector, "resource": draft.resource[:200]}
+    def create(self, issue_draft: IssueDraft) -> Issue:
+        title = f"{ICONS[issue_draft.severity]} *{escaped(issue_draft.title)}*"
+        payload = {"fingerprint": issue_draft.fingerprint, "detector": issue_draft.detector, "resource_name": issue_draft.resource_name[:200]}
         self._address()  # asked before the deed, so that nothing fails after it
-        posted = self._post(mrkdwn(draft.letter, title), TICKET, payload)
+        posted = self._post(mrkdwn(issue_draft.notification, title), TICKET, payload)
         return self._as_told(f"{posted.channel}/{posted.ts}", _Message(ts=str(posted.ts)))
 
     def update(self, update: Update) -> None:
@@ -148,7 +148,7 @@ class Tracker:
         if update.answer == "acknowledged":
             self._mark(update.key, ACKNOWLEDGED, is_there=True)
         title = f"{ICONS[update.severity]} *{escaped(update.title)}*" if update.action == "reopen" else ""
-        self._post(mrkdwn(update.letter, title), CHANGE, {"marker": update.marker}, thread_ts=_ts(update.key))
+        self._post(mrkdwn(update.notification, title), CHANGE, {"marker": update.marker}, thread_ts=_ts(update.key))
 
     def _mark(self, key: str, name: str, *, is_there: bool) -> None:
         channel, _, ts = key.partition("/")
@@ -187,9 +187,9 @@ class Tracker:
         if answer.error in GONE:
             raise IssueGone(f"{self._api.url}: {method}: {answer.error}")
         needed = f": the app needs the scope {answer.needed}" if answer.needed else ""
-        cure = f": {CURES[answer.error]}" if answer.error in CURES else needed
+        actions = f": {CURES[answer.error]}" if answer.error in CURES else needed
         refusal = TrackerDown if answer.error in DOWN else StreamwardenError
-        raise refusal(f"{self._api.url}: {method}: {escaped(answer.error or 'no reason given')}{cure}")
+        raise refusal(f"{self._api.url}: {method}: {escaped(answer.error or 'no message given')}{actions}")
 
     def _as_told(self, key: str, message: _Message) -> Issue:
         names = {reaction.name for reaction in message.reactions}
@@ -202,9 +202,9 @@ class Tracker:
         return self._site
 
 
-def mrkdwn(letter: Letter, title: str) -> str:
+def mrkdwn(notification: Notification, title: str) -> str:
     """A letter in Slack's own markup."""
-    told = fitting(letter, lambda some: len(_text(some, title)), TEXT_LIMIT)
+    told = fitting(notification, lambda some: len(_text(some, title)), TEXT_LIMIT)
     return _text(told, title)
 
 
@@ -225,7 +225,7 @@ def _parts(section: Section) -> Iterator[str]:
     if section.commands:
         commands = "\n".join(escaped(line).replace("```", "'''") for line in section.commands)
         yield f"```\n{commands}\n```"
-    yield from (f"{escaped(label)}: {escaped(text)}".removeprefix(": ") for label, text in section.figures)
+    yield from (f"{escaped(label)}: {escaped(text)}".removeprefix(": ") for label, text in section.metrics)
     yield from (_link(link) for link in section.links)
 
 

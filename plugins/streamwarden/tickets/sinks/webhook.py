@@ -13,10 +13,10 @@ import re
 from typing import Any
 
 from streamwarden.base.config.trackers import Webhook
-from streamwarden.tickets.sinks.contract import SETTLES, Draft, Issue, Letter, Update
+from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, Notification, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network
-from streamwarden.tickets.sinks.plain import letter_text
+from streamwarden.tickets.sinks.plain import notification_text
 
 TEXT_LIMIT = 50_000
 
@@ -47,15 +47,15 @@ class Tracker:
     def has(self, update: Update) -> bool:
         return False
 
-    def create(self, draft: Draft) -> Issue:
-        key = f"{draft.fingerprint[:32]}-{draft.letter.hour:%Y%m%dT%H}"  # a later ticket of the finding has another one
-        about = {"detector": draft.detector, "resource": draft.resource}
-        self._post("create", key, key, draft.fingerprint, draft.title, draft.severity, draft.letter, about)
+    def create(self, issue_draft: IssueDraft) -> Issue:
+        key = f"{issue_draft.fingerprint[:32]}-{issue_draft.notification.hour:%Y%m%dT%H}"  # a later ticket of the finding has another one
+        resource = {"detector": issue_draft.detector, "resource_name": issue_draft.resource_name}
+        self._post("create", key, key, issue_draft.fingerprint, issue_draft.title, issue_draft.severity, issue_draft.notification, resource)
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
-        finding = update.letter.finding
-        about = {"detector": finding.detector, "resource": finding.resource} if finding else {}
+        finding = update.notification.finding
+        resource = {"detector": finding.detector, "resource_name": finding.resource_name} if finding else {}
         self._post(
             update.action,
             update.key,
@@ -63,20 +63,20 @@ class Tracker:
             update.fingerprint,
             update.title,
             update.severity,
-            update.letter,
-            about,
+            update.notification,
+            resource,
         )
 
     def _post(
-        self, action: str, key: str, marker: str, fingerprint: str, title: str, severity: str, letter: Letter,
-        about: dict[str, str],
+        self, action: str, key: str, marker: str, fingerprint: str, title: str, severity: str, notification: Notification,
+        resource: dict[str, str],
     ) -> None:  # fmt: skip
-        finding = letter.finding
+        finding = notification.finding
         values = {
             "action": action, "key": key, "id": marker, "fingerprint": fingerprint, "title": title,
-            "severity": severity, "owner": (finding.about.owner if finding else None) or "", "detector": "",
-            "resource": "",
-            "text": letter_text(letter, TEXT_LIMIT), "url": letter.url, "hour": letter.hour.isoformat(), **about,
+            "severity": severity, "owner": (finding.resource.owner if finding else None) or "", "detector": "",
+            "resource_name": "",
+            "text": notification_text(notification, TEXT_LIMIT), "url": notification.url, "hour": notification.hour.isoformat(), **resource,
         }  # fmt: skip
         body = json.dumps(_filled(self._settings.body, values) if self._settings.body else values).encode()
         at = str(int(self._now().timestamp()))

@@ -139,11 +139,11 @@ class Github(Endpoint):
 
     def _invalid(self, values: dict[str, Any]) -> Any:
         bad = [
-            {"resource": "Issue", "field": key, "code": "custom", "message": f"{key} is too long (maximum is {most})"}
+            {"resource_name": "Issue", "field": key, "code": "custom", "message": f"{key} is too long (maximum is {most})"}
             for key, most in (("title", 256), ("body", 65_536))
             if len(values.get(key) or "") > most
         ] + [
-            {"resource": "Issue", "field": "assignees", "code": "invalid", "value": login}
+            {"resource_name": "Issue", "field": "assignees", "code": "invalid", "value": login}
             for login in values.get("assignees", [])
             if login not in self.assignable
         ]  # fmt: skip
@@ -160,8 +160,8 @@ class Github(Endpoint):
     def answer(self, key: str, state: str) -> None:
         issue = self.issues[int(key.partition("#")[2])]
         if state in ("closed", "wont_fix"):
-            reason = "completed" if state == "closed" else "not_planned"
-            issue.update(state="closed", state_reason=reason)
+            message = "completed" if state == "closed" else "not_planned"
+            issue.update(state="closed", state_reason=message)
         else:
             issue["labels"].append({"id": 2, "name": state})
 

@@ -27,7 +27,7 @@ from streamwarden.tickets.reconcile import plan_change, update_ticket
 
 from tests.plugins.tickets.endpoints.endpoint import FAULTS, MOST_LAG_MINUTES, Clock, Endpoint, Faulty, Killed
 from tests.plugins.tickets.endpoints.kinds import KINDS, MAIL, opened
-from tests.plugins.tickets.storytelling import Story, hour
+from tests.plugins.tickets.story import Story, hour
 
 EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "8"))
 TICKETS = 3
@@ -189,7 +189,7 @@ def test_nothing_is_told_twice_and_nothing_is_lost(
     tally["requests"].setdefault(kind, Counter()).update(way.met)
     tally["changes"].setdefault(kind, Counter(stories=0)).update({**came_of_it(endpoint, fleet), "stories": 1})
     assert found(endpoint) == fleet.must_be()
-    assert shared_story.rows("select * from tickets.answer") == [], "what we told isn't taken for what people said"
+    assert shared_story.rows("select * from tickets.response") == [], "what we told isn't taken for what people said"
     assert run() == []
     assert found(endpoint) == fleet.must_be()
 
@@ -197,7 +197,7 @@ def test_nothing_is_told_twice_and_nothing_is_lost(
 _TICKET = sa.text("""
     with ticket as (
       insert into tickets.ticket
-        (fingerprint, detector, resource, identity, severity, title, state, opened_hour, last_alarm_hour)
+        (fingerprint, detector, resource_name, identity, severity, title, state, opened_hour, last_firing_hour)
       values (:f, 'd', 'r', '{}', 'warning', :title, 'open', :hour, :hour)
       returning ticket_id
     )

@@ -8,7 +8,7 @@ from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.markdown import escaped
 
 from tests.plugins.tickets.endpoints.github import Github
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def labels(team: Team, number: int = 1) -> list[str]:
 
 
 def test_labels_and_assignees(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     assert (issue.key, issue.url) == ("acme/ops#1", "https://github.com/acme/ops/issues/1")
     assert labels(team) == ["streamwarden", "critical", "ops"]
     assert endpoint_of(team).issues[1]["assignees"] == [{"login": "octocat"}]
@@ -35,15 +35,15 @@ def test_labels_and_assignees(team: Team) -> None:
     assert labels(team) == ["ops", "streamwarden", "theirs", "warning"], "what people added stays"
 
 
-@pytest.mark.parametrize(("is_wont_fix", "reason"), [(False, "completed"), (True, "not_planned")])
-def test_it_is_closed_as_completed_or_not_planned(team: Team, is_wont_fix: bool, reason: str) -> None:
-    issue = team.sink.create(draft())
+@pytest.mark.parametrize(("is_wont_fix", "message"), [(False, "completed"), (True, "not_planned")])
+def test_it_is_closed_as_completed_or_not_planned(team: Team, is_wont_fix: bool, message: str) -> None:
+    issue = team.sink.create(issue_draft())
     team.sink.update(change(issue.key, "close", "Over.", is_wont_fix=is_wont_fix))
-    assert endpoint_of(team).issues[1]["state_reason"] == reason
+    assert endpoint_of(team).issues[1]["state_reason"] == message
 
 
 def test_a_transferred_issue_is_followed(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint = endpoint_of(team)
     endpoint.issues[2] = endpoint.issues.pop(1) | {"number": 2, "url": f"{endpoint.api}/repos/acme/ops/issues/2"}
     endpoint.comments[2] = []
@@ -61,7 +61,7 @@ def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.Log
     endpoint.repository = "acme/operations"
     for path in ("", "/issues"):
         endpoint.moved[f"/repos/acme/ops{path}"] = f"{endpoint.api}/repos/acme/operations{path}"
-    assert team.sink.create(draft()).key == "acme/operations#1"
+    assert team.sink.create(issue_draft()).key == "acme/operations#1"
     assert "tickets.trackers.team: /repos/acme/ops has moved to /repos/acme/operations" in caplog.text
 
 
@@ -77,14 +77,14 @@ def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.Log
 def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values: dict[str, object], told: str) -> None:
     for key, value in values.items():
         setattr(team.endpoint, key, value)
-    for act in (team.sink.check, lambda: team.sink.create(draft())):
+    for act in (team.sink.check, lambda: team.sink.create(issue_draft())):
         with pytest.raises(TrackerDown, match=told):
             act()
     assert team.endpoint.tickets() == []
 
 
 def test_a_repository_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).repository = "acme/private"
     with pytest.raises(TrackerDown, match="the token may not see it"):
         team.sink.look(issue.key, PRINT)
@@ -92,13 +92,13 @@ def test_a_repository_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -
 
 def test_an_assignee_who_is_gone_is_githubs_own_word() -> None:
     with pytest.raises(StreamwardenError, match=r"POST /repos/acme/ops/issues: Validation Failed; .*field: assignees"):
-        Team("github", assignees=["nobody"]).sink.create(draft())
+        Team("github", assignees=["nobody"]).sink.create(issue_draft())
 
 
 def test_many_issues_and_comments_are_read_to_the_end(team: Team) -> None:
-    first = team.sink.create(draft())
+    first = team.sink.create(issue_draft())
     for number in range(230):
-        team.sink.create(draft(fingerprint=f"{number:064x}"))
+        team.sink.create(issue_draft(fingerprint=f"{number:064x}"))
         team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
     found = team.sink.find(PRINT)
     assert found is not None and found.key == first.key

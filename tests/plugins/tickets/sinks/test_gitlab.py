@@ -6,7 +6,7 @@ import pytest
 from streamwarden.tickets.sinks.contract import TrackerDown
 
 from tests.plugins.tickets.endpoints.gitlab import Gitlab
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def endpoint_of(team: Team) -> Gitlab:
 
 
 def test_labels_and_the_plot(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     filed = endpoint_of(team).issues[1]
     assert (issue.key, issue.url) == ("1", "https://gitlab.com/acme/ops/-/issues/1")
     assert filed["labels"] == ["streamwarden", "critical", "kafka"]
@@ -41,23 +41,23 @@ def test_labels_and_the_plot(team: Team) -> None:
 def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values: dict[str, object], told: str) -> None:
     for key, value in values.items():
         setattr(team.endpoint, key, value)
-    for act in (team.sink.check, lambda: team.sink.create(draft())):
+    for act in (team.sink.check, lambda: team.sink.create(issue_draft())):
         with pytest.raises(TrackerDown, match=told):
             act()
     assert team.endpoint.tickets() == []
 
 
 def test_an_issue_that_moved_to_another_project_is_not_taken_for_closed(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).issues[1] |= {"state": "closed", "moved_to_id": 77}
     seen = team.sink.look(issue.key, PRINT)
     assert seen is not None and seen.state is None
 
 
 def test_many_issues_and_notes_are_read_to_the_end(team: Team) -> None:
-    first = team.sink.create(draft())
+    first = team.sink.create(issue_draft())
     for number in range(130):
-        team.sink.create(draft(fingerprint=f"{number:064x}"))
+        team.sink.create(issue_draft(fingerprint=f"{number:064x}"))
         team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
     found = team.sink.find(PRINT)
     assert found is not None and found.key == first.key

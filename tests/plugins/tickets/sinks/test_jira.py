@@ -8,7 +8,7 @@ from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.jira_markup import adf, wiki
 
 from tests.plugins.tickets.endpoints.jira import Jira
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft, finding, letter
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft, finding, notification
 
 
 def endpoint_of(team: Team) -> Jira:
@@ -26,7 +26,7 @@ def test_fields_labels_priority_and_the_plot(team: Team) -> None:
         "jira", labels=["kafka"], fields={"customfield_10050": "x"}, priorities={"critical": "Highest"},
         fingerprint_field="customfield_10042",
     )  # fmt: skip
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     fields = endpoint_of(team).issues["OPS-1"]["fields"]
     assert issue.url == "https://acme.atlassian.net/browse/OPS-1"
     assert fields["labels"] == ["streamwarden", "critical", f"streamwarden-{PRINT[:32]}", "kafka"]
@@ -41,11 +41,11 @@ def test_a_field_that_its_screen_lacks_is_jiras_own_word() -> None:
     with pytest.raises(
         StreamwardenError, match=r"issue: customfield_1: Field 'customfield_1' cannot be set.*\(HTTP 400"
     ):
-        Team("jira", fields={"customfield_1": "x"}).sink.create(draft())
+        Team("jira", fields={"customfield_1": "x"}).sink.create(issue_draft())
 
 
 def test_labels_of_people_stay_and_the_severity_changes(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).issues["OPS-1"]["fields"]["labels"].append("theirs")
     team.sink.update(change(issue.key, "comment", "Less."))
     labels = endpoint_of(team).issues["OPS-1"]["fields"]["labels"]
@@ -55,7 +55,7 @@ def test_labels_of_people_stay_and_the_severity_changes(team: Team) -> None:
 def test_named_transitions_and_resolutions() -> None:
     team = Team("jira", close_transition="Resolve", resolution="Fixed", wont_fix_resolution="Declined")
     endpoint = endpoint_of(team)
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     with pytest.raises(
         StreamwardenError, match=r"no transition 'Resolve' to close it from status 'To Do': name one of"
     ):
@@ -71,7 +71,7 @@ def test_named_transitions_and_resolutions() -> None:
 
 
 def test_an_issue_that_people_closed_already_is_only_commented(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).answer("OPS-1", "closed")
     endpoint_of(team).transitions = {}
     team.sink.update(change(issue.key, "close", "Healthy again."))
@@ -79,7 +79,7 @@ def test_an_issue_that_people_closed_already_is_only_commented(team: Team) -> No
 
 
 def test_a_moved_issue_is_followed(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint = endpoint_of(team)
     for kept in (endpoint.issues, endpoint.comments):
         kept["NET-5"] = kept.pop("OPS-1")  # type: ignore[attr-defined]
@@ -92,17 +92,17 @@ def test_a_moved_issue_is_followed(team: Team) -> None:
 
 
 def test_a_renamed_project_is_named_and_nothing_is_taken_for_deleted(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint = endpoint_of(team)
     endpoint.project, endpoint.former = "STREAM", {"OPS"}
     with pytest.raises(StreamwardenError, match="project: valid project is required"):
-        team.sink.create(draft(fingerprint="cd" * 32))
+        team.sink.create(issue_draft(fingerprint="cd" * 32))
     seen = team.sink.look(issue.key, PRINT)
     assert seen is not None and seen.key == "OPS-1"
 
 
 def test_a_project_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).issues.clear()
     endpoint_of(team).project = "OTHER"
     with pytest.raises(TrackerDown, match="no project OPS, or the user may not see it"):
@@ -118,7 +118,7 @@ def test_what_the_user_lacks_is_named(team: Team) -> None:
 
 
 def test_many_comments_are_read_to_the_end(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     for number in range(205):
         team.sink.update(change(issue.key, "comment", "More.", f"n{number}"))
     assert team.sink.has(change(issue.key, "comment", "More.", "n204"))
@@ -126,7 +126,7 @@ def test_many_comments_are_read_to_the_end(team: Team) -> None:
 
 
 def test_adf_holds_tables_code_and_links() -> None:
-    kinds = [node["type"] for node in adf(letter("Note.\n\n- one\n- two", finding()), "m")["content"]]
+    kinds = [node["type"] for node in adf(notification("Note.\n\n- one\n- two", finding()), "m")["content"]]
     assert kinds == [
         "paragraph", "bulletList", "paragraph", "heading", "paragraph", "codeBlock", "heading", "table", "heading",
         "bulletList", "bulletList", "paragraph",
@@ -134,7 +134,7 @@ def test_adf_holds_tables_code_and_links() -> None:
 
 
 def test_wiki_markup_is_only_ours() -> None:
-    text = wiki(letter("[~admin] {code} *b* a-b", finding(commands=("echo {noformat}*",))), "m")
+    text = wiki(notification("[~admin] {code} *b* a-b", finding(commands=("echo {noformat}*",))), "m")
     assert "\\[\\~admin\\] \\{code\\} \\*b\\* a\\-b" in text
     assert "{noformat}\necho { noformat}*\n{noformat}" in text
     assert "||Heap max|4.0 GiB|" in text

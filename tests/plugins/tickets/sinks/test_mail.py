@@ -17,7 +17,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
 from streamwarden.tickets.sinks.mail import Tracker
 
-from tests.plugins.tickets.sinks.test_trackers import change, draft
+from tests.plugins.tickets.sinks.test_trackers import change, issue_draft
 
 SETTINGS: dict[str, Any] = {"host": "127.0.0.1", "mail_from": "bot@acme.example", "mail_to": ["team@acme.example"]}
 
@@ -53,7 +53,7 @@ def box() -> Iterator[tuple[Box, int]]:
 def test_a_ticket_is_one_thread_with_its_plot(box: tuple[Box, int]) -> None:
     sink = Tracker("team", Mail(port=box[1], security="none", **SETTINGS))
     assert "lets us in" in sink.check()
-    issue = sink.create(draft())
+    issue = sink.create(issue_draft())
     sink.update(change(issue.key, "close", "Healthy again."))
     first, second = box[0].mails
     assert (first["Message-ID"], first["Subject"]) == (issue.key, "[Streamwarden] Disk is slow: vol-1")
@@ -67,7 +67,7 @@ def test_a_ticket_is_one_thread_with_its_plot(box: tuple[Box, int]) -> None:
 def test_refusals_are_one_line(box: tuple[Box, int]) -> None:
     box[0].refuses = True
     with pytest.raises(StreamwardenError, match=r"the mail server refuses team@acme\.example: check `mail_to`"):
-        Tracker("team", Mail(port=box[1], security="none", **SETTINGS)).create(draft())
+        Tracker("team", Mail(port=box[1], security="none", **SETTINGS)).create(issue_draft())
     with pytest.raises(TrackerDown, match=r"the mail server says 421: .*Connection refused"):
         Tracker("team", Mail(port=9, security="none", **SETTINGS)).check()
 
@@ -94,7 +94,7 @@ def test_what_was_surely_not_sent_is_told_from_what_may_have_been(
 
     settings = Mail(user="bot", password="hunter2", **SETTINGS)
     with pytest.raises(kind, match=told) as seen:
-        Tracker("team", settings, post=post).create(draft())
+        Tracker("team", settings, post=post).create(issue_draft())
     assert type(seen.value) is kind and "hunter2" not in str(seen.value) and "\n" not in str(seen.value)
 
 

@@ -9,7 +9,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import TrackerDown
 
 from tests.plugins.tickets.endpoints.pagerduty import PagerDuty
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
 
 
 def endpoint_of(team: Team) -> PagerDuty:
@@ -19,7 +19,7 @@ def endpoint_of(team: Team) -> PagerDuty:
 
 def test_an_event_has_what_people_are_called_with() -> None:
     team = Team("pagerduty_events", image_url="https://plots.acme.example/{fingerprint}.png")
-    team.sink.create(draft())
+    team.sink.create(issue_draft())
     (event,) = endpoint_of(team).events
     assert event["dedup_key"] == f"streamwarden-{PRINT}"
     assert (event["payload"]["summary"], event["payload"]["source"]) == ("Disk is slow: vol-1", "vol-1")
@@ -30,7 +30,7 @@ def test_an_event_has_what_people_are_called_with() -> None:
 
 def test_a_lower_severity_is_an_event_without_text_and_a_note() -> None:
     team = Team("pagerduty")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     team.sink.update(change(issue.key, "comment", "Severity changed."))
     assert endpoint_of(team).severities[issue.key] == ["critical", "warning"]
     assert len(endpoint_of(team).incidents) == 1
@@ -38,7 +38,7 @@ def test_a_lower_severity_is_an_event_without_text_and_a_note() -> None:
 
 def test_a_comment_does_not_call_people_again_who_resolved_it() -> None:
     team = Team("pagerduty")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).answer(issue.key, "closed")
     team.sink.update(change(issue.key, "comment", "More."))
     assert [incident["status"] for incident in endpoint_of(team).incidents] == ["resolved"]
@@ -47,7 +47,7 @@ def test_a_comment_does_not_call_people_again_who_resolved_it() -> None:
 
 def test_what_comes_back_is_a_new_incident_of_the_same_key() -> None:
     team = Team("pagerduty")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     team.sink.update(change(issue.key, "close", "Over.", "m1"))
     back = change(issue.key, "reopen", "It is back.", "m2")
     assert not team.sink.has(back)
@@ -59,7 +59,7 @@ def test_what_comes_back_is_a_new_incident_of_the_same_key() -> None:
 def test_an_incident_that_is_not_there_yet_is_not_taken_for_gone() -> None:
     team = Team("pagerduty")
     endpoint_of(team).lag = timedelta(minutes=2)
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     seen = team.sink.look(issue.key, PRINT)
     assert seen is not None and seen.state is None
     with pytest.raises(StreamwardenError, match="the incident isn't there yet; told by the next run"):
@@ -71,4 +71,4 @@ def test_wrong_keys_are_named() -> None:
     with pytest.raises(TrackerDown, match=r"doesn't know us \(HTTP 401\)"):
         Team("pagerduty", api_token="wrong").sink.check()
     with pytest.raises(StreamwardenError, match=r"Event object is invalid; Invalid routing key \(HTTP 400\)|HTTP 400"):
-        Team("pagerduty_events", password="x" * 32).sink.create(draft())
+        Team("pagerduty_events", password="x" * 32).sink.create(issue_draft())

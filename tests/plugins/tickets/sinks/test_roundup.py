@@ -11,22 +11,22 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile
-from streamwarden.tickets.sinks.contract import Draft, Letter, TrackerDown, Update
+from streamwarden.tickets.sinks.contract import IssueDraft, Notification, TrackerDown, Update
 from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
 
 from tests.answering import answering
-from tests.plugins.tickets.storytelling import DETECTORS, Story, hour
+from tests.plugins.tickets.story import DETECTORS, Story, hour
 from tests.roundup import Tracker, pass_on
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
 
-def letter(note: str) -> Letter:
-    return Letter(note, hour(0))
+def notification(note: str) -> Notification:
+    return Notification(note, hour(0))
 
 
-def draft(fingerprint: str, title: str = "A <script>alert(1)</script>") -> Draft:
-    return Draft(fingerprint, "rule", "disk", title, "critical", letter("First line.\n\nSecond <b>line</b>."), PNG)
+def issue_draft(fingerprint: str, title: str = "A <script>alert(1)</script>") -> IssueDraft:
+    return IssueDraft(fingerprint, "rule", "disk", title, "critical", notification("First line.\n\nSecond <b>line</b>."), PNG)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def sink(tracker: Tracker) -> RoundupSink:
 
 def test_creates_finds_and_attaches(tracker: Tracker, sink: RoundupSink) -> None:
     assert sink.find("f1") is None
-    issue = sink.create(draft("f1"))
+    issue = sink.create(issue_draft("f1"))
     assert sink.find("f1") == issue
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["title"], filed["priority"]["name"]) == ("A <script>alert(1)</script>", "critical")
@@ -48,18 +48,18 @@ def test_creates_finds_and_attaches(tracker: Tracker, sink: RoundupSink) -> None
 
 
 def test_the_newest_ticket_of_a_finding_is_found(sink: RoundupSink) -> None:
-    older, newer = sink.create(draft("f2")), sink.create(draft("f2"))
+    older, newer = sink.create(issue_draft("f2")), sink.create(issue_draft("f2"))
     assert older != newer and sink.find("f2") == newer
 
 
 def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
-    issue = sink.create(draft("f3"))
-    close = Update(issue.key, "f3", "f3.close.1", "close", "T", "critical", letter("Healthy again."))
+    issue = sink.create(issue_draft("f3"))
+    close = Update(issue.key, "f3", "f3.close.1", "close", "T", "critical", notification("Healthy again."))
     sink.update(close)
     sink.update(close)
     found = sink.find("f3")
     assert found is not None and found.state == "closed"
-    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "T", "warning", letter("It is back.")))
+    sink.update(Update(issue.key, "f3", "f3.reopen.2", "reopen", "T", "warning", notification("It is back.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert [text.strip() for text in tracker.texts(filed)][1:] == ["Healthy again.", "It is back."]
     assert (filed["status"]["name"], filed["priority"]["name"]) == ("unread", "urgent")
@@ -69,10 +69,10 @@ def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: R
 def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Tracker, story: Story, how: str) -> None:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
     sink = RoundupSink("roundup", tracker.settings)
-    story.judge(0, {"disk-a": "alarm", "disk-b": "alarm"}, severity="warning")
+    story.judge(0, {"disk-a": "firing", "disk-b": "firing"}, severity="warning")
     reconcile(story.engine, config, DETECTORS)
     deliver(story.engine, sink, config)
-    strange = sink.create(draft(f"somebody else's {how}"))
+    strange = sink.create(issue_draft(f"somebody else's {how}"))
     keys = [t["external_key"] for t in story.tickets()]
     for key in keys:
         tracker.delete(key)
@@ -81,15 +81,15 @@ def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Track
             connection.execute(
                 sa.text(
                     "update tickets.issue as i set external_key = :key from tickets.ticket as t"
-                    " where i.ticket_id = t.ticket_id and t.resource = 'disk-a'"
+                    " where i.ticket_id = t.ticket_id and t.resource_name = 'disk-a'"
                 ),
                 {"key": strange.key},
             )
-    story.judge(1, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
-    story.judge(2, {"disk-a": "alarm", "disk-b": "ok"}, severity="critical")
+    story.judge(1, {"disk-a": "firing", "disk-b": "ok"}, severity="critical")
+    story.judge(2, {"disk-a": "firing", "disk-b": "ok"}, severity="critical")
     reconcile(story.engine, config, DETECTORS, hour(3))
     assert deliver(story.engine, sink, config).failed == []
-    tickets = {t["resource"]: t for t in story.tickets()}
+    tickets = {t["resource_name"]: t for t in story.tickets()}
     assert {name: t["state"] for name, t in tickets.items()} == {"disk-a": "open", "disk-b": "closed"}
     assert tickets["disk-a"]["external_key"] not in {*keys, strange.key}
     untouched = next(one for one in tracker.issues() if str(one["id"]) == strange.key)
@@ -99,7 +99,7 @@ def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Track
 def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracker: Tracker, story: Story) -> None:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
     sink = RoundupSink("roundup", tracker.settings)
-    story.judge(0, {"disk-c": "alarm"})
+    story.judge(0, {"disk-c": "firing"})
     reconcile(story.engine, config, DETECTORS)
     deliver(story.engine, sink, config)
     before = story.tickets()[0]["external_key"]
@@ -112,20 +112,20 @@ def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracke
 
 
 def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
-    issue = sink.create(draft("f4"))
+    issue = sink.create(issue_draft("f4"))
     tracker.edit(issue.key, status="in-progress", title="Ours now")
-    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "T", "critical", letter("More.")))
+    sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "T", "critical", notification("More.")))
     filed = next(one for one in tracker.issues() if str(one["id"]) == issue.key)
     assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
 
 
 def test_what_people_answered_elsewhere_is_its_status(tracker: Tracker, sink: RoundupSink) -> None:
-    issue = sink.create(draft("f5"))
+    issue = sink.create(issue_draft("f5"))
     for marker, answer in (("m1", "acknowledged"), ("m2", "snoozed")):
-        told = Update(issue.key, "f5", marker, "comment", "T", "critical", letter("By Vera."), answer=answer)  # type: ignore[arg-type]
+        told = Update(issue.key, "f5", marker, "comment", "T", "critical", notification("By Vera."), answer=answer)  # type: ignore[arg-type]
         sink.update(told)
         assert sink.look(issue.key, "f5") == replace(issue, state=answer)
-    sink.update(Update(issue.key, "f5", "m3", "reopen", "T", "critical", letter("It has ended.")))
+    sink.update(Update(issue.key, "f5", "m3", "reopen", "T", "critical", notification("It has ended.")))
     assert sink.look(issue.key, "f5") == issue
     tracker.edit(issue.key, status="in-progress")
     assert sink.look(issue.key, "f5") == replace(issue, state="acknowledged")
@@ -134,7 +134,7 @@ def test_what_people_answered_elsewhere_is_its_status(tracker: Tracker, sink: Ro
 def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -> None:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
     sink = RoundupSink("roundup", tracker.settings)
-    story.judge(0, {"vol-1": "alarm", "vol-2": "alarm", "vol-3": "alarm"}, severity="warning")
+    story.judge(0, {"vol-1": "firing", "vol-2": "firing", "vol-3": "firing"}, severity="warning")
     for _ in range(2):
         reconcile(story.engine, config, DETECTORS)
         assert deliver(story.engine, sink, config).failed == []
@@ -150,7 +150,7 @@ def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -
         ("open", None), ("open", "snoozed"), ("closed", "wont_fix"),
     ]  # fmt: skip
     for number in (1, 2):
-        story.judge(number, {"vol-1": "ok", "vol-2": "alarm", "vol-3": "alarm"}, severity="warning")
+        story.judge(number, {"vol-1": "ok", "vol-2": "firing", "vol-3": "firing"}, severity="warning")
     reconcile(story.engine, config, DETECTORS, hour(3))
     assert deliver(story.engine, sink, config).done == 1
     found = sink.find(story.tickets()[0]["fingerprint"])
@@ -173,7 +173,7 @@ def test_an_unknown_priority_is_the_trackers_own_word_in_one_line(
 ) -> None:
     monkeypatch.setattr("streamwarden.tickets.sinks.roundup.PRIORITY", {"critical": "blocker"})
     with pytest.raises(StreamwardenError, match=r"POST /issue.*blocker") as told:
-        sink.create(draft("f5"))
+        sink.create(issue_draft("f5"))
     assert "\n" not in str(told.value)
 
 
@@ -216,9 +216,9 @@ def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker,
         url = f"http://127.0.0.1:{proxy.server_port}"
         sink = RoundupSink("roundup", tracker.settings.model_copy(update={"url": url}))
         title = f"stumbling {lose_answers}"
-        issue = sink.create(draft(f"s{lose_answers}", title))
+        issue = sink.create(issue_draft(f"s{lose_answers}", title))
         sink.update(
-            Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "T", "critical", letter("Once."))
+            Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "T", "critical", notification("Once."))
         )
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]

@@ -7,7 +7,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import IssueGone, TrackerDown
 
 from tests.plugins.tickets.endpoints.servicenow import ServiceNow
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
 
 
 def endpoint_of(team: Team) -> ServiceNow:
@@ -17,7 +17,7 @@ def endpoint_of(team: Team) -> ServiceNow:
 
 def test_fields_and_the_plot() -> None:
     team = Team("servicenow", assignment_group="a" * 32, fields={"category": "software"})
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     (incident,) = endpoint_of(team).incidents.values()
     assert issue.key == f"INC0000001/{incident['sys_id']}"
     assert (incident["urgency"], incident["assignment_group"], incident["category"]) == ("1", "a" * 32, "software")
@@ -27,7 +27,7 @@ def test_fields_and_the_plot() -> None:
 
 def test_closing_sets_code_and_notes_and_what_comes_back_is_new() -> None:
     team = Team("servicenow")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     team.sink.update(change(issue.key, "close", "Healthy again."))
     (incident,) = endpoint_of(team).incidents.values()
     assert (incident["state"], incident["close_code"]) == ("6", "Resolved by caller")
@@ -42,7 +42,7 @@ def test_closing_sets_code_and_notes_and_what_comes_back_is_new() -> None:
 
 def test_a_mandatory_field_is_its_own_word() -> None:
     team = Team("servicenow", close_code="")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     with pytest.raises(
         StreamwardenError, match=r"Operation Failed; Data Policy Exception: .*Resolution code.*\(HTTP 403"
     ):
@@ -52,7 +52,7 @@ def test_a_mandatory_field_is_its_own_word() -> None:
 
 def test_a_role_that_lacks_is_named_and_nothing_taken_for_deleted() -> None:
     team = Team("servicenow")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).may_read = False
     with pytest.raises(TrackerDown, match=r"Insufficient rights.*the user needs the role itil"):
         team.sink.check()

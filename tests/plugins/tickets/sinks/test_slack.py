@@ -7,7 +7,7 @@ from streamwarden.tickets.sinks.contract import IssueGone, TrackerDown
 from streamwarden.tickets.sinks.slack import mrkdwn
 
 from tests.plugins.tickets.endpoints.slack import CHANNEL, SCOPES, Slack
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft, finding, letter
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft, finding, notification
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def endpoint_of(team: Team) -> Slack:
 
 
 def test_a_ticket_is_one_thread_with_a_link(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     parent = endpoint_of(team).messages[0]
     assert issue.key == f"{CHANNEL}/{parent['ts']}"
     assert issue.url == f"https://acme.slack.com/archives/{CHANNEL}/p{parent['ts'].replace('.', '')}"
@@ -31,7 +31,7 @@ def test_a_ticket_is_one_thread_with_a_link(team: Team) -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_scope_that_lacks_is_named(team: Team, scope: str) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).scopes = tuple(one for one in SCOPES if one != scope)
     with pytest.raises(TrackerDown, match=f"missing_scope: the app needs the scope {scope}"):
         team.sink.update(change(issue.key, "close", "Over."))
@@ -44,24 +44,24 @@ def test_an_app_that_was_not_invited_is_told_how(team: Team) -> None:
 
 
 def test_a_long_channel_and_a_long_thread_are_read_to_the_end(team: Team) -> None:
-    first = team.sink.create(draft())
+    first = team.sink.create(issue_draft())
     for number in range(230):
         team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
-        team.sink.create(draft(fingerprint=f"{number:064x}"))
+        team.sink.create(issue_draft(fingerprint=f"{number:064x}"))
     found = team.sink.find(PRINT)
     assert found is not None and found.key == first.key
     assert team.sink.has(change(first.key, "comment", "More.", "n229"))
 
 
 def test_a_thread_that_was_deleted_is_gone(team: Team) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     endpoint_of(team).delete(issue.key)
     with pytest.raises(IssueGone):
         team.sink.update(change(issue.key, "close", "Over."))
 
 
 def test_nobody_is_called_and_nothing_leads_elsewhere() -> None:
-    text = mrkdwn(letter("<!channel> <@U1> <http://e.vil|x> & ```", finding(commands=("a ``` <b>",))), "")
+    text = mrkdwn(notification("<!channel> <@U1> <http://e.vil|x> & ```", finding(commands=("a ``` <b>",))), "")
     assert "&lt;!channel&gt; &lt;@U1&gt; &lt;http://e.vil|x&gt; &amp;" in text
     assert "```\na ''' &lt;b&gt;\n```" in text
     assert "Heap max: 4.0 GiB" in text

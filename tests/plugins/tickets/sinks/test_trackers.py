@@ -9,41 +9,41 @@ import httpx
 import pytest
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors.finding import Finding
-from streamwarden.detectors.things import Thing
-from streamwarden.tickets.sinks.contract import Draft, IssueGone, Letter, Related, Sink, TrackerDown, Unsure, Update
-from streamwarden.words.readable import clean
+from streamwarden.detectors.resources import Resource
+from streamwarden.tickets.sinks.contract import IssueDraft, IssueGone, Notification, Related, Sink, TrackerDown, Unsure, Update
+from streamwarden.rendering.readable import clean
 
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint, Faulty
 from tests.plugins.tickets.endpoints.kinds import KINDS, opened
-from tests.plugins.tickets.storytelling import hour
+from tests.plugins.tickets.story import hour
 
 NASTY = "<b>*x*</b> [a](http://e.vil) @everyone <!channel> #1 {code} `y` |\n/close\n-- \x1b[31m"
 PRINT = "ab" * 32
 
 
 def finding(name: str = "vol-1", **said: Any) -> Finding:
-    about = Thing("volume", {"account": "1", "region": "r", "volume_id": name}, name, "storage", "orders")
-    given = {"figures": {"heap_max_bytes": 2**32, "rate_percent": 5}, "convinces": ("heap_max_bytes", "rate_percent")}
+    resource = Resource("volume", {"account": "1", "region": "r", "volume_id": name}, name, "storage", "orders")
+    given = {"metrics": {"heap_max_bytes": 2**32, "rate_percent": 5}, "key_metrics": ("heap_max_bytes", "rate_percent")}
     given |= {
-        "reason": "It is bad.",
-        "cure": "Make it larger.",
+        "message": "It is bad.",
+        "actions": "Make it larger.",
         "commands": ("aws ec2 modify-volume --volume-id vol-1",),
     }
-    return Finding("rule", about, "bad", "alarm", "critical", **(given | said))
+    return Finding("rule", resource, "bad", "firing", "critical", **(given | said))
 
 
-def letter(note: str = "", found: Finding | None = None) -> Letter:
+def notification(note: str = "", found: Finding | None = None) -> Notification:
     related = (Related("Possible cause", "Disk is slow: vol-0", "open", "https://t/1"),) if found else ()
     since = hour(0) if found else None
-    return Letter(note, hour(0), found, since, url="https://air/streamwarden/findings/ab", related=related)
+    return Notification(note, hour(0), found, since, url="https://air/streamwarden/findings/ab", related=related)
 
 
-def draft(title: str = "Disk is slow: vol-1", said: Letter | None = None, fingerprint: str = PRINT) -> Draft:
-    return Draft(fingerprint, "rule", "vol-1", title, "critical", said or letter(found=finding()), b"\x89PNG\r\n")
+def issue_draft(title: str = "Disk is slow: vol-1", said: Notification | None = None, fingerprint: str = PRINT) -> IssueDraft:
+    return IssueDraft(fingerprint, "rule", "vol-1", title, "critical", said or notification(found=finding()), b"\x89PNG\r\n")
 
 
 def change(key: str, action: str, note: str, marker: str = "m1", **more: Any) -> Update:
-    return Update(key, PRINT, f"{PRINT[:32]}.{marker}", action, "T", "warning", letter(note), **more)  # type: ignore[arg-type]
+    return Update(key, PRINT, f"{PRINT[:32]}.{marker}", action, "T", "warning", notification(note), **more)  # type: ignore[arg-type]
 
 
 class Team:
@@ -69,7 +69,7 @@ def test_a_ticket_is_filed_found_changed_closed_and_opened(team: Team) -> None:
     sink = team.sink
     assert sink.check()
     assert sink.find(PRINT) is None
-    issue = sink.create(draft())
+    issue = sink.create(issue_draft())
     (told,) = team.endpoint.tickets()
     assert (told.fingerprint, told.is_open) == (PRINT, True)
     text = told.said[0]
@@ -87,7 +87,7 @@ def test_a_ticket_is_filed_found_changed_closed_and_opened(team: Team) -> None:
 def test_what_it_has_it_says_and_nothing_else(team: Team) -> None:
     if not team.sink.remembers:
         pytest.skip("takes the same thing twice as once instead")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     done = change(issue.key, "comment", "Said.")
     assert not team.sink.has(done)
     team.sink.update(done)
@@ -103,10 +103,10 @@ def test_what_it_has_it_says_and_nothing_else(team: Team) -> None:
 def test_a_second_ticket_of_a_finding_is_another_one(team: Team) -> None:
     if not team.sink.remembers:
         pytest.skip("cannot be asked")
-    first = team.sink.create(draft())
+    first = team.sink.create(issue_draft())
     team.sink.update(change(first.key, "close", "Over."))
     team.clock.pause(60)
-    again = team.sink.create(draft())
+    again = team.sink.create(issue_draft())
     found = team.sink.find(PRINT)
     assert found is not None and found.key == again.key
     assert team.endpoint.tickets()[-1].is_open
@@ -116,7 +116,7 @@ def test_a_second_ticket_of_a_finding_is_another_one(team: Team) -> None:
 def test_people_are_heard(team: Team, state: str) -> None:
     if state not in team.endpoint.people_say:
         pytest.skip("people can't say so there")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     team.endpoint.answer(issue.key, state)
     seen = team.sink.look(issue.key, PRINT)
     assert seen is not None and seen.state == state
@@ -128,7 +128,7 @@ def test_people_are_heard(team: Team, state: str) -> None:
 
 @pytest.mark.parametrize("state", ["acknowledged", "snoozed"])
 def test_what_people_answered_elsewhere_is_said_and_shown(team: Team, state: str) -> None:
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     told = change(issue.key, "comment", "Said by Vera.", answer=state)
     for _ in range(2):  # the second time as if its answer had been lost
         if not team.sink.has(told):
@@ -144,7 +144,7 @@ def test_what_people_answered_elsewhere_is_said_and_shown(team: Team, state: str
 def test_what_was_deleted_is_gone(team: Team) -> None:
     if not team.endpoint.can_delete:
         pytest.skip("nothing can be deleted there")
-    issue = team.sink.create(draft())
+    issue = team.sink.create(issue_draft())
     team.endpoint.delete(issue.key)
     assert team.sink.look(issue.key, PRINT) is None
     with pytest.raises(IssueGone):
@@ -156,7 +156,7 @@ def test_what_was_deleted_is_gone(team: Team) -> None:
 def test_somebody_elses_issue_is_not_touched(team: Team) -> None:
     if not team.sink.remembers:
         pytest.skip("cannot be asked")
-    other = team.sink.create(draft(fingerprint="cd" * 32))
+    other = team.sink.create(issue_draft(fingerprint="cd" * 32))
     assert team.sink.look(other.key, PRINT) is None
     before = team.endpoint.tickets()
     with pytest.raises(IssueGone):
@@ -166,7 +166,7 @@ def test_somebody_elses_issue_is_not_touched(team: Team) -> None:
 
 def test_a_text_that_is_too_long_is_cut_and_says_so(team: Team) -> None:
     storm = "Many.\n\n" + "\n".join(f"- {number} {'x' * 300}" for number in range(5000))
-    issue = team.sink.create(draft(said=letter(storm)))
+    issue = team.sink.create(issue_draft(said=notification(storm)))
     team.sink.update(change(issue.key, "comment", "One line of " + "words " * 200_000))
     (told,) = team.endpoint.tickets()
     for text in told.said[:2]:
@@ -175,16 +175,16 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(team: Team) -> None:
 
 
 def test_a_long_title_is_cut(team: Team) -> None:
-    team.sink.create(draft(title="Ä" * 2000))
+    team.sink.create(issue_draft(title="Ä" * 2000))
     assert len(team.endpoint.tickets()) == 1
 
 
 def test_nothing_from_outside_is_markup(team: Team) -> None:
     found = finding(
-        NASTY, reason=f"It is {NASTY}", cure=NASTY, commands=(NASTY,), figures={"n": NASTY}, convinces=("n",)
+        NASTY, message=f"It is {NASTY}", actions=NASTY, commands=(NASTY,), metrics={"n": NASTY}, key_metrics=("n",)
     )
-    said = letter(f"Note {NASTY}", found)
-    team.sink.create(draft(title=clean(NASTY), said=said))
+    said = notification(f"Note {NASTY}", found)
+    team.sink.create(issue_draft(title=clean(NASTY), said=said))
     (told,) = team.endpoint.tickets()
     text = "\n".join(told.said)
     assert "\x1b" not in text
@@ -204,31 +204,31 @@ def test_credentials_are_not_carried_to_another_host(team: Team, status: int) ->
 
     sink = opened(team.settings, httpx.MockTransport(elsewhere), team.clock)
     with pytest.raises(TrackerDown, match=r"it leads to https://e\.vil, where credentials aren't sent: check `url`"):
-        sink.create(draft())
+        sink.create(issue_draft())
     assert "e.vil" not in asked
 
 
 def test_wrong_credentials_are_one_line_without_them(team: Team) -> None:
     sink = opened(team.settings.model_copy(update={"password": "hunter2-wrong"}), team.endpoint, team.clock)
     with pytest.raises(StreamwardenError) as told:
-        sink.create(draft())
+        sink.create(issue_draft())
     assert "hunter2" not in str(told.value) and "\n" not in str(told.value)
     assert not isinstance(told.value, Unsure)
 
 
 def test_a_tracker_that_is_busy_is_waited_for_but_not_for_ever(team: Team) -> None:
-    team.through("busy", "busy", "fine", "busy").create(draft())
+    team.through("busy", "busy", "fine", "busy").create(issue_draft())
     assert len(team.endpoint.tickets()) == 1
     waits = httpx.MockTransport(lambda request: httpx.Response(429, headers={"Retry-After": "3600"}))
     before = team.clock.now
     with pytest.raises(TrackerDown, match="too many requests; it asks to wait for 1 h"):
-        opened(team.settings, waits, team.clock).create(draft())
+        opened(team.settings, waits, team.clock).create(issue_draft())
     assert team.clock.now == before
 
 
 def test_a_tracker_that_is_away_is_told_in_one_line(team: Team) -> None:
     with pytest.raises(TrackerDown, match="the tracker doesn't answer: connection refused"):
-        team.through(*["no connection"] * 20).create(draft())
+        team.through(*["no connection"] * 20).create(issue_draft())
     assert team.endpoint.tickets() == []
 
 

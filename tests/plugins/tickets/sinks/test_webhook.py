@@ -8,7 +8,7 @@ import pytest
 from streamwarden.base.errors import StreamwardenError
 
 from tests.plugins.tickets.endpoints.webhook import Webhook
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, draft
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
 
 
 def taken(team: Team) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def taken(team: Team) -> list[dict[str, Any]]:
 def test_a_template_is_filled_in() -> None:
     body = {"text": "{severity}: {title} {url}", "blocks": [{"of": "{owner}"}], "number": 7, "{kept}": "{unknown} {"}
     team = Team("webhook", body=body)
-    team.sink.create(draft())
+    team.sink.create(issue_draft())
     assert taken(team) == [
         {
             "text": "critical: Disk is slow: vol-1 https://air/streamwarden/findings/ab", "blocks": [{"of": "storage"}],
@@ -30,8 +30,8 @@ def test_a_template_is_filled_in() -> None:
 
 def test_the_same_change_is_taken_once() -> None:
     team = Team("webhook")
-    issue = team.sink.create(draft())
-    assert team.sink.create(draft()).key == issue.key
+    issue = team.sink.create(issue_draft())
+    assert team.sink.create(issue_draft()).key == issue.key
     for _ in range(2):
         team.sink.update(change(issue.key, "close", "Over."))
     assert [(one["action"], one["key"], one["fingerprint"]) for one in taken(team)] == [
@@ -42,4 +42,4 @@ def test_the_same_change_is_taken_once() -> None:
 
 def test_a_wrong_secret_is_the_receivers_own_word() -> None:
     with pytest.raises(StreamwardenError, match=r"the signature is wrong or old \(HTTP 403\)"):
-        Team("webhook", password="other").sink.create(draft())
+        Team("webhook", password="other").sink.create(issue_draft())

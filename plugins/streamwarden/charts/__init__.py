@@ -1,0 +1,1 @@
+"""Pictures of findings: one SQL file each under `sql/charts/`."""

@@ -1,0 +1,1 @@
+"""Plans that are printed and never run: rebalance, replicas, removal."""

@@ -1,1 +1,0 @@
-"""Pictures of findings: one SQL file each under `sql/plots/`."""

@@ -1,0 +1,92 @@
+"""The one Jinja environment: the house's own texts and pages, and the sentences that detectors' headers hold."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jinja2.meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.rendering.metric import Metric
+from streamwarden.rendering.readable import clean, counted, moment, span
+
+_HOUSE: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+
+
+def _of_raw(function: Callable[..., str]) -> Callable[..., str]:
+    """A filter that takes figures as well as values."""
+    return lambda value, *args: function(value.value if isinstance(value, Metric) else value, *args)
+
+
+_FILTERS = {"clean": clean, "counted": _of_raw(counted), "moment": _of_raw(moment), "span": _of_raw(span)} | {
+    "words": lambda name: str(name).replace("_", " ")
+}
+
+
+def folder_templates(folder: Path, **filters: Any) -> jinja2.Environment:
+    """Templates of a folder: `.html` is escaped, other texts are the reader's to escape."""
+    loader = jinja2.FileSystemLoader(folder)
+    environment = jinja2.Environment(loader=loader, autoescape=jinja2.select_autoescape(["html"]), **_HOUSE)
+    environment.filters |= _FILTERS | filters
+    return environment
+
+
+def render_text(template: str, values: Mapping[str, Any]) -> str:
+    """A sentence about figures, on one line.
+
+    Raises:
+        StreamwardenError: the template asks for what there isn't.
+    """
+    return _rendered(_SENTENCES, template, values)
+
+
+def command(template: str, values: Mapping[str, Any]) -> str:
+    """A line to paste into a shell: figures as raw values, each quoted as the shell wants it."""
+    return _rendered(_COMMANDS, template, values)
+
+
+def names_in(template: str) -> set[str]:
+    """What a template asks for.
+
+    Raises:
+        StreamwardenError: it isn't a template.
+    """
+    try:
+        return jinja2.meta.find_undeclared_variables(_SENTENCES.parse(template))
+    except jinja2.TemplateError as error:
+        raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
+
+
+def _rendered(environment: jinja2.Environment, template: str, values: Mapping[str, Any]) -> str:
+    try:
+        return " ".join(_compiled(environment, template).render(values).split())
+    except (jinja2.TemplateError, TypeError, ZeroDivisionError) as error:
+        raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
+
+
+@lru_cache(maxsize=2000)
+def _compiled(environment: jinja2.Environment, template: str) -> jinja2.Template:
+    return environment.from_string(template)
+
+
+def _quoted(value: Any) -> str:
+    raw = value.value if isinstance(value, Metric) else value
+    if isinstance(raw, float) and raw.is_integer():
+        raw = int(raw)
+    return shlex.quote(clean("" if raw is None else raw))
+
+
+def _sandbox(**settings: Any) -> jinja2.Environment:
+    environment = ImmutableSandboxedEnvironment(autoescape=False, **_HOUSE, **settings)
+    environment.filters |= _FILTERS
+    return environment
+
+
+_SENTENCES = _sandbox()
+_COMMANDS = _sandbox(finalize=_quoted)

@@ -1,0 +1,31 @@
+/*
+title: Partitions on each broker
+unit: partitions
+kind: stacked
+why: "The fullest dozen: whether few brokers hold too many, which a reassignment mends, or all do."
+*/
+with broker as (
+  select
+    coalesce(broker_id::text, endpoint) as broker_id,
+    partitions,
+    leaders
+  from metrics.broker_hourly
+  where hour = cast(:hour as timestamptz) and cluster = :cluster and partitions is not null
+  order by partitions desc, broker_id asc
+  limit 12
+)
+
+select
+  'broker ' || b.broker_id as label,
+  part.series,
+  part.value
+from broker as b
+left join detect.detector_run as j on j.hour = cast(:hour as timestamptz) and j.detector = 'broker_partitions_too_many'
+cross join lateral (
+  values
+  ('leaders', b.leaders),
+  ('followers', b.partitions - b.leaders),
+  ('limit many', (j.params ->> 'many')::double precision)
+) as part (series, value)
+where part.value is not null
+order by b.partitions desc, b.broker_id asc, part.series desc

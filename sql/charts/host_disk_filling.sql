@@ -1,0 +1,41 @@
+/*
+title: Used bytes of the machine's file system against its size
+unit: bytes
+kind: lines
+why: "Over a week, beside the state stores of the machine: saw-teeth are compactions and logs at work, a ramp without teeth ends at the line."
+*/
+with said as (
+  select e.metrics ->> 'mountpoint' as mountpoint
+  from detect.evaluation as e
+  where e.hour = cast(:hour as timestamptz) and e.detector = 'host_disk_filling'
+  and e.identity ->> 'cluster' = :cluster and e.identity ->> 'endpoint' = :endpoint
+)
+
+select
+  f.hour as at,
+  line.series,
+  line.value
+from said as s
+inner join metrics.file_system_hourly as f
+  on f.hour > cast(:hour as timestamptz) - interval '7 days' and f.hour <= cast(:hour as timestamptz)
+  and f.cluster = :cluster and f.endpoint = :endpoint and s.mountpoint = f.mountpoint
+cross join lateral (
+  values (f.mountpoint, f.size_bytes - f.available_bytes), ('limit size of ' || f.mountpoint, f.size_bytes)
+) as line (series, value)
+where line.value is not null
+
+union all
+select
+  m.hour,
+  'state stores of the machine',
+  sum(m.sst_bytes)
+from metrics.node_hourly as n
+inner join metrics.jvm_app_hourly as p on n.instance_id = p.instance_id
+inner join metrics.state_store_memory_hourly as m
+  on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
+where n.hour = cast(:hour as timestamptz) and n.cluster = :cluster and n.endpoint = :endpoint
+and p.hour > cast(:hour as timestamptz) - interval '7 days' and p.hour <= cast(:hour as timestamptz)
+and m.hour > cast(:hour as timestamptz) - interval '7 days' and m.hour <= cast(:hour as timestamptz)
+group by m.hour
+having count(m.sst_bytes) = count(*)
+order by at, series

@@ -1,0 +1,25 @@
+/*
+title: Log flush time of the broker against its limit
+unit: ms
+kind: lines
+why: "Over a week: peaks at the same hours are load, a step is a change, a ramp is a disk that wears out or fills."
+*/
+select
+  b.hour as at,
+  line.series,
+  line.value
+from metrics.broker_hourly as b
+left join detect.evaluation as e
+  on e.hour = cast(:hour as timestamptz) and e.detector = 'log_flush_slow'
+  and e.identity ->> 'cluster' = :cluster and e.identity ->> 'broker_id' = :broker_id
+cross join lateral (
+  values
+  ('95th percentile', b.log_flush_p95_ms),
+  ('mean', b.log_flush_mean_ms),
+  ('limit slow for its strictest topic', (e.metrics ->> 'limit_ms')::double precision)
+) as line (series, value)
+where
+  b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id
+  and b.hour > cast(:hour as timestamptz) - interval '7 days' and b.hour <= cast(:hour as timestamptz)
+  and line.value is not null
+order by at, series

@@ -1,0 +1,19 @@
+/*
+title: What lies on parked brokers though it is in use
+unit: bytes
+kind: stacked
+why: "Sizes by topic and parked broker, of the topics that the finding shows: with the broker they would be gone."
+*/
+select
+  r.topic as label,
+  'broker ' || r.broker_id as series,
+  cast(sum(r.size_bytes) as double precision) as value
+from detect.evaluation as e
+cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb)) as one (topic text)
+inner join metrics.replica_sample as r
+  on e.hour = r.hour and e.identity ->> 'cluster' = r.cluster and one.topic = r.topic
+  and cast(r.broker_id as text) = any(string_to_array(e.metrics ->> 'parked_broker_ids', ', '))
+where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_on_parked_broker'
+and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'worst_topics') = 'array'
+group by r.topic, r.broker_id
+order by value desc

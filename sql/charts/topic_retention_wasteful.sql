@@ -1,0 +1,16 @@
+/*
+title: Bytes that are kept beyond need, by topic
+unit: bytes
+kind: stacked
+why: "The topics that the finding shows, all replicas: what nobody was late enough to need."
+*/
+select
+  one.topic as label,
+  'beyond need' as series,
+  one.saved_bytes as value
+from detect.evaluation as e
+cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb))
+  as one (topic text, saved_bytes double precision)
+where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_retention_wasteful'
+and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'worst_topics') = 'array'
+order by one.saved_bytes desc, one.topic asc

@@ -1,0 +1,197 @@
+-- Every thing that was seen in the 24 hours that end with an hour: its key, a name for people, whose it is.
+-- Owner: its own tag, else the config's patterns, else who owns what it belongs to.
+create or replace function public.resources(as_of timestamptz) returns table (
+  kind text, key text, name text, cluster text, application text, owner text, seen_hour timestamptz
+) language sql stable as $$
+  -- A step for each cluster and hour, by the index, as there are thousands of topics in each.
+  with recursive topics_of as (
+    (
+      select hour, cluster from inventory.topic_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+      order by hour, cluster
+      limit 1
+    )
+    union all
+    select further.hour, further.cluster
+    from topics_of as t
+    cross join lateral (
+      select h.hour, h.cluster from inventory.topic_hourly as h
+      where h.hour >= t.hour and h.hour <= as_of and (h.hour, h.cluster) > (t.hour, t.cluster)
+      order by h.hour, h.cluster
+      limit 1
+    ) as further
+  ),
+
+  instance as materialized (
+    select * from public.instances_seen(as_of)
+  ),
+
+  instance_owner as (
+    select
+      instance_id,
+      min(coalesce(owner, detect.owner_of(public.resource_key('instance', account, region, instance_id)))) as owner,
+      min(application) as application
+    from instance
+    group by instance_id
+  ),
+
+  process as materialized (
+    select * from public.processes_seen(as_of)
+  ),
+
+  -- What isn't a Streams application goes by the name that the config gives it.
+  application as materialized (
+    select
+      p.cluster,
+      coalesce(p.application_id, p.app) as application_id,
+      coalesce(
+        detect.owner_of(public.resource_key('application', p.cluster, coalesce(p.application_id, p.app))), min(i.owner)
+      ) as owner,
+      max(p.hour) as hour
+    from process as p
+    left join instance_owner as i using (instance_id)
+    group by p.cluster, coalesce(p.application_id, p.app)
+  )
+
+  select 'volume', k.key, case when v.name is null then v.volume_id else v.volume_id || ' (' || v.name || ')' end, null,
+    coalesce(v.application, i.application), coalesce(v.owner, detect.owner_of(k.key), i.owner), v.hour
+  from public.volumes_seen(as_of) as v
+  cross join lateral (select public.resource_key('volume', v.account, v.region, v.volume_id) as key) as k
+  left join instance_owner as i using (instance_id)
+
+  union all
+  select 'instance', k.key, case when i.name is null then i.instance_id else i.instance_id || ' (' || i.name || ')' end, null,
+    i.application, coalesce(i.owner, detect.owner_of(k.key)), i.hour
+  from instance as i
+  cross join lateral (select public.resource_key('instance', i.account, i.region, i.instance_id) as key) as k
+
+  union all
+  -- Those that stand for one another: an Auto Scaling group, else what shares the tag application, else a single one.
+  select 'machines', k.key, m.machines, null, m.application, coalesce(m.owner, detect.owner_of(k.key)), m.hour
+  from (
+    select
+      h.account,
+      h.region,
+      h.machines,
+      min(h.application) as application,
+      min(i.owner) as owner,
+      max(h.hour) as hour
+    from metrics.instance_health_hourly as h
+    left join instance_owner as i using (instance_id)
+    where h.hour > as_of - interval '24 hours' and h.hour <= as_of
+    group by h.account, h.region, h.machines
+  ) as m
+  cross join lateral (select public.resource_key('machines', m.account, m.region, m.machines) as key) as k
+
+  union all
+  -- By its node exporter: what it tells of is known by its address.
+  select 'machine', k.key,
+    m.cluster || ' machine ' || coalesce(m.instance_id, substring(m.endpoint from '://([^/]+)'), m.endpoint), m.cluster,
+    i.application, coalesce(detect.owner_of(k.key), i.owner), m.hour
+  from (
+    select distinct on (cluster, endpoint) cluster, endpoint, instance_id, hour
+    from metrics.node_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, endpoint, hour desc
+  ) as m
+  cross join lateral (select public.resource_key('machine', m.cluster, m.endpoint) as key) as k
+  left join instance_owner as i using (instance_id)
+
+  union all
+  select 'cluster', k.key, c.cluster, c.cluster, null, detect.owner_of(k.key), c.hour
+  from (
+    select cluster, max(hour) as hour
+    from (
+      select distinct cluster, hour from metrics.broker_hourly where hour > as_of - interval '24 hours' and hour <= as_of
+      union all
+      select distinct cluster, hour from inventory.consumer_group_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+      union all
+      select cluster, hour from topics_of
+    ) as seen
+    group by cluster
+  ) as c
+  cross join lateral (select public.resource_key('cluster', c.cluster) as key) as k
+
+  union all
+  select 'broker', k.key, b.cluster || ' broker ' || b.broker, b.cluster, null,
+    coalesce(detect.owner_of(k.key), i.owner), b.hour
+  from (
+    select distinct on (cluster, coalesce(broker_id::text, endpoint))
+      cluster, coalesce(broker_id::text, endpoint) as broker, instance_id, hour
+    from metrics.broker_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, coalesce(broker_id::text, endpoint), hour desc
+  ) as b
+  cross join lateral (select public.resource_key('broker', b.cluster, b.broker) as key) as k
+  left join instance_owner as i using (instance_id)
+
+  union all
+  select 'topic', k.key, t.cluster || '/' || t.topic, t.cluster, t.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), t.hour
+  from public.topics_seen(as_of) as t
+  cross join lateral (select public.resource_key('topic', t.cluster, t.topic) as key) as k
+  left join application as a using (cluster, application_id)
+
+  union all
+  select 'group', k.key, g.cluster || '/' || g.group_id, g.cluster, a.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), g.hour
+  from (
+    select cluster, group_id, max(hour) as hour from metrics.consumer_group_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    group by cluster, group_id
+  ) as g
+  cross join lateral (select public.resource_key('group', g.cluster, g.group_id) as key) as k
+  left join application as a on g.cluster = a.cluster and g.group_id = a.application_id
+
+  union all
+  -- A group on a topic, in this hour.
+  select 'reading', k.key, r.cluster || '/' || r.topic || ' as read by ' || r.group_id, r.cluster, a.application_id,
+    coalesce(detect.owner_of(k.key), detect.owner_of(public.resource_key('group', r.cluster, r.group_id)), a.owner), as_of
+  from (
+    select distinct cluster, topic, group_id from metrics.consumer_partition_hourly where hour = as_of
+  ) as r
+  cross join lateral (select public.resource_key('reading', r.cluster, r.topic, r.group_id) as key) as k
+  left join application as a on r.cluster = a.cluster and r.group_id = a.application_id
+
+  union all
+  -- A client that brokers count, in this hour; where its JVM is read it is its application's.
+  select 'client', k.key, c.cluster || '/' || c.client_id, c.cluster, c.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), as_of
+  from (
+    select f.cluster, f.client_id, min(coalesce(p.application_id, o.app)) as application_id
+    from (
+      select distinct cluster, labels::jsonb ->> 'client' as client_id
+      from metrics.broker_sample
+      where hour = as_of and metric = 'client_fetch_bytes_per_second'
+    ) as f
+    left join metrics.client_hourly as o
+      on o.hour = as_of and f.cluster = o.cluster and f.client_id = o.client_id and o.kind = 'consumer'
+    left join process as p on o.cluster = p.cluster and o.endpoint = p.endpoint
+    where f.client_id <> ''
+    group by f.cluster, f.client_id
+  ) as c
+  cross join lateral (select public.resource_key('client', c.cluster, c.client_id) as key) as k
+  left join application as a using (cluster, application_id)
+
+  union all
+  select 'application', public.resource_key('application', a.cluster, a.application_id), a.cluster || '/' || a.application_id,
+    a.cluster, a.application_id, a.owner, a.hour
+  from application as a
+
+  union all
+  select 'process', k.key,
+    p.cluster || '/' || p.app || ' on ' || coalesce(p.instance_id, substring(p.endpoint from '://([^/]+)'), p.endpoint),
+    p.cluster, coalesce(p.application_id, p.app), coalesce(detect.owner_of(k.key), i.owner, a.owner), p.hour
+  from process as p
+  cross join lateral (select public.resource_key('process', p.cluster, p.endpoint) as key) as k
+  left join instance_owner as i using (instance_id)
+  left join application as a on p.cluster = a.cluster and coalesce(p.application_id, p.app) = a.application_id
+
+  union all
+  select 'store', k.key, s.cluster || '/' || s.topic, s.cluster, s.application_id,
+    coalesce(detect.owner_of(k.key), a.owner), s.hour
+  from public.stores_seen(as_of) as s
+  cross join lateral (select public.resource_key('store', s.cluster, s.topic) as key) as k
+  left join application as a using (cluster, application_id)
+$$;

@@ -1,0 +1,15 @@
+-- What couldn't be judged in each detector's newest hour, and why. Missing is not healthy.
+create or replace view public.not_evaluated as
+select
+  coalesce(e.detector, j.detector) as detector,  -- Detector id
+  coalesce(e.resource_name, 'everything') as resource_name,  -- The resource; everything: the whole detector
+  coalesce(e.message, j.message) as message,  -- Why
+  case when e.detector is null then j.status else 'unknown' end as status,  -- skip, or blocked / failed: the whole detector
+  j.hour as hour,  -- The hour (UTC)
+  e.fingerprint,  -- Id of the finding, for joins and links
+  coalesce(e.is_not_applicable, false) as is_not_applicable  -- Not for want of data: a detached volume, say
+from detect.detector as d
+cross join lateral (select * from detect.detector_run as l where l.detector = d.detector order by l.hour desc limit 1) as j
+left join detect.evaluation as e
+  on j.status = 'evaluated' and j.detector = e.detector and j.hour = e.hour and e.status = 'unknown'
+where j.status <> 'evaluated' or e.detector is not null;

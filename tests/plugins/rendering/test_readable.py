@@ -1,0 +1,56 @@
+"""Evidence for people: units by column name, nested lists, unknown values, names that try to forge."""
+
+from __future__ import annotations
+
+import pytest
+from streamwarden.rendering.readable import clean, labels, readable, readable_metrics
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "label", "text"),
+    [
+        ("heap_max_bytes", 4 * 1024**3, "Heap max", "4.0 GiB"),
+        ("heap_max_bytes", 0, "Heap max", "0 B"),
+        ("read_bytes_per_second", 1536.0, "Read", "1.5 KiB/s"),
+        ("replication_bytes_in_per_second", 2048, "Replication bytes in", "2.0 KiB/s"),
+        ("lag_seconds_max", 5400, "Lag max", "1 h 30 min"),
+        ("lag_seconds", 0.25, "Lag", "250 ms"),
+        ("iops_p95", 280.4, "IOPS p95", "280 IOPS"),
+        ("bytes_per_second_now", 3 * 1024**2, "Bytes per second now", "3.0 MiB/s"),
+        ("iops_now", 280.4, "IOPS now", "280 IOPS"),
+        ("baseline_iops", 100, "Baseline", "100 IOPS"),
+        ("burst_balance_last_percent", 1.34, "Burst balance last", "1.34 %"),
+        ("cpu_ratio", 0.5, "CPU", "50 %"),
+        ("minutes_throttled", 75, "Time throttled", "1 h 15 min"),
+        ("hours_to_exhaustion", 0.4, "Time to exhaustion", "24 min"),
+        ("size_gib", 10, "Size", "10 GiB"),
+        ("log_flush_p95_ms", 1500, "Log flush p95", "1.5 s"),
+        ("lag_records", 120034, "Lag", "120,034 records"),
+        ("stores", 3, "Stores", "3"),
+        ("shared_cache", True, "Shared cache", "yes"),
+        ("throttled_since", "2026-01-05T09:40:00+00:00", "Throttled since", "2026-01-05 09:40 UTC"),
+        ("lag_seconds", None, "Lag", "not known"),
+        ("lag_seconds", float("nan"), "Lag", "not known"),
+        ("note", "a\nb", "Note", "a b"),
+    ],
+)
+def test_a_column_says_its_unit(column: str, value: object, label: str, text: str) -> None:
+    assert readable(column, value) == (label, text)
+
+
+def test_lists_get_a_line_for_each_entry_and_names_come_first() -> None:
+    metrics = {"topics": [{"bytes": 2048, "topic": "orders"}, {"bytes": None}]}
+    assert readable_metrics(metrics) == [("Topics", "orders, bytes 2.0 KiB"), ("", "not known")]
+    assert readable_metrics({"names": ["a", "b"], "none": [], "map": {"path": "$.a", "count": 3}}) == [
+        ("Names", "a"), ("", "b"), ("None", "none"), ("Map", "$.a, count 3"),
+    ]  # fmt: skip
+
+
+def test_no_two_figures_have_the_same_label() -> None:
+    assert labels(["baseline_iops", "baseline_bytes_per_second", "size_gib"]) == {
+        "baseline_iops": "Baseline (iops)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
+    }  # fmt: skip
+
+
+def test_a_name_cannot_forge_a_line_or_speak_to_the_terminal() -> None:
+    assert clean("a\r\nfingerprint: 0\x1b[2J\u202ecba\u2028z") == "a fingerprint: 0[2Jcba z"

@@ -1,0 +1,149 @@
+"""The page of an incident that the product's own rules found, as a viewer and as an editor meet it, also on a phone.
+
+`make pictures` has these tests draw what README and docs/tickets.md show.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from demo.airflow import Airflow
+from PIL import Image
+from rich.console import Console
+from streamwarden.base.config import Config, Tickets
+from streamwarden.base.config.trackers import Console as ConsoleSettings
+from streamwarden.base.hours import last_full_hour
+from streamwarden.tickets.sinks.console import Tracker as ConsoleSink
+from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
+
+from tests.sample_fleet import live_through
+from tests.plugins.tickets.endpoints.endpoint import Clock
+from tests.plugins.tickets.endpoints.kinds import MAIL, opened
+from tests.plugins.tickets.endpoints.mail import Mailbox
+from tests.roundup import Tracker, running_tracker
+
+from .conftest import page_of
+
+pytestmark = pytest.mark.slow
+FOLDER = os.environ.get("PICTURES")
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
+
+
+class Night:
+    """What was told of it, and where."""
+
+    def __init__(self, tracker: Tracker, warehouse: sa.Engine) -> None:
+        self.tracker, self.mailbox = tracker, Mailbox(Clock())
+        self.log = Console(record=True, width=118, file=io.StringIO())
+        console = ConsoleSink("console", ConsoleSettings())
+        console._console = self.log
+        names = ("main", "team-mail", "watch")
+        trackers = {"main": tracker.settings, "team-mail": MAIL[1], "watch": ConsoleSettings()}
+        config = Config(tickets=Tickets(trackers=trackers, default=list(names)))
+        sinks = [RoundupSink("", tracker.settings), opened(MAIL[1], self.mailbox, self.mailbox.clock), console]
+        for sink, name in zip(sinks, names, strict=True):
+            sink.name = name
+        live_through(warehouse, last_full_hour(), config, sinks)
+        with warehouse.connect() as connection:
+            rows = connection.execute(sa.text("select resource_name, fingerprint, role from tickets.ticket"))
+            self.prints = {row.resource_name: row.fingerprint for row in rows}
+
+    @property
+    def root(self) -> str:
+        return next(value for name, value in self.prints.items() if name.startswith("vol-"))
+
+
+@pytest.fixture(scope="module")
+def sample_fleet(module_warehouse: sa.Engine, airflow: Airflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+    with running_tracker(tmp_path_factory.mktemp("tracker")) as tracker:
+        yield Night(tracker, module_warehouse)
+
+
+def picture(page: Any, name: str, **how: Any) -> None:
+    """Keeps a picture, where pictures are asked for."""
+    if FOLDER:
+        drawn = Image.open(io.BytesIO(page.screenshot(animations="disabled", **how)))
+        drawn.quantize(128).save(f"{FOLDER}/{name}.png", optimize=True)
+
+
+@pytest.mark.parametrize("user", ["viewer", "editor"])
+def test_an_incident_tells_its_root_its_tree_its_hours_and_what_changed(
+    chromium: Any, airflow: Airflow, sample_fleet: Night, user: str
+) -> None:
+    with page_of(chromium, airflow, user) as page:
+        page.goto(f"/streamwarden/findings/{sample_fleet.prints['orders-prod/search']}")
+        page.get_by_role("link", name="Incident: cause, what follows, why").click()
+        assert page.locator("h1").inner_text().startswith("EBS volume is starving: vol-03a1b2c3d4e5f607")
+        tree = page.locator(".tree > li").all_inner_texts()
+        told = {
+            "Log flushes are slow: orders-prod broker 3": "it writes its logs to",
+            "orders-prod/billing": "4 of 4 late partitions are led by",
+            "orders-prod/search": "2 of 2 late partitions are led by",
+            "Partitions lack a broker's replicas": "it writes its logs to",
+        }
+        for name, why in told.items():
+            assert any(name in line and why in line.lower() and "%" in line.split("\n")[0] for line in tree), (
+                name,
+                tree,
+            )
+        assert "orders-prod/audit: 2 of 6 late partitions" in page.locator("section:has(#refused) li").inner_text()
+        assert page.locator("section:has(#hours) svg.strip").count() == len(tree) + 1
+        assert "10.0.1.2" in page.locator("section:has(#before)").inner_text()
+        assert (page.locator("form").count() > 0) == (user == "editor")
+        picture(page, f"incident-{user}", full_page=True)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size(PHONE)
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+            picture(page, f"incident-{user}-phone-{scheme}", full_page=True)
+        page.set_viewport_size(WIDE)
+        picture(page, f"incident-{user}-dark", full_page=True)
+
+
+def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_fleet: Night) -> None:
+    with page_of(chromium, airflow, "editor") as page:
+        page.goto("/streamwarden/")
+        assert "1 critical" in page.locator("h1").inner_text()
+        page.set_viewport_size({"width": 1280, "height": 1240})
+        picture(page, "fleet")
+        page.goto(f"/streamwarden/findings/{sample_fleet.root}")
+        assert page.locator("img.plot:visible").count() == 1
+        page.set_viewport_size({"width": 1280, "height": 1400})
+        picture(page, "finding")
+        page.goto(f"/streamwarden/incidents/{sample_fleet.root}")
+        picture(page, "incident")
+
+
+def test_the_pictures_of_a_ticket(chromium: Any, sample_fleet: Night) -> None:
+    """The same ticket in a tracker, as a mail and in the log."""
+    context = chromium.new_context(viewport={"width": 1100, "height": 900})
+    page = context.new_page()
+    issue = next(one for one in sample_fleet.tracker.issues() if "vol-03a1" in one["title"])
+    page.goto(f"{sample_fleet.tracker.settings.url}/issue{issue['id']}")
+    assert "What follows from it" in page.locator("body").inner_text()
+    picture(page, "ticket-roundup", full_page=True)
+    mail = next(one for one in sample_fleet.mailbox.mails.values() if "vol-03a1" in str(one["Subject"]))
+    plot = next(part for part in mail.iter_attachments()).get_content()
+    heads = "".join(f"<b>{name}</b> {html.escape(str(mail[name]))}<br>" for name in ("From", "To", "Subject"))
+    text = html.escape(str(mail.get_body(("plain",)).get_content()))
+    page.set_content(
+        f"<style>body{{font:15px system-ui;margin:20px}}pre{{white-space:pre-wrap;font:14px/1.45 monospace}}</style>"
+        f"<p>{heads}</p><pre>{text}</pre><img width=760 src='data:image/png;base64,{base64.b64encode(plot).decode()}'>"
+    )
+    assert page.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth > 100)")
+    picture(page, "ticket-mail", full_page=True)
+    log = sample_fleet.log.export_text().partition("╯")[0] + "╯"
+    assert "EBS volume is starving" in log
+    page.set_content(
+        "<style>body{background:#0d1117;color:#e6edf3}pre{font:13px/1.25 'DejaVu Sans Mono'}</style>"
+        f"<pre>{html.escape(log)}</pre>"
+    )
+    picture(page.locator("pre"), "ticket-console")
+    context.close()

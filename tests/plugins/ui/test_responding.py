@@ -1,0 +1,252 @@
+"""People answer on the pages: who may, how a forged form is refused, and how a real tracker hears of it and answers."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from demo.airflow import Airflow
+from itsdangerous import TimestampSigner
+from streamwarden.base.config import Config, Tickets
+from streamwarden.tickets import reconcile_and_deliver
+
+from tests.plugins.tickets.story import DETECTORS, Story, print_of
+from tests.roundup import Tracker, running_tracker
+
+pytestmark = pytest.mark.slow
+LAG = "consumer_group_lagging"
+VOLUME, BILLING, AUDIT = print_of("vol-1"), print_of("billing", LAG), print_of("audit", LAG)
+
+
+@pytest.fixture(scope="module")
+def tracker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tracker]:
+    with running_tracker(tmp_path_factory.mktemp("tracker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filed(module_warehouse: sa.Engine, tracker: Tracker) -> Story:
+    """A volume starves and a group follows from it, another has an issue of its own; a real Roundup has both."""
+    story = Story(module_warehouse)
+    story.judge(0, {"vol-1": "firing"}, message="Its bucket is empty.")
+    story.judge(0, {"billing": "firing", "audit": "firing"}, LAG, severity="warning")
+    story.causes(0, {(BILLING, VOLUME): 0.9})
+    next_run(story, tracker)
+    assert len(tracker.issues()) == 2
+    return story
+
+
+def next_run(story: Story, tracker: Tracker) -> str:
+    config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
+    return reconcile_and_deliver(story.engine, config, DETECTORS)
+
+
+def answers(story: Story) -> list[tuple[str, str]]:
+    return [(row["verb"], row["who"]) for row in story.rows("select verb, who from tickets.response order by response_id")]
+
+
+class Visitor:
+    """Somebody with Airflow's session cookie and nothing else, as a browser has it."""
+
+    def __init__(self, airflow: Airflow, user: str | None) -> None:
+        cookies = {"_token": airflow.token(user)} if user else {}
+        self.client = httpx.Client(
+            base_url=f"{airflow.url}/streamwarden", cookies=cookies, headers={"Accept": "text/html"}, timeout=60
+        )
+
+    def token(self, path: str = f"/findings/{BILLING}") -> str:
+        found = re.search(r'name="token" value="([^"]+)"', self.client.get(path).raise_for_status().text)
+        return found[1] if found else ""
+
+    def verdicts(self, verb: str = "comment", **fields: str) -> httpx.Response:
+        token = fields.pop("token") if "token" in fields else self.token()
+        values = {"fingerprint": BILLING, "words": "Known.", "verb": verb} | fields
+        return self.client.post("/answers", data=values | ({} if token == "left out" else {"token": token}))
+
+
+def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: Story) -> None:
+    before = answers(filed)
+    for user in ("editor", "admin"):
+        done = Visitor(airflow, user).verdicts()
+        assert (done.status_code, done.headers["location"]) == (
+            303, f"/streamwarden/findings/{BILLING}?told=comment#answers",
+        )  # fmt: skip
+    assert answers(filed) == [*before, ("comment", "editor"), ("comment", "admin")]
+
+
+def test_who_may_only_read_sees_no_form_and_is_refused(airflow: Airflow, filed: Story) -> None:
+    before, viewer = answers(filed), Visitor(airflow, "viewer")
+    for path in (f"/findings/{BILLING}", f"/incidents/{BILLING}"):
+        page = viewer.client.get(path).text
+        assert "<form" not in page and 'name="token"' not in page
+    for token in ("", Visitor(airflow, "editor").token()):
+        refused = viewer.verdicts(token=token)
+        assert refused.status_code == 403
+        assert "It takes a role that may edit the DAG `hourly`" in refused.text
+    assert answers(filed) == before
+
+
+def test_who_is_not_logged_in_is_refused(airflow: Airflow, filed: Story) -> None:
+    before, stranger = answers(filed), Visitor(airflow, None)
+    refused = stranger.verdicts(token=Visitor(airflow, "editor").token())
+    assert refused.status_code == 401 and "Log in in another tab" in refused.text
+    stranger.client.headers["Accept"] = "*/*"
+    assert stranger.verdicts(token="x").json() == {"detail": "Not authenticated"}
+    assert answers(filed) == before
+
+
+@pytest.mark.parametrize("token", ["left out", "", "made.up.token", "of another user", "of another time"])
+def test_a_form_that_no_page_of_ours_made_for_this_user_is_refused(airflow: Airflow, filed: Story, token: str) -> None:
+    before, editor = answers(filed), Visitor(airflow, "editor")
+    value, stamp, signature = editor.token().split(".")
+    assert editor.verdicts(token=f"{value}.{stamp}.{signature}").status_code == 303
+    other = Visitor(airflow, "admin").token()
+    forged = {
+        "of another user": other,
+        "of another time": f"{value}.{stamp[:-1]}{'A' if stamp[-1] != 'A' else 'B'}.{signature}",
+    }
+    refused = editor.verdicts(token=forged.get(token, token))
+    assert refused.status_code == 403 and "Load the page again and answer there." in refused.text
+    assert answers(filed) == [*before, ("comment", "editor")]
+
+
+def test_a_form_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__SECRET_KEY", "a secret of the test's")
+    from streamwarden.ui import forms
+
+    vera: Any = SimpleNamespace(get_id=lambda: "vera")
+    token, now = forms._signer().dumps("vera"), int(time.time())
+    forms.require_own(token, vera)
+    lasting = int(forms.LASTING.total_seconds())
+    for seconds, is_too_old in ((lasting - 5, False), (lasting + 5, True)):
+        monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _, at=now + seconds: at)
+        with pytest.raises(forms.ForgedError) if is_too_old else nullcontext():
+            forms.require_own(token, vera)
+
+
+def test_another_sites_form_comes_without_the_session(editor_page: Any) -> None:
+    (cookie,) = [one for one in editor_page.context.cookies() if one["name"] == "_token"]
+    assert cookie["sameSite"] == "Lax"
+
+
+@pytest.mark.parametrize(
+    ("verb", "fields", "why"),
+    [
+        ("wrong", {"words": " "}, "this is wrong needs a few words"),
+        ("snooze", {"until": "2020-01-01T00:00"}, "which is past"),
+        ("snooze", {"until": "soon"}, "until: Input should be a valid datetime"),
+        ("dance", {}, "verb: Input should be"),
+        ("comment", {"fingerprint": "0" * 64}, "there is no such finding"),
+        ("comment", {"words": "x" * 5000}, "5,000 characters; at most 2,000 are kept"),
+        ("join", {"other": VOLUME[:20]}, "no ticket has such a fingerprint"),
+        ("comment", {"place": "https://e.vil"}, "place: Input should be"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(
+    airflow: Airflow, filed: Story, verb: str, fields: dict[str, str], why: str
+) -> None:
+    before = answers(filed)
+    refused = Visitor(airflow, "editor").verdicts(verb, **fields)
+    assert refused.status_code == 422 and why in refused.text.replace("&#39;", "'")
+    assert answers(filed) == before
+
+
+def test_an_editor_answers_and_the_tracker_hears_and_answers(
+    editor_page: Any, page: Any, filed: Story, tracker: Tracker
+) -> None:
+    editor_page.goto(f"/streamwarden/findings/{BILLING}")
+    editor_page.get_by_role("button", name="Acknowledge").press("Enter")
+    assert editor_page.get_by_role("status").inner_text() == (
+        "Kept: acknowledged. The trackers hear of it with the next run."
+    )
+    assert "acknowledged by editor" in editor_page.locator(".card-head").first.inner_text()
+    next_run(filed, tracker)
+    issue = next(one for one in tracker.issues() if "vol-1" in one["title"])
+    assert issue["status"]["name"] == "in-progress"
+    assert "About consumer_group_lagging title: billing: Acknowledged by editor." in tracker.texts(issue)[-1]
+
+    tracker.edit(str(issue["id"]), status="deferred")
+    with filed.engine.begin() as connection:  # in the next hour; an issue isn't listened to right after it was told
+        connection.execute(sa.text("update tickets.issue set attempted_at = attempted_at - interval '1 hour'"))
+    next_run(filed, tracker)
+    page.goto(f"/streamwarden/incidents/{BILLING}")
+    said = page.locator("section:has(#answers) tbody tr").all_inner_texts()
+    assert "a person in roundup" in said[0] and "snoozed until" in said[0]
+    assert "editor on the page" in said[1] and "acknowledged" in said[1]
+    assert page.locator("form").count() == 0, "the viewer only reads"
+
+    editor_page.goto(f"/streamwarden/incidents/{BILLING}")
+    editor_page.get_by_role("button", name="Hear of it again").click()
+    next_run(filed, tracker)
+    assert next(one for one in tracker.issues() if "vol-1" in one["title"])["status"]["name"] == "unread"
+
+
+def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: Airflow, filed: Story) -> None:
+    context = chromium.new_context(
+        viewport={"width": 390, "height": 800}, base_url=airflow.url, java_script_enabled=False,
+        extra_http_headers={"Authorization": f"Bearer {airflow.token('editor')}"},
+    )  # fmt: skip
+    page = context.new_page()
+    page.goto(f"/streamwarden/findings/{AUDIT}")
+    page.locator("summary", has_text="Snooze").press("Enter")
+    page.locator("details[open] textarea").press_sequentially("It moves tonight.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert "Kept: snoozed." in page.get_by_role("status").inner_text()
+    (ticket,) = filed.rows("select * from tickets.ticket where fingerprint = :f", f=AUDIT)
+    assert ticket["muted"] == "snoozed"
+    assert timedelta(hours=22) < ticket["muted_until"] - datetime.now(UTC) <= timedelta(days=1)
+    context.close()
+
+
+def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: Story) -> None:
+    editor_page.goto("/")
+    editor_page.get_by_role("link", name="Streamwarden").click()
+    editor_page.frame_locator("iframe").get_by_role("link", name="Findings", exact=True).wait_for()
+    frame = next(frame for frame in editor_page.frames if "/streamwarden" in frame.url and frame.parent_frame)
+    frame.goto(f"/streamwarden/findings/{BILLING}")
+    frame.locator("summary", has_text="Comment").click()
+    frame.locator("details[open] textarea").fill("Said in the frame.")
+    frame.get_by_role("button", name="Comment").click()
+    frame.get_by_role("status").wait_for()
+    assert filed.rows("select words from tickets.response order by response_id desc limit 1") == [
+        {"words": "Said in the frame."}
+    ]
+
+
+def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) -> None:
+    editor_page.goto(f"/streamwarden/incidents/{BILLING}")
+    editor_page.locator("summary", has_text="This is wrong").click()
+    editor_page.locator("details[open] textarea").fill("<b>The clock</b> was wrong.")
+    editor_page.get_by_role("button", name="Say so").click()
+    assert "Kept: this is wrong." in editor_page.get_by_role("status").inner_text()
+    editor_page.goto("/streamwarden/detectors/ebs_volume_starving")
+    text = editor_page.locator("main").inner_text()
+    assert "1 time, about 1 finding; the rule has had 1 ticket." in text
+    assert "<b>The clock</b> was wrong. editor" in text
+
+
+def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tracker) -> None:
+    editor_page.goto(f"/streamwarden/incidents/{BILLING}")
+    editor_page.locator("summary", has_text="Split off").click()
+    editor_page.locator("details[open] select").select_option(BILLING)
+    editor_page.locator("details[open] textarea").fill("Its consumers are slow.")
+    editor_page.get_by_role("button", name="Split it off").click()
+    next_run(filed, tracker)
+    assert {one["title"].split()[-1] for one in tracker.issues()} == {"vol-1", "audit", "billing"}
+    editor_page.goto(f"/streamwarden/findings/{BILLING}")
+    editor_page.locator("summary", has_text="Join").click()
+    editor_page.locator("details[open] select").select_option(label="critical: ebs_volume_starving title: vol-1")
+    editor_page.locator("details[open] textarea").fill("It is the disk after all.")
+    editor_page.get_by_role("button", name="Make them one incident").click()
+    next_run(filed, tracker)
+    editor_page.goto(f"/streamwarden/incidents/{VOLUME}")
+    assert "billing" in editor_page.locator(".tree").inner_text()

@@ -1,0 +1,157 @@
+"""A night on made-up hours that the product's own rules judge, for pictures and tests of pages.
+
+The disk of broker 3 runs out of credits, its flushes are slow, it drops out of sync, two groups fall behind on what it
+leads; a third is late everywhere, so for another reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from streamwarden.base.catalog import APPS
+from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
+from streamwarden.causes import find_causes
+from streamwarden.detectors import evaluate, load_detectors
+from streamwarden.tickets import deliver, reconcile
+from streamwarden.tickets.sinks.contract import Sink
+
+from tests.sql.rows import insert_rows
+
+HOURS, BEGINS = 8, 5
+"""Hours of the night, and the one in which the disk is held back first."""
+CLUSTER, BROKERS = "orders-prod", (1, 2, 3)
+TELLING = ("ebs_volume_starving", "log_flush_slow", "partitions_under_replicated", "consumer_group_lagging")
+PLACE = {"account": "123456789012", "region": "eu-central-1"}
+TOPICS = {"orders": 12, "payments": 6, "shipments": 6}
+GROUPS = {"billing": "orders", "search": "payments", "audit": "shipments"}
+MIB = 2**20
+Row = dict[str, Any]
+Rows = Iterator[tuple[str, Row]]
+
+
+def live_through(warehouse: sa.Engine, newest: datetime, config: Config, sinks: Sequence[Sink]) -> None:
+    """Gathers, judges and files each hour of the night, the last of which is the newest."""
+    detectors = load_detectors()
+    for number in range(HOURS):
+        hour = newest - (HOURS - 1 - number) * HOUR
+        with warehouse.begin() as connection:
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
+            for table, row in _gathered(number, hour):
+                insert_rows(connection, table, [{"hour": hour, **row}])
+        for detector in detectors.values():
+            if detector.id in TELLING or hour == newest:
+                evaluate(warehouse, detector, hour, config)
+        find_causes(warehouse, detectors, hour)
+        reconcile(warehouse, config, detectors)
+        for sink in sinks:
+            assert deliver(warehouse, sink, config).failed == []
+
+
+def _gathered(number: int, hour: datetime) -> Rows:
+    is_ill = number >= BEGINS
+    yield from _asked(hour)
+    for broker in BROKERS:
+        lacking = sum(TOPICS.values()) // 3 if number > BEGINS and broker != 3 else 0
+        yield from _broker(hour, broker, number if is_ill and broker == 3 else None, lacking)
+    for topic, partitions in TOPICS.items():
+        row = {"cluster": CLUSTER, "topic": topic, "partitions": partitions, "replication_factor": 3, "kind": "plain"}
+        yield "inventory.topic_hourly", row | {"observed_at": hour, "configs": {"min.insync.replicas": {"value": "2"}}}
+        for partition in range(partitions):
+            leader = BROKERS[partition % 3]
+            lacks = number > BEGINS and leader != 3
+            state = {"replicas": 3, "isr": 2 if lacks else 3, "missing_brokers": [3] if lacks else None}
+            spot = {"cluster": CLUSTER, "topic": topic, "partition": partition, "leader": leader}
+            yield "metrics.partition_hourly", spot | state
+    for group, topic in GROUPS.items():
+        yield from _group(group, topic, number)
+
+
+def _asked(hour: datetime) -> Rows:
+    done = hour + HOUR + timedelta(minutes=4)
+    for app in APPS:
+        yield "detect.load", {"app": app, "status": "loaded", "started_at": done, "finished_at": done}
+    asked = (
+        ("ebs_volumes", "cloudwatch", 3),
+        ("brokers", "jmx", 3),
+        ("topics", "kafka", 1),
+        ("consumer_groups", "kafka", 3),
+    )
+    for app, source, resources in asked:
+        for n in range(resources):
+            row = {"app": app, "source": source, "resource_name": f"{source}-{n}", "status": "answered", "message": None}
+            yield "detect.coverage", row | {"asked_at": done}
+
+
+def _broker(hour: datetime, broker: int, ill: int | None, lacking: int) -> Rows:
+    """A broker on its machine and its disk; `ill`: the hour, where the disk is held back; `lacking`: its partitions
+    that lack a replica."""
+    instance, volume = f"i-0b{broker}00c4d2e7f1a{broker}", PLACE | {"volume_id": f"vol-0{broker}a1b2c3d4e5f607"}
+    tags = {"owner": "streaming", "application": "kafka"}
+    machine = PLACE | {"instance_id": instance, "name": f"kafka-{broker}", "private_ip": f"10.0.0.{broker}", **tags}
+    yield "inventory.instance_hourly", machine | {"instance_type": "m5.xlarge", "state": "running"}
+    size = {"volume_type": "gp2", "size_gib": 100, "state": "in-use"}
+    yield "inventory.volume_hourly", volume | size | {"name": f"kafka-{broker}-data", "instance_id": instance, **tags}
+    balance, rate = (0.0, 300.0) if ill else (100.0, 180.0)
+    throttled = hour - (ill - BEGINS) * HOUR + timedelta(minutes=12) if ill else None
+    minutes = 0 if not ill else 48 if ill == BEGINS else 60
+    facts = {
+        "known_until": hour + HOUR, "minutes_expected": 60, "minutes_present": 60, "minutes_balance": 60,
+        "baseline_iops": 300, "burst_iops": 3000, "baseline_bytes_per_second": 75 * MIB,
+        "burst_bytes_per_second": 128 * MIB, "bucket_credits": 5_400_000, "iops_mean": rate, "iops_now": rate,
+        "iops_p99": rate, "bytes_per_second_mean": 9 * MIB, "bytes_per_second_now": 9 * MIB,
+        "bytes_per_second_p99": 9 * MIB, "queue_length_mean": 14.0 if ill else 0.6,
+        "burst_balance_min_percent": balance, "burst_balance_last_percent": balance,
+        "hours_to_exhaustion": 0 if ill else None, "minutes_empty": minutes, "minutes_at_iops_limit": minutes,
+        "minutes_at_throughput_limit": 0, "minutes_at_instance_limit": 0, "minutes_stalled": 0,
+        "minutes_throttled": minutes, "throttled_since": throttled, "demand_iops_p95": 870 if ill else 200,
+        "demand_iops_p99": 930 if ill else 220, "demand_bytes_per_second_p95": 16 * MIB,
+        "demand_bytes_per_second_p99": 18 * MIB, "demand_hours": 24, "read_baseline_bytes_per_second": 2 * MIB,
+    }  # fmt: skip
+    yield "metrics.volume_hourly", volume | facts
+    if broker == 3:
+        for minute in range(0, 60, 5):
+            yield "metrics.volume_sample", volume | _sample(hour, minute, since=throttled)
+    jmx = {
+        "cluster": CLUSTER, "endpoint": f"http://10.0.0.{broker}:8778/jolokia", "broker_id": broker, "samples": 3,
+        "instance_id": instance, "covered_seconds": 3600, "log_flushes_per_second": 2,
+        "log_flush_p95_ms": 140 if ill else 8, "leaders": 8, "partitions": 24,
+        "under_replicated_partitions": lacking, "under_replicated_partitions_max": lacking,
+        "under_min_isr_partitions": 0,
+    }  # fmt: skip
+    yield "metrics.broker_hourly", jmx
+
+
+def _sample(hour: datetime, minute: int, *, since: datetime | None) -> Row:
+    at = hour + timedelta(minutes=minute)
+    is_held = since is not None and at >= since
+    rate = 300.0 if is_held else 260 * (1 + 0.1 * math.sin(minute))
+    counts = {"read_ops": rate * 100, "write_ops": rate * 200, "read_bytes": rate * 3e6, "write_bytes": rate * 6e6}
+    return {"at": at, "period_seconds": 300, "burst_balance_percent": 0.0 if is_held else 60.0, **counts}
+
+
+def _group(group: str, topic: str, number: int) -> Rows:
+    members = {"cluster": CLUSTER, "group_id": group, "state": "STABLE", "members": 2}
+    yield "metrics.consumer_group_hourly", members
+    for partition in range(TOPICS[topic]):
+        leader = BROKERS[partition % 3]
+        begins = {"billing": BEGINS, "search": BEGINS + 1, "audit": BEGINS + 1}[group]
+        late = number >= begins and (leader == 3 or group == "audit")
+        rhythm = {"arriving_per_second": 40, "reading_per_second_low": 31 if late else 40,
+                  "reading_per_second_high": 31 if late else 40, "reading_seconds": 3600}  # fmt: skip
+        behind = (number - BEGINS + 1) * (900 if group == "billing" else 700) if late else 0
+        yield "metrics.consumer_partition_hourly", {
+            "cluster": CLUSTER, "group_id": group, "topic": topic, "partition": partition, "lag_seconds": behind,
+            "lag_records": behind * 40, "status": "warn" if late else "ok", "client_id": f"{group}-1",
+            "host": f"/10.0.1.{partition % 2}", **rhythm,
+        }  # fmt: skip
+    hosts = [0, 1] if number < BEGINS or group != "search" else [0, 1, 2]
+    for host in hosts:
+        yield "inventory.consumer_member_hourly", {
+            "cluster": CLUSTER, "group_id": group, "member_id": f"{group}-{host}", "client_id": f"{group}-{host}",
+            "host": f"/10.0.1.{host}", "assignment": "{}",
+        }  # fmt: skip

@@ -1,0 +1,660 @@
+"""A small Kafka cluster's life: what its topics got, what its groups read, what its processes did, hour by hour.
+
+Times are hours since the life began; `NOW` is the end of the judged hour. Traffic follows the hour of the day and the
+day of the week by the clock of the case, so each life is judged at another hour of the week. A topic's log is its
+cumulated records and bytes; a group is the moment in that log up to which it has read. All that sources say is computed
+of these.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from streamwarden.base.hours import HOUR
+
+from tests.simulator.scenario import JUDGED, Case
+
+DAY = 24
+NOW = 130 * DAY
+"""End of the judged hour, in hours since the life began. One more is simulated, as sources answer after its end."""
+HOURS = NOW + 1
+MINUTE, SECOND = 1 / 60, 1 / 3600
+BEHIND = 2 * SECOND
+"""A group that keeps up."""
+COMMIT_EVERY = 5 * MINUTE
+MIB, GIB = 2**20, 2**30
+MEMORY, PAGE_CACHE = 32 * GIB, 0.5
+PARKED = 9
+"""The id of a broker that keeps what nobody uses."""
+PLAIN = {"cleanup.policy": "delete", "retention.ms": str(3 * DAY * 3_600_000), "min.insync.replicas": "2"}
+COMPACTED = PLAIN | {"cleanup.policy": "compact"}
+NEVER = 10 * NOW
+
+
+def _at(steps: np.ndarray, t: np.ndarray | float) -> Any:
+    """What had come by then, of what had come at the end of each hour."""
+    return np.interp(t, np.arange(len(steps)), steps)
+
+
+def _pace(topics: Iterable[Topic]) -> np.ndarray:
+    """How often in each hour fetches who waits for records of topics: twice a second, or for each record."""
+    came = sum((topic.messages for topic in topics), np.zeros(HOURS))
+    return np.minimum(np.maximum(came, 2 * 3600), 500 * 3600)
+
+
+@dataclass
+class Topic:
+    """A log: records and bytes of each hour."""
+
+    name: str
+    messages: np.ndarray
+    size: np.ndarray
+    """Bytes that a record takes in the log and on the wire."""
+    configs: dict[str, str] = field(default_factory=lambda: dict(PLAIN))
+    partitions: int = 6
+    brokers: tuple[int, ...] = (1, 2, 3)
+    """On which each partition has a replica; the first leads."""
+    made: float = 0.0
+    configs_before: tuple[float, dict[str, str]] | None = None
+    """Until when it had others."""
+    partitions_before: tuple[float, int] | None = None
+    """Until when it had another number of them."""
+    stable: Callable[[int, float], float] | None = None
+    """Up to when transactions had ended then, by partition; none: there are no transactions."""
+    purged_by: Group | None = None
+    """Its records are deleted as soon as this group has read them."""
+    others_read: np.ndarray | float = 0.0
+    """Bytes an hour that are sent to readers without a group."""
+    others_poll: np.ndarray | float = 0.0
+    """How often a second those fetch each partition."""
+    leaderless: int | None = None
+    """The partition that has no leader."""
+    shares: np.ndarray | None = None
+    """Of each hour's records, by partition; none: all get as many."""
+
+    @cached_property
+    def records(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(self.messages)])
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(self.messages * self.size)])
+
+    def bytes(self, t: float | np.ndarray) -> Any:
+        """Bytes that had come by then."""
+        return _at(self.weight, t)
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        """As `records`, by partition."""
+        assert self.shares is not None
+        return np.pad(np.cumsum(self.messages * self.shares, axis=1), ((0, 0), (1, 0)))
+
+    def after(self, place: float, records: float | np.ndarray) -> Any:
+        """The moment in the log up to which who began at a place has read, after so many records."""
+        return np.interp(_at(self.records, place) + records, self.records, np.arange(len(self.records)))
+
+    def end(self, t: float | np.ndarray, partition: int | None = None) -> Any:
+        """Log-end offset of a partition, or of the mean one."""
+        if self.shares is None or partition is None:
+            return np.floor(_at(self.records, t) / self.partitions + 1e-6)
+        return np.floor(_at(self._own[partition], t) + 1e-6)
+
+    @cached_property
+    def _rising(self) -> np.ndarray:
+        return self.records + np.arange(len(self.records)) * 1e-9
+
+    def time_of(self, offset: float | np.ndarray, partition: int | None = None) -> Any:
+        """When the record at an offset came."""
+        hours = np.arange(len(self.records))
+        if self.shares is None or partition is None:
+            return np.interp((offset + 0.5) * self.partitions, self._rising, hours)
+        return np.interp(offset + 0.5, self._own[partition] + hours * 1e-9, hours)
+
+    def first(self, t: float) -> float:
+        """Since when what is kept came."""
+        if self.purged_by is not None:
+            return self.purged_by.read_up_to(t)
+        if "compact" in self.configs["cleanup.policy"]:
+            return 0.0
+        kept = float(self.configs["retention.ms"]) / 3_600_000
+        begins = max(t - kept, 0.0) if kept > 0 else 0.0
+        if limit := float(self.configs.get("retention.bytes", 0)):
+            wanted = float(self.bytes(t)) - limit * self.partitions
+            begins = max(begins, float(np.interp(wanted, self.weight, np.arange(len(self.weight)))))
+        return begins
+
+    def start(self, t: float, partition: int | None = None) -> int:
+        """Log-start offset of a partition, or of the mean one."""
+        return int(self.end(self.first(t), partition))
+
+    def last_stable(self, partition: int, t: float) -> int:
+        """No transaction is open below it."""
+        return int(self.end(min(self.stable(partition, t), t) if self.stable else t, partition))
+
+    def held(self, t: float) -> float:
+        """Bytes of one replica of each partition together."""
+        return float(self.bytes(t) - self.bytes(self.first(t)))
+
+    def share(self, partition: int) -> float:
+        """Of all its records."""
+        return 1 / self.partitions if self.shares is None else float(self._own[partition, -1] / self.records[-1])
+
+    def settings(self, t: float) -> dict[str, str]:
+        """Its configs then."""
+        return self.configs_before[1] if self.configs_before and t < self.configs_before[0] else self.configs
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a group in one generation."""
+
+    member_id: str
+    client: str
+    host: str
+    assignment: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of a group's members."""
+
+    began: float
+    members: tuple[Member, ...] | None
+    """None: of a protocol whose records don't tell them."""
+
+
+@dataclass
+class Group:
+    """Who reads topics, and how far."""
+
+    name: str
+    topics: list[str]
+    path: list[tuple[float, float]] = field(default_factory=list)
+    """Moments and up to where in the log it had read then; straight between them. None: it keeps up."""
+    born: float = 0.0
+    died: float = NEVER
+    """Nobody runs in it from then on."""
+    commit_every: float = COMMIT_EVERY
+    """0: it doesn't commit."""
+    client: str = "client"
+    members: int = 2
+    left: dict[str, float] = field(default_factory=dict)
+    """Topics that it still has offsets of, and when it read them last."""
+    silent_on: list[str] = field(default_factory=list)
+    """Of its topics those that it never commits on."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Topics on which it stands at one offset of each partition."""
+    stops_at_open: bool = False
+    """It reads committed records only."""
+    kept_for: float = 7 * DAY
+    """For how long it is known after it died: offsets.retention.minutes."""
+    own_paths: dict[tuple[str, int], list[tuple[float, float]]] = field(default_factory=dict)
+    """Of partitions that fare otherwise than the rest, as `path`."""
+    generations: list[Generation] = field(default_factory=list)
+    """Those that began lately, in order."""
+    poll_interval: float = 5 * MINUTE
+    session_timeout: float = 45 * SECOND
+    polls_empty: np.ndarray | float = 0.0
+    """How often a second each member fetches without waiting, though nothing has come."""
+    hasty_on: str = ""
+    """Each of its topics is read by a client of its own, and only the one of this topic fetches so."""
+
+    def assignments(self, topics: dict[str, Topic]) -> list[tuple[str, dict[str, list[int]]]]:
+        """Of each member its client id and its partitions, which go round."""
+        if self.hasty_on:
+            return [(f"{self.client}-{name}", {name: [*range(topics[name].partitions)]}) for name in self.topics]
+        shares = (
+            {name: [*range(n, topics[name].partitions, self.members)] for name in self.topics}
+            for n in range(self.members)
+        )
+        of_members = ({name: share for name, share in each.items() if share} for each in shares)
+        return [(self.client, partitions) for partitions in of_members]
+
+    def read_up_to(self, t: float | np.ndarray) -> Any:
+        """The moment in the log up to which it has read."""
+        last = np.clip(t, self.born, self.died)
+        if not self.path:
+            return last - BEHIND
+        moments, places = zip(*self.path, strict=True)
+        return np.minimum(np.interp(last, moments, places), last - BEHIND)
+
+    def read_of(self, topic: str, partition: int, t: float) -> float:
+        """The moment in the log of a partition up to which it has read."""
+        own = self.own_paths.get((topic, partition))
+        return min(float(np.interp(t, *zip(*own, strict=True))), t - BEHIND) if own else float(self.read_up_to(t))
+
+    def committed_at(self, t: float, topic: str | None = None) -> float | None:
+        """Its last commit before then, of a topic; none: it has none."""
+        last = min(t, self.died, self.left.get(topic or "", NEVER))
+        first = self.born + self.commit_every
+        if not self.commit_every or last < first:
+            return None
+        return float(first + np.floor((last - first) / self.commit_every + 1e-9) * self.commit_every)
+
+    def is_listed(self, t: float) -> bool:
+        """Whether its coordinator knows it."""
+        return self.born <= t < self.died + self.kept_for
+
+    def committed(self, topic: Topic, partition: int, t: float) -> int | None:
+        """Committed offset of a partition then."""
+        at = self.committed_at(t, topic.name)
+        if at is None or topic.name in self.silent_on or topic.name not in (*self.topics, *self.left):
+            return None
+        if topic.name in self.offsets:
+            return self.offsets[topic.name]
+        offset = int(topic.end(self.read_of(topic.name, partition, at), partition))
+        return min(offset, topic.last_stable(partition, t)) if self.stops_at_open else offset
+
+    def bytes_read(self, topic: Topic) -> np.ndarray:
+        """Bytes that it was sent in each hour; a jump back sends nothing, what is read again does."""
+        knots = np.array([t for t, _ in self.path], float)
+        moments = np.unique(np.concatenate([np.arange(HOURS + 1, dtype=float), knots[(knots > 0) & (knots < HOURS)]]))
+        steps = np.maximum(np.diff(topic.bytes(self.read_up_to(moments))), 0)
+        return np.bincount(np.floor(moments[:-1]).astype(int), steps, minlength=HOURS)[:HOURS]
+
+
+@dataclass
+class Store:
+    """A state store in one process."""
+
+    name: str
+    kind: str
+    tasks: np.ndarray
+    size: np.ndarray
+    """Bytes of its SST files at the end of each hour."""
+    keys: np.ndarray
+
+
+@dataclass
+class Way:
+    """How records get through an application: seconds, least, mean and most, beside their time in the log."""
+
+    topic: Topic
+    group: Group
+    before: tuple[float, float, float]
+    """From the record's timestamp until it is in the log: a clock that is off counts."""
+    inside: tuple[float, float, float]
+    holds_back: bool = False
+    """It aggregates windows."""
+    tells_topics: bool = True
+    """Clients before Kafka 3.3 don't."""
+
+    def ages(self, partition: int, t: float) -> tuple[list[float], list[float]] | None:
+        """Milliseconds, where the partition's records are taken in and where they end; none: nothing came."""
+        place = self.group.read_of(self.topic.name, partition, t)
+        if self.topic.end(place) == self.topic.end(self.group.read_of(self.topic.name, partition, t - MINUTE)):
+            return None
+        late = (t - place) / SECOND
+        taken = [1000 * (late + seconds) for seconds in self.before]
+        return taken, [age + 1000 * seconds for age, seconds in zip(taken, self.inside, strict=True)]
+
+
+Steps = list[tuple[float, float]]
+"""From when on which value."""
+
+
+def now(steps: Steps, t: float) -> float:
+    """The value then."""
+    return [value for since, value in steps if since <= t][-1]
+
+
+def until(steps: Steps, t: float, amount: Callable[[float], float]) -> float:
+    """The value of each of what had come by then, all together."""
+    ends = [*(since for since, _ in steps[1:]), NEVER]
+    return sum(
+        value * (amount(min(end, t)) - amount(since))
+        for (since, value), end in zip(steps, ends, strict=True)
+        if since < t
+    )
+
+
+@dataclass
+class Work:
+    """What a stream thread does with a record, in milliseconds, and what keeps it from that."""
+
+    cpu: Steps
+    outside: Steps
+    """It waits for another system."""
+    overhead: float = 0.01
+    """Processors that the process uses for all else."""
+    sending: Steps = field(default_factory=lambda: [(0.0, 0.0)])
+    """It waits for room in a producer's buffer."""
+    disk: Steps | None = None
+    """It reads from the disk, for its stores; none: it has none."""
+    collecting: Steps = field(default_factory=lambda: [(0.0, 0.005)])
+    """Share of the time for which collections stop all threads."""
+    stretched: Steps = field(default_factory=lambda: [(0.0, 1.0)])
+    """How much longer CPU time takes, as somebody else has the processor."""
+    pool: Steps | None = None
+    """Threads that stand in line for one of its two connections."""
+    machine: Literal["calm", "full", "stolen"] | None = None
+    """What node exporter tells of it: its own processors are in use, others' use fills them, or are taken away."""
+    has_limit: bool = False
+    """Its container has, and that is what stretches."""
+    seen_cpu: float = 0.3
+    """Share of the processors, or of the container's limit, that its JVM sees in use."""
+    tells: bool = True
+
+    def latency(self, t: float) -> float:
+        waits = now(self.outside, t) + now(self.sending, t) + (now(self.disk, t) if self.disk else 0)
+        return (now(self.cpu, t) * now(self.stretched, t) + waits) / (1 - now(self.collecting, t))
+
+
+@dataclass
+class Producer:
+    """A Kafka producer in a process, and what it loses."""
+
+    client: str
+    topic: str
+    records: float
+    """In each hour."""
+    gives_up: Steps = field(default_factory=lambda: [(0.0, 0.0)])
+    """Records of each hour that it couldn't send."""
+    has_no_room_for: Steps = field(default_factory=lambda: [(0.0, 0.0)])
+    """Among these those that it didn't take, as its buffer was full."""
+
+
+EMPTY_ANSWER = 22
+"""Bytes of an answer of a fetch session in which no partition has anything: size, head, throttle, error, session."""
+BATCH_HEAD, OF_PARTITION = 61, 60
+"""Bytes of a record batch, and of a partition in an answer, beside the records."""
+HEARTBEATS, HEARTBEAT = 1200, 16
+"""In each hour, and bytes of the answer."""
+
+
+@dataclass
+class Consumer:
+    """A member of a group that tells what it fetches."""
+
+    life: Life
+    group: Group
+    client: str
+    partitions: dict[str, list[int]]
+
+    def _of_each(self) -> Iterable[tuple[Topic, int]]:
+        return ((self.life.topics[name], p) for name, partitions in self.partitions.items() for p in partitions)
+
+    def fetches(self, t: float) -> float:
+        """One at a time of each broker that leads a partition of it."""
+        asked = [topic.brokers[p % len(topic.brokers)] for topic, p in self._of_each()]
+        if not asked:
+            return 0.0
+        pace = self.life.asks(self.group, next(iter(self.partitions)))
+        return len({*asked}) * float(_at(np.concatenate([[0.0], np.cumsum(pace)]), t))
+
+    def records(self, t: float) -> float:
+        return float(sum(topic.end(self.group.read_up_to(t), p) for topic, p in self._of_each()))
+
+    def bytes(self, t: float) -> float:
+        return float(sum(topic.bytes(self.group.read_up_to(t)) * topic.share(p) for topic, p in self._of_each()))
+
+    def received(self, t: float) -> float:
+        """Bytes of all answers; records that come one by one are batches of their own."""
+        with_records = min(self.records(t), self.fetches(t))
+        heads = EMPTY_ANSWER * self.fetches(t) + (BATCH_HEAD + OF_PARTITION) * with_records
+        return self.bytes(t) + heads + HEARTBEATS * HEARTBEAT * t
+
+
+@dataclass
+class Process:
+    """A JVM of an application."""
+
+    app: str
+    number: int
+    application_id: str | None
+    starts: list[float] = field(default_factory=lambda: [-DAY])
+    threads: list[tuple[float, int | None, int | None]] = field(default_factory=lambda: [(-NEVER, 4, 0)])
+    """From when on so many stream threads live, and so many have failed since it began (none: it doesn't tell)."""
+    states: list[tuple[float, str]] = field(default_factory=lambda: [(-NEVER, "RUNNING")])
+    """From when on its Kafka Streams client is in which state."""
+    is_archived: bool = False
+    """A Prometheus server tells its figures of each five minutes."""
+    disk: tuple[float, float] | None = None
+    """Bytes of its machine's file system, and those that are free; none: nobody tells."""
+    silent_from: float = NEVER
+    to_restore: float = 0.0
+    """Records that its tasks have yet to restore when it is asked first."""
+    restores_per_second: float = 0.0
+    restored: list[tuple[float, float]] = field(default_factory=list)
+    """Moments at which it was asked while it restored, and how many a second."""
+    stores: list[Store] = field(default_factory=list)
+    latency_ms: float | None = None
+    """Time that a record takes; none: it doesn't tell."""
+    poll_ratio: float = 0.2
+    reads: list[Topic] = field(default_factory=list)
+    """Topics of which it processes its share."""
+    share: float = 1.0
+    way: Way | None = None
+    work: Work | None = None
+    producers: list[Producer] = field(default_factory=list)
+    consumers: list[Consumer] = field(default_factory=list)
+    follows: Group | None = None
+    """It processes what this has read; none: what has come."""
+
+    def processed(self, t: float) -> float:
+        """Records, by then."""
+        place = self.follows.read_up_to(t) if self.follows else t
+        return float(sum(topic.end(place) * topic.partitions for topic in self.reads)) * self.share
+
+    def busy(self, t: float) -> float:
+        """Share of an hour for which each of its stream threads has records."""
+        assert self.work is not None
+        records = self.processed(t) - self.processed(t - 1)
+        return min(records * self.work.latency(t) / 3_600_000 / self.alive(t)[0], 1.0)
+
+    def started(self, t: float) -> float:
+        return max(start for start in self.starts if start <= t)
+
+    def alive(self, t: float) -> tuple[Any, int | None]:
+        return [each[1:] for each in self.threads if each[0] <= t][-1]
+
+    def state(self, t: float) -> str:
+        return [state for since, state in self.states if since <= t][-1]
+
+
+@dataclass(frozen=True)
+class Right:
+    """What a rule must say of a cluster."""
+
+    reason: tuple[str, ...]
+    """One of these."""
+    resource: dict[str, str]
+    """Key columns of what it must be said of, besides the cluster."""
+    topics: tuple[str, ...] = ()
+    """Those that a finding on a cluster must name."""
+    metrics: dict[str, str] = field(default_factory=dict)
+    """What it must tell besides."""
+
+
+@dataclass
+class Life:
+    """A cluster of its own, and what is true of it."""
+
+    case: Case
+    kind: str
+    chance: random.Random
+    draws: np.random.Generator
+    known: int = 36 * DAY
+    """Hours that the warehouse has known it for."""
+    brokers: tuple[int, ...] = (1, 2, 3)
+    racks: dict[int, str] = field(default_factory=dict)
+    """By broker; without them the cluster's brokers aren't told."""
+    handlers_idle: float = 0.9
+    """Share of their time for which brokers' request handlers have nothing to do."""
+    other_reads: float = 0.2 * MIB
+    """Bytes a second that each disk reads for nobody we know."""
+    topics: dict[str, Topic] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    clients: dict[str, float] = field(default_factory=dict)
+    """What each fetches of all brokers, bytes a second; without any the brokers have no quotas, and don't count."""
+    targets: dict[str, float] = field(default_factory=dict)
+    """Seconds within which applications are to have processed a record."""
+    begins: float | None = None
+    """When its fault begins."""
+    rights: dict[str, Right] = field(default_factory=dict)
+    """What rules must say."""
+    unknown: dict[str, Right] = field(default_factory=dict)
+    """Why rules can't judge."""
+    may: set[str] = field(default_factory=set)
+    """Rules that may speak or not: what goes on concerns them too."""
+    before: bool = False
+    """Judged before its fault has begun."""
+
+    @property
+    def cluster(self) -> str:
+        return self.case.name
+
+    def clock(self, t: float) -> datetime:
+        """Its own clock."""
+        return self.case.hour + HOUR + timedelta(hours=t - NOW)
+
+    @staticmethod
+    def at(t: float) -> datetime:
+        """When it is for the warehouse."""
+        return JUDGED + HOUR + timedelta(hours=t - NOW)
+
+    def uniform(self, low: float, high: float) -> float:
+        return self.chance.uniform(low, high)
+
+    def onset(self, least: float, most: float) -> float:
+        """When the fault begins, so many hours before now; after all that is simulated where it is judged before."""
+        return self.since(NOW - self.uniform(least, most))
+
+    def since(self, begins: float) -> float:
+        """The same, where the moment follows from what it leads to."""
+        self.begins = begins
+        return NEVER if self.before else begins
+
+    def fault(
+        self, rule: str, *reason: str, names: str = "", metrics: dict[str, str] | None = None, **resource: str
+    ) -> None:
+        """The rule must say this of the thing, or name these topics."""
+        if not self.before:
+            self.rights[rule] = Right(reason, resource, tuple(names.split()), metrics or {})
+
+    def cannot_tell(self, rule: str, reason: str, **resource: str) -> None:
+        """The rule can't judge the thing, and says why."""
+        if not self.before:
+            self.unknown[rule] = Right((reason,), resource)
+
+    def rhythm(self, a_day: float = 0.5, weekend: float = 0.7, noise: float = 0.05) -> np.ndarray:
+        """How much of the mean traffic comes in each hour: more by day, less on weekends."""
+        first = self.clock(0)
+        hours = np.arange(HOURS) + first.hour
+        of_week = first.weekday() + hours // DAY
+        wave = 1 + a_day * np.sin((hours % DAY - 8) / DAY * 2 * np.pi)
+        return wave * np.where(of_week % 7 >= 5, weekend, 1.0) * self.draws.lognormal(0, noise, HOURS)
+
+    def hour_of_day(self) -> np.ndarray:
+        return (np.arange(HOURS) + self.clock(0).hour) % DAY
+
+    def weekday(self) -> np.ndarray:
+        first = self.clock(0)
+        return (first.weekday() + (np.arange(HOURS) + first.hour) // DAY) % 7
+
+    def topic(self, name: str, a_second: float | None = None, **more: Any) -> Topic:
+        """A topic with traffic by day; so many records a second."""
+        a_second = self.uniform(20, 80) if a_second is None else a_second
+        given: dict[str, Any] = {
+            "messages": a_second * 3600 * self.rhythm(),
+            "size": self.uniform(300, 1500) * self.draws.lognormal(0, 0.01, HOURS),
+            "brokers": self.brokers[:3],
+        }
+        made = Topic(name, **(given | more))
+        self.topics[name] = made
+        return made
+
+    def group(self, name: str, *topics: str, **more: Any) -> Group:
+        """A group that keeps up."""
+        made = Group(name, list(topics), client=more.pop("client", name), **more)
+        self.groups[name] = made
+        return made
+
+    def consumers(self, group: Group) -> None:
+        """Its members tell what they fetch, each in a process of its own."""
+        for number, (client, partitions) in enumerate(group.assignments(self.topics)):
+            consumers = [Consumer(self, group, client, partitions)]
+            self.processes.append(Process(group.name, number, None, consumers=consumers))
+
+    def application(self, name: str, *sources: str, processes: int = 2, changelog: str = "totals") -> None:
+        """A Kafka Streams application: its group, its processes and a changelog."""
+        self.group(name, *sources, client=f"{name}-1-StreamThread-1-consumer")
+        for number in range(processes):
+            self.processes.append(Process(name, number, name))
+        self.topic(f"{name}-{changelog}-changelog", 5, configs=dict(COMPACTED))
+
+    def write_bytes_per_second(self, hours: np.ndarray) -> np.ndarray:
+        """What all brokers write, all replicas."""
+        return sum(
+            ((t.messages * t.size)[hours] * len(t.brokers) / 3600 for t in self.topics.values()), np.zeros(len(hours))
+        )
+
+    def cached_hours(self) -> float:
+        """How many hours of writing the brokers' memory holds."""
+        day = self.write_bytes_per_second(np.arange(NOW - DAY, NOW)).mean() * 3600
+        return MEMORY * PAGE_CACHE * len(self.brokers) / max(day, 1.0)
+
+    def sent(self, topic: Topic, t: float | np.ndarray) -> Any:
+        """Bytes of a topic that consumers had been sent by then."""
+        return _at(self._sent[topic.name], t)
+
+    @cached_property
+    def _sent(self) -> dict[str, np.ndarray]:
+        found = {}
+        for topic in self.topics.values():
+            of_hour = np.zeros(HOURS) + topic.others_read
+            for group in self.groups.values():
+                if topic.name in group.topics:
+                    of_hour = of_hour + group.bytes_read(topic)
+            found[topic.name] = np.concatenate([[0.0], np.cumsum(of_hour)])
+        return found
+
+    def fetched(self, topic: Topic, t: float) -> float:
+        """How often the topic's partitions had been fetched by then, by members and followers."""
+        return float(_at(self._fetched[topic.name], t))
+
+    @cached_property
+    def _fetched(self) -> dict[str, np.ndarray]:
+        """A session's fetch counts for each of its partitions, whichever of them has something."""
+        found = {}
+        for topic in self.topics.values():
+            of_hour = (len(topic.brokers) - 1) * self.follower_fetches + np.multiply(topic.others_poll, 3600)
+            for group in self.groups.values():
+                if topic.name in group.topics:
+                    of_hour = of_hour + self.asks(group, topic.name)
+            found[topic.name] = np.concatenate([[0.0], np.cumsum(of_hour * topic.partitions)])
+        return found
+
+    def asks(self, group: Group, topic: str) -> np.ndarray:
+        """How often in each hour who reads the topic in this group fetches from each broker."""
+        hours, read = np.arange(HOURS), [topic] if group.hasty_on else group.topics
+        empty = group.polls_empty if group.hasty_on in ("", topic) else 0.0
+        asked = _pace(self.topics[name] for name in read) + np.multiply(empty, 3600)
+        return np.where((hours >= group.born) & (hours < group.died), asked, 0)
+
+    @cached_property
+    def follower_fetches(self) -> np.ndarray:
+        """How often in each hour a follower fetches from a leader."""
+        return _pace(self.topics.values())
+
+    def follower_fetches_until(self, t: float) -> float:
+        return float(_at(np.concatenate([[0.0], np.cumsum(self.follower_fetches)]), t))
+
+    def cold(self, hours: np.ndarray) -> np.ndarray:
+        """Bytes of each hour that groups read beyond what memory holds."""
+        cached, total = self.cached_hours(), np.zeros(len(hours))
+        for group in self.groups.values():
+            late = (
+                np.maximum(hours - group.read_up_to(hours + 1e-5), hours + 1 - group.read_up_to(hours + 1.0)) > cached
+            )
+            for name in group.topics:
+                total += np.where(late, group.bytes_read(self.topics[name])[hours], 0)
+        return total

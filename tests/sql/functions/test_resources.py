@@ -1,0 +1,91 @@
+"""Things are what was seen in the last 24 hours, as it was in the newest hour that saw it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from tests.sql.rows import HOUR, insert_row
+
+FETCHES = "client_fetch_bytes_per_second"
+
+
+def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
+    place = {"account": "1", "region": "r"}
+    seen = [
+        ("inventory.topic_hourly", 23, {"cluster": "a", "topic": "old"}),
+        ("inventory.topic_hourly", 24, {"cluster": "gone", "topic": "older"}),
+        *(
+            ("inventory.topic_hourly", back, {"cluster": c, "topic": t})
+            for back in (0, 1)
+            for c, t in ("ax", "ay", "bx")
+        ),
+        ("inventory.topic_hourly", 2, {"cluster": "c", "topic": "x"}),
+        ("inventory.volume_hourly", 1, place | {"volume_id": "v", "name": "before"}),
+        ("inventory.volume_hourly", 0, place | {"volume_id": "v", "name": "now"}),
+        ("inventory.volume_hourly", 1, {**place, "account": "2"} | {"volume_id": "v", "name": "other"}),
+        ("inventory.instance_hourly", 1, place | {"instance_id": "i", "name": "before", "owner": "them"}),
+        ("inventory.instance_hourly", 0, place | {"instance_id": "i", "name": "now", "owner": "us"}),
+        *(
+            ("metrics.instance_health_hourly", back, place | {"instance_id": i, "machines": "m", "application": "shop"})
+            for i, back in (("i", 1), ("j", 2), ("k", 24))
+        ),
+        ("metrics.node_hourly", 0, {"cluster": "a", "endpoint": "http://n:9100", "instance_id": "i"}),
+        ("metrics.node_hourly", 3, {"cluster": "a", "endpoint": "http://m:9100/metrics"}),
+        ("metrics.node_hourly", 0, {"cluster": "b", "endpoint": "http://n:9100", "instance_id": "other"}),
+        ("metrics.node_hourly", 1, {"cluster": "a", "endpoint": "http://n:9100", "instance_id": "before"}),
+        ("metrics.consumer_group_hourly", 5, {"cluster": "a", "group_id": "g"}),
+        ("metrics.consumer_group_hourly", 3, {"cluster": "a", "group_id": "g"}),
+        ("metrics.consumer_partition_hourly", 0, {"cluster": "a", "topic": "x", "group_id": "g", "partition": 0}),
+        ("metrics.consumer_partition_hourly", 0, {"cluster": "a", "topic": "x", "group_id": "g", "partition": 1}),
+        ("metrics.consumer_partition_hourly", 1, {"cluster": "a", "topic": "x", "group_id": "h", "partition": 1}),
+        *(
+            ("metrics.broker_sample", back, {"cluster": c, "endpoint": e, "metric": metric, "labels": labels})
+            for back, c, e, metric, labels in (
+                (0, "a", "b1", FETCHES, '{"client": "told"}'),
+                (0, "a", "b2", FETCHES, '{"client": "told", "user": "u"}'),
+                (0, "b", "b1", FETCHES, '{"client": "told"}'),
+                (0, "a", "b1", FETCHES, '{"client": ""}'),
+                (1, "a", "b1", FETCHES, '{"client": "gone"}'),
+                (0, "a", "b1", "leaders", '{"client": "other"}'),
+            )
+        ),
+        *(
+            (
+                "metrics.client_hourly",
+                back,
+                {"cluster": "a", "app": app, "endpoint": "e", "kind": kind, "client_id": "told"},
+            )
+            for back, app, kind in ((0, "shop", "consumer"), (0, "a-producer", "producer"), (1, "before", "consumer"))
+        ),
+        ("metrics.state_store_hourly", 4, {"cluster": "a", "topic": "s", "application_id": "app"}),
+    ]
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        for table, back, row in seen:
+            insert_row(connection, table, {"hour": HOUR - timedelta(hours=back), **row})
+        query = "select key, name, owner, seen_hour from public.resources(:hour)"
+        found = {key: rest for key, *rest in connection.execute(sa.text(query), {"hour": HOUR})}
+        of = "select key, application from public.resources(:hour) where kind = 'client' order by key"
+        clients = [tuple(row) for row in connection.execute(sa.text(of), {"hour": HOUR})]
+        of = "select upstream, downstream from public.resource_links(:hour) where downstream like 'client:%'"
+        links = [tuple(row) for row in connection.execute(sa.text(of), {"hour": HOUR})]
+    assert clients == [("client:a/told", "shop"), ("client:b/told", None)]
+    assert links == [("process:a/e", "client:a/told")]
+    backs = {key: (HOUR - seen_hour) / timedelta(hours=1) for key, (_, _, seen_hour) in found.items()}
+    assert backs == {
+        "cluster:a": 0, "cluster:b": 0, "cluster:c": 2, "topic:a/old": 23, "topic:a/x": 0, "topic:a/y": 0,
+        "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
+        "reading:a/x/g": 0,
+        "client:a/told": 0, "client:b/told": 0,
+        "store:a/s": 4, "machines:1/r/m": 1,
+        "machine:a/http://n:9100": 0, "machine:a/http://m:9100/metrics": 3, "machine:b/http://n:9100": 0,
+    }  # fmt: skip
+    assert [found[key][0] for key in ("volume:1/r/v", "volume:2/r/v", "instance:1/r/i")] == [
+        "v (now)", "v (other)", "i (now)",
+    ]  # fmt: skip
+    assert [found[f"machine:a/http://{host}"][:2] for host in ("n:9100", "m:9100/metrics")] == [
+        ["a machine i", "us"], ["a machine m:9100", None],
+    ]  # fmt: skip
+    assert found["instance:1/r/i"][1] == found["machines:1/r/m"][1] == "us"
