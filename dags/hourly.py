@@ -24,8 +24,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
-from streamwarden.detectors.load import load_detectors
 from streamwarden.dag_graph import hour_graph
+from streamwarden.detectors.load import load_detectors
 from streamwarden.operators import DEFAULT_ARGS, SettledHour, SparkAppOperator, SparkTogetherOperator, hour_of
 
 from spark_apps.runtime.class_archive import driver_java_options

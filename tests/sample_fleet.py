@@ -83,7 +83,13 @@ def _asked(hour: datetime) -> Rows:
     )
     for app, source, resources in asked:
         for n in range(resources):
-            row = {"app": app, "source": source, "resource_name": f"{source}-{n}", "status": "answered", "message": None}
+            row = {
+                "app": app,
+                "source": source,
+                "resource_name": f"{source}-{n}",
+                "status": "answered",
+                "message": None,
+            }
             yield "detect.coverage", row | {"asked_at": done}
 
 

@@ -33,7 +33,9 @@ class Ticket:
 
     def explains(self, injected: Injected) -> bool:
         """A resource may be written with its surroundings, as in `demo/orders`."""
-        return self.detector == injected.detector and injected.resource_name in re.split(r"[\s/|,:]+", self.resource_name)
+        return self.detector == injected.detector and injected.resource_name in re.split(
+            r"[\s/|,:]+", self.resource_name
+        )
 
     def lacks(self, injected: Injected) -> list[str]:
         """What follows from the fault and isn't named; lines of a tracker are wrapped anywhere."""

@@ -17,8 +17,8 @@ from pydantic.fields import FieldInfo
 from streamwarden.base.catalog import APPS, WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT, SQL
-from streamwarden.detectors import Detector, load_detectors
 from streamwarden.charts.draw import load_plot
+from streamwarden.detectors import Detector, load_detectors
 from streamwarden.store.dictionary import dictionary
 
 FOLDER = PROJECT_ROOT / "docs"
@@ -81,16 +81,16 @@ def _detector_page(detector: Detector) -> str:
         [
             f"# {detector.id}\n\n",
             _MADE,
-            f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner}.\n\n",
+            f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner_role}.\n\n",
             f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
             f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
-            f"- About each {detector.resource} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
+            f"- About each {detector.resource_kind} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
             f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
             f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
             f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
             f"- Plot: `sql/charts/{plot.name}`.\n" if plot.exists() else "",
-            f"\n## How it judges\n\n{detector.rule.strip()}\n" if detector.rule else "",
+            f"\n## How it judges\n\n{detector.description.strip()}\n" if detector.description else "",
             f"\n## What it says\n\n| because | verdict | in words |\n|---|---|---|\n{_says(detector)}",
             f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
             f"\n## What to do\n\n{detector.runbook.strip()}\n",
@@ -102,8 +102,8 @@ def _detector_page(detector: Detector) -> str:
 
 def _says(detector: Detector) -> str:
     return "".join(
-        f"| `{reason}` | {case.severity or case.status} | {_cell(case.message)} |\n"
-        for reason, case in detector.verdicts.items()
+        f"| `{reason}` | {verdict.severity or verdict.status} | {_cell(verdict.message)} |\n"
+        for reason, verdict in detector.verdicts.items()
     )
 
 
@@ -111,11 +111,13 @@ def _dictionary() -> str:
     known = dictionary()
     lines = ["# The warehouse: tables, views, columns, functions\n\n", _MADE]
     for relation, columns in groupby(
-        known.columns, key=lambda column: (column.relation, column.kind, column.about_relation)
+        known.columns, key=lambda column: (column.relation, column.kind, column.relation_comment)
     ):
-        lines.append(_relation(*relation) + "".join(f"| `{c.name}` | {c.type} | {_cell(c.resource)} |\n" for c in columns))
+        lines.append(
+            _relation(*relation) + "".join(f"| `{c.name}` | {c.type} | {_cell(c.comment)} |\n" for c in columns)
+        )
     lines.append("\n## Functions\n\n| function | gives | meaning |\n|---|---|---|\n")
-    lines += [f"| `{f.name}({f.arguments})` | {_cell(f.result)} | {_cell(f.resource)} |\n" for f in known.functions]
+    lines += [f"| `{f.name}({f.arguments})` | {_cell(f.result)} | {_cell(f.comment)} |\n" for f in known.functions]
     lines.append("\n## Apps\n\n| app | gathers | reads | writes |\n|---|---|---|---|\n")
     lines += [f"| `{a.name}` | {a.title} | {', '.join(a.reads)} | {', '.join(a.writes)} |\n" for a in APPS.values()]
     return "".join(lines)

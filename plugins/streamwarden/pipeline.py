@@ -23,8 +23,8 @@ from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.causes import find_causes
-from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
 from streamwarden.dag_graph import PRICES, hour_graph
+from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.store.prices import load_prices
 from streamwarden.store.queries import Row, ask

@@ -23,7 +23,7 @@ alarm as materialized (
     *,
     identity ->> 'cluster' as cluster
   from detect.evaluation
-  where hour > cast(:hour as timestamptz) - interval '6 hours' and hour <= :hour and status = 'firing' and resource is not null
+  where hour > :hour - interval '6 hours' and hour <= :hour and status = 'firing' and resource is not null
 ),
 
 -- What was in alarm lately, though it may be over: an effect outlives its cause by some hours.
@@ -71,7 +71,7 @@ walk as (
     array[resource] as way,
     resource as reached,
     array_position(path, split_part(resource, ':', 1)) as position,
-    cast(:hour as timestamptz) as seen_hour
+    :hour as seen_hour
   from cause
   union all
   select
@@ -284,7 +284,7 @@ holder as (
       max(hour) as hour
     from metrics.replica_sample
     where
-      hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= :hour
+      hour > :hour - interval '24 hours' and hour <= :hour
       and (cluster in (select m.cluster from missing as m) or cluster in (select f.cluster from follower as f))
     group by cluster, broker_id
   ) as newest using (cluster, broker_id, hour)
@@ -648,7 +648,7 @@ factor as (
     select coalesce(sum(v.read_bytes) / nullif(sum(v.read_bytes + v.write_bytes), 0), 0) as share
     from metrics.volume_sample as v
     where
-      m.amount = 'reads' and v.at >= :hour and v.at < cast(:hour as timestamptz) + interval '1 hour'
+      m.amount = 'reads' and v.at >= :hour and v.at < :hour + interval '1 hour'
       and v.account = p.identity ->> 'account'
       and v.region = p.identity ->> 'region' and v.volume_id = p.identity ->> 'volume_id'
   ) as reads on m.amount = 'reads'

@@ -12,7 +12,7 @@ with past as (
     1000 * sum(cpu_seconds) filter (where is_told) / sum(records_processed) filter (where is_told) as cpu_ms
   from metrics.jvm_app_hourly
   cross join lateral (select records_processed > 0 and record_latency_ms is not null as is_told) as told
-  where hour > cast(:hour as timestamptz) - interval '48 hours' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '48 hours' and hour <= :hour
   and cluster = :cluster and application_id = :application_id
   group by hour
 )

@@ -9,6 +9,6 @@ select
   'age' as series,
   extract(epoch from hour + interval '1 hour' - process_started_at)::double precision as value
 from metrics.jvm_app_hourly
-where hour > cast(:hour as timestamptz) - interval '48 hours' and hour <= cast(:hour as timestamptz)
+where hour > :hour - interval '48 hours' and hour <= :hour
 and cluster = :cluster and endpoint = :endpoint and process_started_at <= hour + interval '1 hour'
 order by hour

@@ -10,7 +10,7 @@ select
   part.value
 from metrics.jvm_app_hourly as a
 inner join metrics.jvm_app_hourly as p
-  on a.cluster = p.cluster and a.endpoint = p.endpoint and p.hour = cast(:hour as timestamptz)
+  on a.cluster = p.cluster and a.endpoint = p.endpoint and p.hour = :hour
   and a.hour >= p.process_started_at
 left join metrics.node_hourly as n on a.hour = n.hour and a.instance_id = n.instance_id
 cross join lateral (
@@ -21,6 +21,6 @@ cross join lateral (
   ('threads', a.thread_stack_bytes),
   ('direct buffers', a.direct_bytes)
 ) as part (series, value)
-where a.hour > cast(:hour as timestamptz) - interval '7 days' and a.hour <= cast(:hour as timestamptz)
+where a.hour > :hour - interval '7 days' and a.hour <= :hour
 and a.cluster = :cluster and a.endpoint = :endpoint and part.value is not null
 order by a.hour, part.series

@@ -11,8 +11,8 @@ select
 from (
   select *
   from metrics.jvm_app_hourly
-  inner join metrics.process_memory(cast(:hour as timestamptz)) using (cluster, endpoint)
-  where hour = cast(:hour as timestamptz) and samples > 0 and cluster = :cluster and coalesce(application_id, app) = :application_id
+  inner join metrics.process_memory(:hour) using (cluster, endpoint)
+  where hour = :hour and samples > 0 and cluster = :cluster and coalesce(application_id, app) = :application_id
   order by greatest(total_bytes / limit_bytes, machine_total_bytes / host_memory_bytes) desc nulls last, endpoint
   limit 1
 ) as a

@@ -21,5 +21,5 @@ cross join lateral (
   ('disk', disk.used)
 ) as line (series, value)
 where b.cluster = :cluster and b.broker_id::text = :broker_id and line.value is not null
-and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
+and b.hour > :hour - interval '24 hours' and b.hour <= :hour
 order by at, series

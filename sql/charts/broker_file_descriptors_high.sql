@@ -7,7 +7,7 @@ why: "Over a week: steps are topics that came, a ramp is what is never closed, a
 with broker as (
   select *
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz) and cluster = :cluster and coalesce(broker_id::text, endpoint) = :broker_id
+  where hour = :hour and cluster = :cluster and coalesce(broker_id::text, endpoint) = :broker_id
 )
 
 select

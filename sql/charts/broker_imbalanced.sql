@@ -9,6 +9,6 @@ select
   'broker ' || coalesce(broker_id::text, endpoint) as series,
   bytes_in_per_second as value
 from metrics.broker_hourly
-where hour > cast(:hour as timestamptz) - interval '14 days' and hour <= cast(:hour as timestamptz)
+where hour > :hour - interval '14 days' and hour <= :hour
 and cluster = :cluster and bytes_in_per_second is not null
 order by at, series

@@ -10,7 +10,7 @@ with broker as (
     partitions,
     leaders
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz) and cluster = :cluster and partitions is not null
+  where hour = :hour and cluster = :cluster and partitions is not null
   order by partitions desc, broker_id asc
   limit 12
 )
@@ -20,7 +20,7 @@ select
   part.series,
   part.value
 from broker as b
-left join detect.detector_run as j on j.hour = cast(:hour as timestamptz) and j.detector = 'broker_partitions_too_many'
+left join detect.detector_run as j on j.hour = :hour and j.detector = 'broker_partitions_too_many'
 cross join lateral (
   values
   ('leaders', b.leaders),

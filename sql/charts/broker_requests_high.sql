@@ -11,7 +11,7 @@ with seen as (
     produce_p99_ms
   from metrics.broker_hourly
   where cluster = :cluster and coalesce(broker_id::text, endpoint) = :broker_id
-  and hour > cast(:hour as timestamptz) - interval '7 days' and hour <= cast(:hour as timestamptz)
+  and hour > :hour - interval '7 days' and hour <= :hour
 ),
 
 usual as (

@@ -12,7 +12,7 @@ with broker as (
     log_flush_p95_ms,
     log_flush_p999_ms
   from metrics.broker_hourly
-  where hour > cast(:hour as timestamptz) - interval '14 days' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '14 days' and hour <= :hour
   and cluster = :cluster
 )
 

@@ -13,8 +13,8 @@ inner join metrics.topic_hourly as t on i.cluster = t.cluster and i.topic = t.to
 cross join lateral (
   values ('produced', t.bytes_in / t.covered_seconds), ('sent', t.bytes_out / t.covered_seconds)
 ) as part (series, value)
-where i.hour = cast(:hour as timestamptz) and i.cluster = :cluster and i.application_id = :application_id
-and t.hour > cast(:hour as timestamptz) - interval '35 days' and t.hour <= cast(:hour as timestamptz)
+where i.hour = :hour and i.cluster = :cluster and i.application_id = :application_id
+and t.hour > :hour - interval '35 days' and t.hour <= :hour
 and t.covered_seconds > 0
 group by t.hour, part.series
 order by t.hour, part.series

@@ -13,7 +13,7 @@ with fetched as (
       hour,
       max(value) as bytes_per_second
     from metrics.broker_sample
-    where hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+    where hour > :hour - interval '24 hours' and hour <= :hour
     and cluster = :cluster and metric = 'client_fetch_bytes_per_second' and labels::jsonb ->> 'client' = :client_id
     group by hour, endpoint, labels
   ) as told
@@ -32,6 +32,6 @@ select
   sum(bytes_out / nullif(covered_seconds, 0))
 from metrics.topic_hourly
 where cluster = :cluster
-and hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+and hour > :hour - interval '24 hours' and hour <= :hour
 group by hour
 order by at, series

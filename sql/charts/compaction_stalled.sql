@@ -6,7 +6,7 @@ why: "By the hour of the last days: compaction makes saw-teeth; a ramp without t
 */
 with overdue as (
   select distinct topic
-  from public.partitions_overdue(cast(:hour as timestamptz), 24)
+  from public.partitions_overdue(:hour, 24)
   where cluster = :cluster and broker_id::text = :broker_id
 ),
 
@@ -18,7 +18,7 @@ largest as (
   inner join metrics.broker_hourly as b on s.hour = b.hour and s.cluster = b.cluster and s.endpoint = b.endpoint
   inner join inventory.topic_hourly as t on s.hour = t.hour and s.cluster = t.cluster and s.topic = t.topic
   left join overdue as o on s.topic = o.topic
-  where s.hour = cast(:hour as timestamptz) and s.cluster = :cluster
+  where s.hour = :hour and s.cluster = :cluster
   and coalesce(b.broker_id::text, b.endpoint) = :broker_id
   and (t.cleanup_policy like '%compact%' or o.topic is not null)
 )
@@ -31,5 +31,5 @@ from metrics.broker_topic_sample as s
 inner join metrics.broker_hourly as b on s.hour = b.hour and s.cluster = b.cluster and s.endpoint = b.endpoint
 inner join largest as l on s.topic = l.topic and l.place <= 5
 where s.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id and s.log_bytes is not null
-and s.hour > cast(:hour as timestamptz) - interval '3 days' and s.hour <= cast(:hour as timestamptz)
+and s.hour > :hour - interval '3 days' and s.hour <= :hour
 order by at, series

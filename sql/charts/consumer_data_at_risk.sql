@@ -10,7 +10,7 @@ with worst as (
     c.partition
   from metrics.consumer_partition_hourly as c
   inner join metrics.partition_hourly as p using (hour, cluster, topic, partition)
-  where c.hour = cast(:hour as timestamptz) and c.cluster = :cluster and c.group_id = :group_id and c.lag_records > 0
+  where c.hour = :hour and c.cluster = :cluster and c.group_id = :group_id and c.lag_records > 0
   order by
     (c.committed_offset - p.log_start_offset) / nullif(cast(p.log_end_offset - p.log_start_offset as double precision), 0)
     asc nulls last,
@@ -32,7 +32,7 @@ seen as (
   inner join metrics.partition_hourly as p
     on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition
   where c.cluster = :cluster and c.group_id = :group_id
-  and c.hour > cast(:hour as timestamptz) - interval '48 hours' and c.hour <= cast(:hour as timestamptz)
+  and c.hour > :hour - interval '48 hours' and c.hour <= :hour
 )
 
 select

@@ -10,6 +10,6 @@ select
   max(p.lag_seconds) as value
 from metrics.consumer_partition_hourly as p
 where p.cluster = :cluster and p.group_id = :group_id
-and p.hour > cast(:hour as timestamptz) - interval '24 hours' and p.hour <= cast(:hour as timestamptz)
+and p.hour > :hour - interval '24 hours' and p.hour <= :hour
 group by p.hour, p.topic
 order by p.hour, p.topic

@@ -11,6 +11,6 @@ select
 from metrics.group_step_hourly as s
 left join lateral jsonb_to_recordset(s.gone) as g (client_id text, host text) on true
 where s.cluster = :cluster and s.group_id = :group_id
-and s.hour > cast(:hour as timestamptz) - interval '24 hours' and s.hour <= cast(:hour as timestamptz)
+and s.hour > :hour - interval '24 hours' and s.hour <= :hour
 group by at, series
 order by at, series

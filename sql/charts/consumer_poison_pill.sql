@@ -7,7 +7,7 @@ why: "Counted from the first hour shown: a line that is flat while the others ri
 with worst as (
   select topic, partition
   from metrics.consumer_partition_hourly
-  where hour = cast(:hour as timestamptz) and cluster = :cluster and group_id = :group_id and lag_records > 0
+  where hour = :hour and cluster = :cluster and group_id = :group_id and lag_records > 0
   order by still_seconds desc nulls last, lag_seconds desc nulls last, topic asc, partition asc
   limit 1
 ),
@@ -22,7 +22,7 @@ shown as (
   from metrics.consumer_partition_hourly as c
   inner join worst as w on c.topic = w.topic
   where c.cluster = :cluster and c.group_id = :group_id
-  and c.hour > cast(:hour as timestamptz) - interval '24 hours' and c.hour <= cast(:hour as timestamptz)
+  and c.hour > :hour - interval '24 hours' and c.hour <= :hour
 )
 
 select

@@ -9,7 +9,7 @@ select
   case group_id when :group_id then 'this group' else 'the others, worst' end as series,
   max(lag_seconds_max) as value
 from metrics.consumer_group_hourly
-where hour > cast(:hour as timestamptz) - interval '7 days' and hour <= cast(:hour as timestamptz)
+where hour > :hour - interval '7 days' and hour <= :hour
 and cluster = :cluster and lag_seconds_max is not null
 group by at, series
 order by at, series

@@ -10,8 +10,8 @@ why: |
 */
 with span as (
   select
-    cast(:hour as timestamptz) - interval '5 hours' as first_hour,
-    cast(:hour as timestamptz) + interval '1 hour' as until
+    :hour - interval '5 hours' as first_hour,
+    :hour + interval '1 hour' as until
 ),
 
 broker_volume as (
@@ -21,7 +21,7 @@ broker_volume as (
     v.volume_id
   from metrics.broker_hourly as b
   inner join inventory.volume_hourly as v on b.hour = v.hour and b.instance_id = v.instance_id
-  where b.hour = cast(:hour as timestamptz) and b.cluster = :cluster
+  where b.hour = :hour and b.cluster = :cluster
 ),
 
 minute as (

@@ -8,7 +8,7 @@ why: "A group that keeps up stays near zero whatever comes in; one whose lag fol
 with topic as (
   select distinct topic
   from metrics.consumer_partition_hourly
-  where hour = cast(:hour as timestamptz) and cluster = :cluster and group_id = :group_id
+  where hour = :hour and cluster = :cluster and group_id = :group_id
 )
 
 select
@@ -18,7 +18,7 @@ select
   false as is_below
 from metrics.consumer_group_hourly
 where cluster = :cluster and group_id = :group_id
-and hour > cast(:hour as timestamptz) - interval '14 days' and hour <= cast(:hour as timestamptz)
+and hour > :hour - interval '14 days' and hour <= :hour
 union all
 select
   j.hour as at,
@@ -28,6 +28,6 @@ select
 from topic
 inner join metrics.topic_hourly as j on topic.topic = j.topic
 where j.cluster = :cluster
-and j.hour > cast(:hour as timestamptz) - interval '14 days' and j.hour <= cast(:hour as timestamptz)
+and j.hour > :hour - interval '14 days' and j.hour <= :hour
 group by j.hour
 order by at, series

@@ -8,7 +8,7 @@ with topic as (
   select distinct a.topic
   from inventory.consumer_member_hourly as m
   cross join lateral jsonb_object_keys(m.assignment) as a (topic)
-  where m.hour = cast(:hour as timestamptz) and m.cluster = :cluster and m.group_id = :group_id
+  where m.hour = :hour and m.cluster = :cluster and m.group_id = :group_id
   and not exists (
     select 1 from metrics.consumer_partition_hourly as p
     where p.hour = m.hour and p.cluster = m.cluster and p.group_id = m.group_id and p.topic = a.topic
@@ -28,7 +28,7 @@ seen as (
     where r.hour = t.hour and r.cluster = t.cluster and r.topic = t.topic
   ) as r
   where t.cluster = :cluster
-  and t.hour > cast(:hour as timestamptz) - interval '12 hours' and t.hour <= cast(:hour as timestamptz)
+  and t.hour > :hour - interval '12 hours' and t.hour <= :hour
   group by t.hour
 )
 

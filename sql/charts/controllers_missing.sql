@@ -12,7 +12,7 @@ with reported as (
     max(value) as most
   from metrics.broker_sample
   where cluster = :cluster and metric = 'active_controllers'
-  and hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+  and hour > :hour - interval '24 hours' and hour <= :hour
   group by hour, endpoint
 )
 
@@ -28,7 +28,7 @@ from (
   from reported
   group by hour
 ) as r
-left join detect.detector_run as j on j.hour = cast(:hour as timestamptz) and j.detector = 'controllers_missing'
+left join detect.detector_run as j on j.hour = :hour and j.detector = 'controllers_missing'
 cross join lateral (
   values
   ('active in every sample', r.throughout),

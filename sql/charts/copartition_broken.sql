@@ -11,13 +11,13 @@ select
 from inventory.topic_hourly as t
 where t.cluster = :cluster
 and t.hour in (
-  select cast(:hour as timestamptz) - make_interval(days => n) from generate_series(0, 14) as n
+  select :hour - make_interval(days => n) from generate_series(0, 14) as n
 )
 and (
   t.application_id = :application_id
   or exists (
     select 1 from metrics.consumer_partition_hourly as c
-    where c.hour = cast(:hour as timestamptz) and c.cluster = t.cluster and c.group_id = :application_id and c.topic = t.topic
+    where c.hour = :hour and c.cluster = t.cluster and c.group_id = :application_id and c.topic = t.topic
   )
 )
 group by t.hour, t.topic

@@ -14,5 +14,5 @@ cross join lateral (
 ) as line (series, value)
 where
   d.cluster = :cluster and d.broker_id::text = :broker_id and line.value is not null
-  and d.hour > cast(:hour as timestamptz) - interval '7 days' and d.hour <= cast(:hour as timestamptz)
+  and d.hour > :hour - interval '7 days' and d.hour <= :hour
 order by at, series

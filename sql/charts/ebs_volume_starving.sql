@@ -8,7 +8,7 @@ with volume as (
   select *
   from metrics.volume_hourly
   left join inventory.volume_hourly using (hour, account, region, volume_id)
-  where hour = cast(:hour as timestamptz) and account = :account and region = :region and volume_id = :volume_id
+  where hour = :hour and account = :account and region = :region and volume_id = :volume_id
 ),
 
 sample as (
@@ -63,7 +63,7 @@ of_instance as (
       *,
       count(*) over (partition by hour, account, region, instance_id) as volumes
     from inventory.volume_hourly
-    where hour = cast(:hour as timestamptz)
+    where hour = :hour
   ) as o using (hour, account, region, instance_id)
   inner join metrics.volume_sample as s
     on o.account = s.account and o.region = s.region and o.volume_id = s.volume_id

@@ -7,7 +7,7 @@ why: "Over a week, beside the state stores of the machine: saw-teeth are compact
 with said as (
   select e.metrics ->> 'mountpoint' as mountpoint
   from detect.evaluation as e
-  where e.hour = cast(:hour as timestamptz) and e.detector = 'host_disk_filling'
+  where e.hour = :hour and e.detector = 'host_disk_filling'
   and e.identity ->> 'cluster' = :cluster and e.identity ->> 'endpoint' = :endpoint
 )
 
@@ -17,7 +17,7 @@ select
   line.value
 from said as s
 inner join metrics.file_system_hourly as f
-  on f.hour > cast(:hour as timestamptz) - interval '7 days' and f.hour <= cast(:hour as timestamptz)
+  on f.hour > :hour - interval '7 days' and f.hour <= :hour
   and f.cluster = :cluster and f.endpoint = :endpoint and s.mountpoint = f.mountpoint
 cross join lateral (
   values (f.mountpoint, f.size_bytes - f.available_bytes), ('limit size of ' || f.mountpoint, f.size_bytes)
@@ -33,9 +33,9 @@ from metrics.node_hourly as n
 inner join metrics.jvm_app_hourly as p on n.instance_id = p.instance_id
 inner join metrics.state_store_memory_hourly as m
   on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
-where n.hour = cast(:hour as timestamptz) and n.cluster = :cluster and n.endpoint = :endpoint
-and p.hour > cast(:hour as timestamptz) - interval '7 days' and p.hour <= cast(:hour as timestamptz)
-and m.hour > cast(:hour as timestamptz) - interval '7 days' and m.hour <= cast(:hour as timestamptz)
+where n.hour = :hour and n.cluster = :cluster and n.endpoint = :endpoint
+and p.hour > :hour - interval '7 days' and p.hour <= :hour
+and m.hour > :hour - interval '7 days' and m.hour <= :hour
 group by m.hour
 having count(m.sst_bytes) = count(*)
 order by at, series

@@ -13,5 +13,5 @@ cross join lateral (
   values ('left', h.cpu_credits), ('borrowed', nullif(h.cpu_credits_borrowed, 0))
 ) as line (series, value)
 where h.account = :account and h.region = :region and h.instance_id = :instance_id and line.value is not null
-and h.hour > cast(:hour as timestamptz) - interval '7 days' and h.hour <= cast(:hour as timestamptz)
+and h.hour > :hour - interval '7 days' and h.hour <= :hour
 order by at, series

@@ -11,7 +11,7 @@ with one as (
     max(peak_bytes_per_second) as peak,
     max(bytes_per_second_max) as highest
   from metrics.instance_network_hourly
-  where hour = cast(:hour as timestamptz) and account = :account and region = :region and instance_id = :instance_id
+  where hour = :hour and account = :account and region = :region and instance_id = :instance_id
   group by hour
 )
 

@@ -24,6 +24,6 @@ cross join lateral (
 ) as part
 where e.detector = 'latency_over_target'
 and e.resource = public.resource_key('application', :cluster, :application_id)
-and e.hour > cast(:hour as timestamptz) - interval '48 hours' and e.hour <= cast(:hour as timestamptz)
+and e.hour > :hour - interval '48 hours' and e.hour <= :hour
 and part.value is not null
 order by at, series

@@ -10,7 +10,7 @@ select
   line.value
 from metrics.broker_hourly as b
 left join detect.evaluation as e
-  on e.hour = cast(:hour as timestamptz) and e.detector = 'log_flush_slow'
+  on e.hour = :hour and e.detector = 'log_flush_slow'
   and e.identity ->> 'cluster' = :cluster and e.identity ->> 'broker_id' = :broker_id
 cross join lateral (
   values
@@ -20,6 +20,6 @@ cross join lateral (
 ) as line (series, value)
 where
   b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id
-  and b.hour > cast(:hour as timestamptz) - interval '7 days' and b.hour <= cast(:hour as timestamptz)
+  and b.hour > :hour - interval '7 days' and b.hour <= :hour
   and line.value is not null
 order by at, series

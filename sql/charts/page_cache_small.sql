@@ -8,7 +8,7 @@ select
   r.hour as at,
   line.series,
   line.bytes / 3600 as value
-from public.broker_reads_hourly(cast(:hour as timestamptz), 7) as r
+from public.broker_reads_hourly(:hour, 7) as r
 cross join lateral (values ('read from disks', r.read_bytes), ('sent', r.sent_bytes)) as line (series, bytes)
 where r.cluster = :cluster and line.bytes is not null
 order by at, series

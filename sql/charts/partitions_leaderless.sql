@@ -15,7 +15,7 @@ from (
     count(*) filter (where leader is null and isr = 0) as without_isr
   from metrics.partition_hourly
   where cluster = :cluster
-  and hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+  and hour > :hour - interval '24 hours' and hour <= :hour
   group by hour
 ) as p
 cross join lateral (

@@ -16,7 +16,7 @@ cross join lateral (
 ) as line (series, value)
 where
   b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id
-  and b.hour > cast(:hour as timestamptz) - interval '7 days' and b.hour <= cast(:hour as timestamptz)
+  and b.hour > :hour - interval '7 days' and b.hour <= :hour
   and line.value is not null
 union all
 select
@@ -27,6 +27,6 @@ from metrics.partition_hourly as p
 left join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id) on m.broker_id = :broker_id
 where
   p.cluster = :cluster
-  and p.hour > cast(:hour as timestamptz) - interval '7 days' and p.hour <= cast(:hour as timestamptz)
+  and p.hour > :hour - interval '7 days' and p.hour <= :hour
 group by p.hour
 order by at asc, series desc

@@ -11,7 +11,7 @@ select
 from metrics.broker_hourly as b
 left join lateral jsonb_each_text(b.produce_errors) as e (error, responses) on true
 where b.cluster = :cluster
-and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
+and b.hour > :hour - interval '24 hours' and b.hour <= :hour
 group by at, series
 having sum(coalesce(e.responses::double precision, b.failed_produces)) > 0
 union all
@@ -21,7 +21,7 @@ select
   sum(coalesce(record_errors, 0) + coalesce(buffer_exhausted, 0)) as value
 from metrics.client_hourly
 where cluster = :cluster and kind = 'producer'
-and hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+and hour > :hour - interval '24 hours' and hour <= :hour
 group by at, series
 having sum(coalesce(record_errors, 0) + coalesce(buffer_exhausted, 0)) > 0
 order by at, series

@@ -9,7 +9,7 @@ select
   'left' as series,
   sum(left_bytes) / 1073741824 as value
 from inventory.reassignment_hourly
-where hour > cast(:hour as timestamptz) - interval '72 hours' and hour <= cast(:hour as timestamptz)
+where hour > :hour - interval '72 hours' and hour <= :hour
 and cluster = :cluster
 group by hour
 having sum(left_bytes) is not null
@@ -19,11 +19,11 @@ select
   'copied to broker ' || broker_id || ' in the hour' as series,
   reassignment_bytes_in_per_second * 3600 / 1073741824 as value
 from metrics.broker_hourly
-where hour > cast(:hour as timestamptz) - interval '72 hours' and hour <= cast(:hour as timestamptz)
+where hour > :hour - interval '72 hours' and hour <= :hour
 and cluster = :cluster and broker_id is not null
 and broker_id in (
   select broker_id from metrics.broker_hourly
-  where hour > cast(:hour as timestamptz) - interval '72 hours' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '72 hours' and hour <= :hour
   and cluster = :cluster and reassignment_bytes_in_per_second > 0
   group by broker_id
   order by sum(reassignment_bytes_in_per_second) desc

@@ -11,7 +11,7 @@ select
 from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'slowest_stores' as jsonb))
   as one (store text, failover_seconds double precision, has_standby boolean)
-where e.hour = cast(:hour as timestamptz) and e.detector = 'state_store_restore_slow'
+where e.hour = :hour and e.detector = 'state_store_restore_slow'
 and e.identity ->> 'cluster' = :cluster and e.identity ->> 'application_id' = :application_id
 and json_typeof(e.metrics -> 'slowest_stores') = 'array' and one.failover_seconds is not null
 order by one.failover_seconds desc, one.store asc

@@ -24,5 +24,5 @@ select
   old_example,
   new_example
 from metrics.state_store_change_hourly
-where hour = cast(:hour as timestamptz) and cluster = :cluster and topic = :topic
+where hour = :hour and cluster = :cluster and topic = :topic
 order by strict_only asc, breaks_backward desc, breaks_forward desc, old_version asc, path asc

@@ -14,7 +14,7 @@ with process as (
     stream_threads_failed
   from metrics.jvm_app_hourly
   where cluster = :cluster and endpoint = :endpoint
-  and hour > cast(:hour as timestamptz) - interval '48 hours' and hour <= cast(:hour as timestamptz)
+  and hour > :hour - interval '48 hours' and hour <= :hour
 )
 
 select

@@ -10,6 +10,6 @@ select
   one.bytes as value
 from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'topics' as jsonb)) as one (topic text, bytes double precision)
-where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_abandoned'
+where e.hour = :hour and e.detector = 'topic_abandoned'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'topics') = 'array'
 order by one.bytes desc nulls last, one.topic asc

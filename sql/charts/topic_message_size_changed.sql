@@ -12,7 +12,7 @@ from metrics.topic_hourly as t
 cross join lateral (
   values ('bytes per message', t.hour), ('a week earlier', t.hour + interval '7 days')
 ) as line (series, at)
-where t.hour > cast(:hour as timestamptz) - interval '21 days' and t.hour <= cast(:hour as timestamptz)
-and line.at > cast(:hour as timestamptz) - interval '14 days' and line.at <= cast(:hour as timestamptz)
+where t.hour > :hour - interval '21 days' and t.hour <= :hour
+and line.at > :hour - interval '14 days' and line.at <= :hour
 and t.cluster = :cluster and t.topic = :topic and t.messages_in > 0 and t.bytes_in is not null
 order by line.at, line.series

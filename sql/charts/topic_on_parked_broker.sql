@@ -13,7 +13,7 @@ cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb)
 inner join metrics.replica_sample as r
   on e.hour = r.hour and e.identity ->> 'cluster' = r.cluster and one.topic = r.topic
   and cast(r.broker_id as text) = any(string_to_array(e.metrics ->> 'parked_broker_ids', ', '))
-where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_on_parked_broker'
+where e.hour = :hour and e.detector = 'topic_on_parked_broker'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'worst_topics') = 'array'
 group by r.topic, r.broker_id
 order by value desc

@@ -14,6 +14,6 @@ cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb)
 cross join lateral (
   values ('needed', one.needed_partitions), ('beyond', one.partitions - one.needed_partitions)
 ) as part (series, value)
-where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_overpartitioned'
+where e.hour = :hour and e.detector = 'topic_overpartitioned'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'worst_topics') = 'array'
 order by one.partitions desc, one.topic asc, part.series desc

@@ -16,5 +16,5 @@ cross join lateral (
   ('records', t.messages_in / nullif(t.covered_seconds, 0))
 ) as line (series, value)
 where t.cluster = :cluster and t.topic = :topic
-and t.hour > cast(:hour as timestamptz) - interval '24 hours' and t.hour <= cast(:hour as timestamptz)
+and t.hour > :hour - interval '24 hours' and t.hour <= :hour
 order by at, series

@@ -11,7 +11,7 @@ select
 from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'weak_topics' as jsonb))
   as one (owner text, weakness text, bytes double precision)
-where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_replication_weak'
+where e.hour = :hour and e.detector = 'topic_replication_weak'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'weak_topics') = 'array'
 group by coalesce(one.owner, 'nobody named'), one.weakness
 having sum(one.bytes) > 0

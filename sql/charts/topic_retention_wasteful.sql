@@ -11,6 +11,6 @@ select
 from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb))
   as one (topic text, saved_bytes double precision)
-where e.hour = cast(:hour as timestamptz) and e.detector = 'topic_retention_wasteful'
+where e.hour = :hour and e.detector = 'topic_retention_wasteful'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'worst_topics') = 'array'
 order by one.saved_bytes desc, one.topic asc

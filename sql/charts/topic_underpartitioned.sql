@@ -9,7 +9,7 @@ with able as (
     cast(metrics ->> 'capacity_records_per_second' as double precision) as capacity,
     cast(metrics ->> 'thread_records_per_second' as double precision) as thread
   from detect.evaluation
-  where detector = 'topic_underpartitioned' and hour = cast(:hour as timestamptz)
+  where detector = 'topic_underpartitioned' and hour = :hour
   and resource = public.resource_key('reading', :cluster, :topic, :group_id)
 )
 
@@ -26,5 +26,5 @@ cross join lateral (
   ('one thread', able.thread)
 ) as line (series, value)
 where t.cluster = :cluster and t.topic = :topic
-and t.hour > cast(:hour as timestamptz) - interval '14 days' and t.hour <= cast(:hour as timestamptz)
+and t.hour > :hour - interval '14 days' and t.hour <= :hour
 order by at, series

@@ -7,7 +7,7 @@ why: "Of the partition that waits most, counted from the first hour shown: a low
 with worst as (
   select partition
   from metrics.partition_hourly
-  where hour = cast(:hour as timestamptz) and cluster = :cluster and topic = :topic
+  where hour = :hour and cluster = :cluster and topic = :topic
   order by log_end_offset - last_stable_offset desc nulls last, partition asc
   limit 1
 ),
@@ -21,7 +21,7 @@ seen as (
   from metrics.partition_hourly as p
   inner join worst on p.partition = worst.partition
   where p.cluster = :cluster and p.topic = :topic
-  and p.hour > cast(:hour as timestamptz) - interval '24 hours' and p.hour <= cast(:hour as timestamptz)
+  and p.hour > :hour - interval '24 hours' and p.hour <= :hour
 )
 
 select

@@ -9,6 +9,6 @@ select
 from detect.evaluation as e
 left join detect.detector as d on e.detector = d.detector
 left join detect.detector_run as j on e.hour = j.hour and e.detector = j.detector
-where e.fingerprint = :fingerprint and e.hour = coalesce(cast(:hour as timestamptz), e.hour)
+where e.fingerprint = :fingerprint and e.hour = coalesce(:hour, e.hour)
 order by e.hour desc
 limit 1

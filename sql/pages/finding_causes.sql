@@ -17,5 +17,5 @@ left join detect.cause as c on w.hour = c.hour and c.effect = :fingerprint
 left join lateral (
   select n.title from tickets.ticket as n where n.fingerprint = c.cause order by n.ticket_id desc limit 1
 ) as t on true
-where w.hour = cast(:hour as timestamptz)
+where w.hour = :hour
 order by c.strength desc, c.cause asc

@@ -7,5 +7,5 @@ select
   extract(epoch from l.finished_at - l.started_at)::double precision as took_seconds,
   (select sum(value::bigint) from jsonb_each_text(l.rows)) as rows
 from detect.load as l
-where l.hour = cast(:hour as timestamptz)
+where l.hour = :hour
 order by l.app

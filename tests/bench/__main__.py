@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
+from tests.bench.metric import Metric, measured
 
 from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, scale, schemas, size
-from tests.bench.metric import Metric, measured
 
 PARTS = {
     "load": load.measure,

@@ -26,11 +26,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import HOUR, start_of_hour
+from tests.bench.metric import Metric
 
 from spark_apps.apps.ebs_volumes.series import OVERLAP
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.cloudwatch import CALLS_AT_ONCE, SERIES_PER_CALL, Span, read_metrics
-from tests.bench.metric import Metric
 from tests.bench.serving import serving
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"

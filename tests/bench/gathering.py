@@ -30,6 +30,7 @@ from streamwarden.base.hours import HOUR, last_full_hour
 from streamwarden.base.warehouse import engine, ensure_day
 from streamwarden.pipeline import run_hour
 from streamwarden.store.migrate import migrate
+from tests.bench.metric import Metric
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources import jmx, kafka_client
@@ -40,7 +41,6 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
-from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 BROKERS, GROUPS, SAMPLES = 8, 300, 3
@@ -160,7 +160,7 @@ def _is_known(warehouse: sa.Engine, partitions: int) -> None:
     """How large the apps' hours are was learnt from earlier ones: plans are compiled by it."""
     loaded = sa.text("""
         insert into detect.load (hour, app, status, rows, started_at, finished_at)
-        select cast(:hour as timestamptz), app, 'loaded', jsonb_build_object('rows', :rows), now(), now()
+        select :hour, app, 'loaded', jsonb_build_object('rows', :rows), now(), now()
         from unnest(cast(:apps as text[])) as app""")
     hour = last_full_hour() - 2 * HOUR
     ensure_day(warehouse, hour.date())

@@ -17,7 +17,6 @@ from rich.console import Console
 from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url
-
 from tests.bench.metric import Metric
 
 SERVER = PROJECT_ROOT / "var" / "bench-postgres"

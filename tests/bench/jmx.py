@@ -13,11 +13,11 @@ from multiprocessing.connection import Connection
 from pyspark.sql import SparkSession
 from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
+from tests.bench.metric import Metric
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.sources.jmx_catalog import Role
-from tests.bench.metric import Metric
 from tests.bench.serving import serving
 
 BROKERS, TOPICS, PARTITIONS, APPS = 30, 1000, 3, 200

@@ -33,6 +33,7 @@ from streamwarden.base.hours import HOUR
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine, ensure_day
 from streamwarden.store.migrate import migrate
+from tests.bench.metric import Metric
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.kafka_client import (
@@ -46,7 +47,6 @@ from spark_apps.sources.kafka_client import (
 )
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import KafkaOffsets
-from tests.bench.metric import Metric
 from tests.conftest import a_database
 from tests.spark_apps.offsets_log import TOPIC, commit, commit_key, commit_value, log_partition
 

@@ -389,7 +389,7 @@ _ROWS = {
 _LOADS = """
     insert into detect.load (hour, app, status, rows, started_at, finished_at)
     select h, app, 'loaded', '{"metrics.all": 1000}', h + interval '70 minutes', h + interval '72 minutes'
-    from generate_series(cast(:hour as timestamptz) - interval '672 hours', :hour, interval '1 hour') as h
+    from generate_series(:hour - interval '672 hours', :hour, interval '1 hour') as h
     cross join unnest(cast(:apps as text[])) as app"""
 
 # The key columns of every kind of thing.
@@ -465,7 +465,7 @@ def _fill_history(warehouse: sa.Engine, large: Large) -> None:
                     "id": detector.id,
                     "title": detector.title,
                     "severity": detector.severity,
-                    "resource": detector.resource,
+                    "resource_kind": detector.resource_kind,
                     "hour": HOUR,
                 },
             )

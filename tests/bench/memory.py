@@ -27,11 +27,11 @@ from demo.process import Jvm, free_port
 from pyspark.sql import Row, SparkSession
 from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
+from tests.bench.metric import Metric
 
 from spark_apps.apps import jvm_apps
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
-from tests.bench.metric import Metric
 
 CUSTOMERS, RECORD_BYTES, RECORDS_PER_SECOND = 60_000, 2000, 8000
 GROWS, STILL_SECONDS, FILL_SECONDS = 1.01, 30, 300

@@ -25,8 +25,8 @@ from streamwarden.detectors.backtest import backtest
 from streamwarden.store.migrate import migrate
 from streamwarden.ui import pages
 from streamwarden.ui.render import render
-
 from tests.bench.metric import Metric
+
 from tests.bench.large import HOUR, Large, fill
 from tests.conftest import a_database
 

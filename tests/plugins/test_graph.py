@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamwarden.detectors import Detector, load_detectors
 from streamwarden.dag_graph import hour_graph
+from streamwarden.detectors import Detector, load_detectors
 
 
 def a_detector(subject: str, *reads: str) -> Detector:

@@ -98,7 +98,9 @@ def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataF
     kind = f.when(f.col("metric").rlike("_p[0-9]+_ms$"), "percentile").otherwise(kind)
     known = "cluster string, endpoint string, known_broker_id int"
     return {
-        "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns({"kind": kind, "resource_name": f.col("endpoint")}),
+        "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns(
+            {"kind": kind, "resource_name": f.col("endpoint")}
+        ),
         "earlier_counters": null_filled(bench.spark, folder / "before", before).drop("gap"),
         "known_brokers": bench.spark.createDataFrame([], known),
     }

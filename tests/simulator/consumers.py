@@ -402,7 +402,9 @@ def _check_clients(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None
     for verdict in verdicts:
         cluster, read_at = fleet.clusters[verdict.resource_name], verdict.hour + HOUR + JMX_AT
         for fault in fleet.truth.faults:
-            is_of = fault.resource_name == verdict.resource_name and fault.begins < verdict.hour + HOUR <= fault.ends + HOUR
+            is_of = (
+                fault.resource_name == verdict.resource_name and fault.begins < verdict.hour + HOUR <= fault.ends + HOUR
+            )
             if is_of and verdict.status == "firing" and ROGUE in cluster.fetched(read_at):
                 named = [each["client_id"] for each in verdict.metrics["fetching_clients"] or []]
                 suspect = verdict.metrics["top_client"]
@@ -436,7 +438,14 @@ class _Sources:
         end = JUDGED + HOUR
         minutes, weeks = Points(), Points()
         instances, disks = [], []
-        place = {"account": ACCOUNT, "region": REGION, "tags": {}, "observed_at": end, "resource_name": ACCOUNT, "gap": None}
+        place = {
+            "account": ACCOUNT,
+            "region": REGION,
+            "tags": {},
+            "observed_at": end,
+            "resource_name": ACCOUNT,
+            "gap": None,
+        }
         for case in self.chosen:
             cluster = self.fleet.clusters[case.resource_name]
             for broker, host in enumerate(self._hosts(case)):

@@ -386,11 +386,16 @@ class World:
             for broker in cluster.brokers:
                 well += [("ebs_volume_starving", cluster.volume(broker))]
                 well += [(name, f"broker:{cluster.name}/{broker}") for name in ("broker_slow", "log_flush_slow")]
-            found += [_found(detector, resource, None) for detector, resource in well if (detector, resource) not in ill]
+            found += [
+                _found(detector, resource, None) for detector, resource in well if (detector, resource) not in ill
+            ]
         store_findings(connection, found, at, datetime.now(UTC))
         insert_many(
             connection,
-            (("detect.detector_run", {"hour": at, "detector": d, "status": "evaluated", "firing": 0}) for d in DETECTORS),
+            (
+                ("detect.detector_run", {"hour": at, "detector": d, "status": "evaluated", "firing": 0})
+                for d in DETECTORS
+            ),
         )
 
 

@@ -29,7 +29,9 @@ def evaluate(
     clusters = [KafkaCluster(name=resource.name, bootstrap_servers="127.0.0.1:1") for resource in fleet.resources]
     config = Config(kafka=clusters, jmx=list(endpoints))
     with TemporaryDirectory() as folder:
-        read = null_filled(bench.spark, Path(folder) / "jmx", (row for each in fleet.resources for row in readings(each)))
+        read = null_filled(
+            bench.spark, Path(folder) / "jmx", (row for each in fleet.resources for row in readings(each))
+        )
         earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
         sources = {
             "jmx": read.withColumns({"kind": f.lit("gauge"), "resource_name": f.col("endpoint")}),

@@ -483,7 +483,9 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             ends.append(_known_end(case, timeline.logs[partition], partition))
     create = bench.spark.createDataFrame
     read = create([(case.name, "read", 0) for case in chosen], READ)
-    told = null_filled(bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string")
+    told = null_filled(
+        bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string"
+    )
     sources = {
         "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(bench.spark, groups, KafkaGroups({}).schema()),

@@ -29,7 +29,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import jvm_apps as app
 from spark_apps.sources.jmx import checked
-from spark_apps.sources.jmx_endpoint import Response, Refused
+from spark_apps.sources.jmx_endpoint import Refused, Response
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
@@ -790,7 +790,11 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
             since, _ = process.at(at)
             is_nan = process.speechless is not None and process.speechless[0] <= at < process.speechless[1]
             readings = [
-                (metric, json.dumps(labels, sort_keys=True), None if is_nan and metric not in process.verdicts else value)
+                (
+                    metric,
+                    json.dumps(labels, sort_keys=True),
+                    None if is_nan and metric not in process.verdicts else value,
+                )
                 for metric, labels, value in _jvm(fleet, process, at)
             ]
             with suppress(Refused):  # the source calls it a gap

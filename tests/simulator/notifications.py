@@ -77,7 +77,13 @@ class Tracker(MemorySink):
 
     def _hear(self, key: str, action: str, what: Any) -> None:
         finding = what.notification.finding
-        said = (action, what.title, what.severity, what.notification.note, finding and (finding.reason, finding.severity))
+        said = (
+            action,
+            what.title,
+            what.severity,
+            what.notification.note,
+            finding and (finding.reason, finding.severity),
+        )
         self.told[key] += 1
         if self.last.get(key) == said:
             self.twice.append(f"{what.title}: {action} {what.notification.note!r}")
@@ -114,7 +120,9 @@ def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -
                 if (times := sink.told[key] - notified_before[key]) > is_changed:
                     result.told_too_often += 1
                     what = "changed" if is_changed else "is as it was"
-                    result.wrong.append(f"{sink.issue_drafts[int(key)].title}: told {times} times in hour {hour}, and {what}")
+                    result.wrong.append(
+                        f"{sink.issue_drafts[int(key)].title}: told {times} times in hour {hour}, and {what}"
+                    )
             before, notified_before = now, sink.told.copy()
     result.issues, result.told = len(sink.told), sink.told.total()
     result.told_twice = len(sink.twice)

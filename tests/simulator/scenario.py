@@ -125,4 +125,6 @@ class Verdict:
     def of(cls, name: str, finding: Finding, verdict: str = "") -> Verdict:
         """From what a detector says of the case of this name."""
         case = Case.of(name)
-        return cls(case.resource_name, case.hour, finding.status, finding.message, verdict, finding.metrics, finding.severity)
+        return cls(
+            case.resource_name, case.hour, finding.status, finding.message, verdict, finding.metrics, finding.severity
+        )

@@ -222,7 +222,11 @@ def show_wrong(console: Console, score: Score, again: str) -> None:
         _show(console, f"[red]missed[/] {name}: {fault.resource_name} ({fault.kind}), due {_at(fault.due)}", again)
     for fault, verdict in score.misjudged:
         said = f"{verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.message}"
-        _show(console, f"[red]misjudged[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}", again)
+        _show(
+            console,
+            f"[red]misjudged[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}",
+            again,
+        )
     for verdict, decoy in score.false_alarms:
         where = f"{verdict.resource_name} ({decoy}) at {_at(verdict.hour)}"
         _show(console, f"[red]false alarm[/] {name}: {where}: {verdict.message}", again)

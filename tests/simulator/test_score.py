@@ -75,7 +75,9 @@ def test_what_nobody_could_know_counts_neither_way() -> None:
 
 def test_a_fault_told_for_something_else_is_named() -> None:
     fault = replace(FAULT, outage=None, verdicts=("critical: restore",))
-    said = [Verdict("disk", fault.due, "firing", "…", verdict) for verdict in ("critical: restore", "warning: rollback")]
+    said = [
+        Verdict("disk", fault.due, "firing", "…", verdict) for verdict in ("critical: restore", "warning: rollback")
+    ]
     right, wrong = (score("disks", DETECTOR, [each], Truth([fault])) for each in said)
     assert (right.judged, right.misjudged, right.well_judged) == (1, [], 1.0)
     assert (wrong.judged, wrong.misjudged, wrong.missed) == (1, [(fault, said[1])], [])

@@ -50,7 +50,9 @@ class Points:
         self.columns.append((*(np.full(len(at), i, dtype=np.int32) for i in ids), at, values[there]))
 
     def frame(self, spark: SparkSession, file: Path) -> DataFrame:
-        resource_name, metric, period, at, value = (np.concatenate(column) for column in zip(*self.columns, strict=True))
+        resource_name, metric, period, at, value = (
+            np.concatenate(column) for column in zip(*self.columns, strict=True)
+        )
         names, none = pa.array(self.names), at < 0
         count = len(at)
         table = pa.table(

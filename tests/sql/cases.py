@@ -139,6 +139,8 @@ def _value(finding: Finding, column: str) -> Any:
         return finding.resource.key
     if column in ("affected", "commands"):
         return list(getattr(finding, column))
-    if column in ("message~", "actions~", "resource_name", "reason", "status", "severity", "is_not_applicable"):
+    if column in ("details~", "actions~"):
+        return "\n".join(getattr(finding, column.removesuffix("~")))
+    if column in ("message~", "impact~", "resource_name", "reason", "status", "severity", "is_not_applicable"):
         return getattr(finding, column.removesuffix("~"))
     return finding.metrics[column]

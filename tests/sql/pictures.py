@@ -9,8 +9,8 @@ import sys
 
 import sqlalchemy as sa
 from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.detectors import load_detectors
 from streamwarden.charts.draw import draw_finding
+from streamwarden.detectors import load_detectors
 
 from tests.sql.picture_hours import PICTURES
 from tests.sql.rows import HOUR, insert_rows

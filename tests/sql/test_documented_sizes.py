@@ -12,7 +12,9 @@ from tests.bench import size
 
 @pytest.mark.parametrize("resource", size.THINGS, ids=lambda resource: resource.name)
 def test_a_row_takes_what_the_docs_say(resource: size.Resource, warehouse: sa.Engine) -> None:
-    [(said, unit)] = re.findall(rf"^\| {re.escape(resource.name)} \(.*, ([\d.]+) (B|KB)\) \|", _documented(), re.MULTILINE)
+    [(said, unit)] = re.findall(
+        rf"^\| {re.escape(resource.name)} \(.*, ([\d.]+) (B|KB)\) \|", _documented(), re.MULTILINE
+    )
     hour = {table: size.fill(warehouse, table, share=0.1) for table in resource.tables}
     assert float(said) * {"B": 1, "KB": 1000}[unit] == pytest.approx(resource.bytes_each(hour), rel=0.1)
 

@@ -19,9 +19,9 @@ from sqlalchemy.dialects.postgresql import JSONB
 from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors.load import Detector
 from streamwarden.detectors.mechanisms import mechanisms
-from streamwarden.store.queries import Row, ask
 from streamwarden.rendering.metric import Metric
 from streamwarden.rendering.templates import render_text
+from streamwarden.store.queries import Row, ask
 
 ACCEPTED, POSSIBLE = 0.6, 0.3
 """Strengths from which on an effect follows from a cause, and may follow from it."""
@@ -100,7 +100,7 @@ def _cause(row: Row) -> Cause:
     values: dict[str, Any] = {name: Metric(name, row[name]) for name in FIGURES if name != "amount"}
     amount = Metric("amount_ratio", row["amount"])
     said = render_text(
-        mechanisms()[row["mechanism"]].verdicts, names | values | {"place": short_name(row["place"]), "amount": amount}
+        mechanisms()[row["mechanism"]].message, names | values | {"place": short_name(row["place"]), "amount": amount}
     )
     own = {name: row[name] for name in Cause.__dataclass_fields__ if name in row}
     return Cause(**own | {"way": tuple(row["way"]), "message": said, "metrics": metrics})

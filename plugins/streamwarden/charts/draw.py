@@ -33,8 +33,8 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
-from streamwarden.store.sql_header import read_header, shown
 from streamwarden.rendering.readable import NOT_KNOWN, clean, moment, readable
+from streamwarden.store.sql_header import read_header, shown
 
 FOLDER = SQL / "plots"
 Format = Literal["svg", "png"]

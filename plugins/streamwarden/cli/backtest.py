@@ -65,7 +65,9 @@ def _print_backtest(result: Backtest, settings: list[str], reopen_within: timede
 
     tried = ", ".join(settings)
     shown = 4 if settings else 2  # columns
-    table = Table(*("resource_name", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False)
+    table = Table(
+        *("resource_name", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False
+    )
     differences = result.differences()
     told = [difference for difference in differences if difference.is_one] if settings else differences
     for difference in told:

@@ -56,8 +56,8 @@ def causes(hour: HourOption = None) -> None:
     """Weigh what may have caused what in an hour, by the rules as they are now; stores nothing."""
     from streamwarden.causes import weigh
     from streamwarden.detectors import load_detectors
-    from streamwarden.store.queries import ask
     from streamwarden.rendering.readable import clean
+    from streamwarden.store.queries import ask
 
     with shared.warehouse().connect() as connection:
         found = weigh(connection, load_detectors(), shared.hour(hour))

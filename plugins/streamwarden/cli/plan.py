@@ -13,8 +13,8 @@ import typer
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
-from streamwarden.store.queries import Row, ask
 from streamwarden.rendering.readable import counted, readable
+from streamwarden.store.queries import Row, ask
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -50,7 +50,9 @@ def removal(
     if len(clusters) > 1:
         raise StreamwardenError(f"{application}: is in {', '.join(clusters)}; say which: --cluster {clusters[0]}.")
     if topics[0]["reason"] not in _ABANDONED:
-        raise StreamwardenError(f"{application}: isn't abandoned: {topics[0]['message'] or 'nothing was judged of it.'}")
+        raise StreamwardenError(
+            f"{application}: isn't abandoned: {topics[0]['message'] or 'nothing was judged of it.'}"
+        )
     parked = [one["broker_id"] for one in brokers if one["barred_because"] == "parked"]
     if park and not parked:
         raise StreamwardenError(

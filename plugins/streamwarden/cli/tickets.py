@@ -31,8 +31,8 @@ FingerprintArgument = Annotated[
 @app.command("list")
 def list_tickets() -> None:
     """List tickets that are open or muted."""
-    from streamwarden.tickets.listing import listed
     from streamwarden.rendering.readable import clean
+    from streamwarden.tickets.listing import listed
 
     table = Table("finding", "severity", "since", "state", "title", "in the tracker", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
@@ -49,7 +49,7 @@ def acknowledge_ticket(
     message: Annotated[str, typer.Option(help="A word for the others.")] = "",
 ) -> None:
     """Say that you work on it."""
-    title = _answer(fingerprint, "acknowledge", message)[0]
+    title = _respond(fingerprint, "acknowledge", message)[0]
     out.print(f"{title}: acknowledged. {_HEARD}", soft_wrap=True)
 
 
@@ -64,7 +64,7 @@ def mute_ticket(
     if forever == (until is not None):
         raise typer.BadParameter("say either --until TIME or --forever.")
     end = _time(until) if until else None
-    title = _answer(fingerprint, "snooze" if end else "wont_fix", message, until=end)[0]
+    title = _respond(fingerprint, "snooze" if end else "wont_fix", message, until=end)[0]
     how = f"quiet until {end:%Y-%m-%d %H:%M} UTC" if end else "closed for good"
     out.print(f"{title}: {how}. {_HEARD}", soft_wrap=True)
 
@@ -72,7 +72,7 @@ def mute_ticket(
 @app.command("unmute")
 def unmute_ticket(fingerprint: FingerprintArgument) -> None:
     """Hear of a ticket again: at once when it is open, else when its finding is in alarm."""
-    out.print(f"{_answer(fingerprint, 'unmute')[0]}: no longer muted.", soft_wrap=True)
+    out.print(f"{_respond(fingerprint, 'unmute')[0]}: no longer muted.", soft_wrap=True)
 
 
 @app.command("wrong")
@@ -81,7 +81,7 @@ def wrong_ticket(
     message: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
 ) -> None:
     """Say that a finding is wrong. It stays as it is: mute it as well, or change the rule's parameters."""
-    out.print(f"{_answer(fingerprint, 'wrong', message)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
+    out.print(f"{_respond(fingerprint, 'wrong', message)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
 
 
 @app.command("comment")
@@ -89,20 +89,20 @@ def comment_ticket(
     fingerprint: FingerprintArgument, text: Annotated[str, typer.Argument(help="What you have to say.")]
 ) -> None:
     """Say something about a finding, here and in every tracker that has it."""
-    out.print(f"{_answer(fingerprint, 'comment', text)[0]}: kept. {_HEARD}", soft_wrap=True)
+    out.print(f"{_respond(fingerprint, 'comment', text)[0]}: kept. {_HEARD}", soft_wrap=True)
 
 
 @app.command("responses")
 def list_answers(fingerprint: FingerprintArgument) -> None:
     """List what people said of a finding, here, on its page and in trackers, the newest first."""
+    from streamwarden.rendering.readable import clean, moment
     from streamwarden.store.queries import ask
     from streamwarden.tickets import listing
-    from streamwarden.rendering.readable import clean, moment
 
     table = Table("when", "who", "where", "what", "words", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
         ticket = listing.find(connection, fingerprint)
-        for row in ask(connection, "tickets/answers", fingerprints=[ticket["fingerprint"]], most=1000):
+        for row in ask(connection, "tickets/responses", fingerprints=[ticket["fingerprint"]], most=1000):
             until = f" until {moment(row['until'])}" if row["until"] else ""
             cells = (row["who"], row["place"], f"{row['verb']}{until}", row["words"] or "")
             table.add_row(moment(row["said_at"]), *(escape(clean(cell)) for cell in cells))
@@ -114,9 +114,9 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
     """Explain a ticket's cause: its incident, how strongly each part is tied to it and why, and what was refused."""
     import sqlalchemy as sa
 
+    from streamwarden.rendering.readable import clean
     from streamwarden.store.queries import ask
     from streamwarden.tickets import listing
-    from streamwarden.rendering.readable import clean
 
     with shared.warehouse().connect() as connection:
         ticket = listing.find(connection, fingerprint)
@@ -149,7 +149,7 @@ def split_ticket(
     message: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Take a finding out of its incident, with what follows from it; it is remembered and never undone by itself."""
-    title, stay = _answer(fingerprint, "split", message)
+    title, stay = _respond(fingerprint, "split", message)
     out.print(f"{title}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
     out.print("It gets a ticket of its own with the next hour.")
 
@@ -165,20 +165,20 @@ def join_tickets(
 
     with shared.warehouse().connect() as connection:
         second = listing.find(connection, other)
-    title = _answer(fingerprint, "join", message, other=second["fingerprint"])[0]
+    title = _respond(fingerprint, "join", message, other=second["fingerprint"])[0]
     both = f"{title} and {escape(second['title'])}"
     out.print(f"{both}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
 
 
-def _answer(fingerprint: str, verb: Verb, words: str = "", **more: Any) -> tuple[str, list[str]]:
+def _respond(fingerprint: str, verb: Verb, words: str = "", **more: Any) -> tuple[str, list[str]]:
     """Says it as the user who is logged in. Returns the ticket's title, escaped, and what it was split from."""
-    from streamwarden.tickets import Response, answer, listing
+    from streamwarden.tickets import Response, listing, respond
     from streamwarden.tickets.responses import COMMAND_LINE
 
     with shared.warehouse().begin() as connection:
         ticket = listing.find(connection, fingerprint)
         said = Response(verb, getpass.getuser(), COMMAND_LINE, words, **more)
-        return escape(ticket["title"]), answer(connection, ticket["fingerprint"], said)
+        return escape(ticket["title"]), respond(connection, ticket["fingerprint"], said)
 
 
 def _state(ticket: sa.RowMapping) -> str:

@@ -9,8 +9,8 @@ import typer
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import out
-from streamwarden.store.queries import Row, ask
 from streamwarden.rendering.readable import readable
+from streamwarden.store.queries import Row, ask
 
 app = typer.Typer(help="What a change would do to the brokers.", no_args_is_help=True)
 _MOST, _MOST_PARTITIONS = 0.8, 4000

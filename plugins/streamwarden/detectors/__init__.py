@@ -5,6 +5,6 @@
 
 from streamwarden.detectors.evaluate import DetectorRun, evaluate, findings
 from streamwarden.detectors.finding import Finding
-from streamwarden.detectors.load import Case, Detector, Parameter, load_detectors
+from streamwarden.detectors.load import Detector, Parameter, Verdict, load_detectors
 
-__all__ = ["Case", "Detector", "Finding", "Judgement", "Parameter", "evaluate", "findings", "load_detectors"]
+__all__ = ["Detector", "DetectorRun", "Finding", "Parameter", "Verdict", "evaluate", "findings", "load_detectors"]

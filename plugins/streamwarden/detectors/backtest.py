@@ -20,7 +20,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors.episodes import Episode, Status, replay, whole_hours
 from streamwarden.detectors.evaluate import evaluated_rows
-from streamwarden.detectors.finding import case_of, fingerprint_of
+from streamwarden.detectors.finding import fingerprint_of, verdict_of
 from streamwarden.detectors.load import Detector, ParameterValue
 from streamwarden.detectors.resources import Resource
 from streamwarden.rendering.readable import moment, span
@@ -38,8 +38,8 @@ class Outcome:
     params: Params
     resources: dict[str, Resource] = field(default_factory=dict)
     """By their keys, as they were seen first."""
-    resources: dict[str, str] = field(default_factory=dict)
-    """Fingerprint → the resource, for people."""
+    resource_names: dict[str, str] = field(default_factory=dict)
+    """By fingerprint."""
     histories: dict[str, dict[datetime, Status]] = field(default_factory=dict)
     episodes: dict[str, tuple[Episode, ...]] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class Backtest:
 
     def differences(self) -> list[Difference]:
         """Every ticket of either outcome, by resource and time; those that overlap in time are one."""
-        resources = self.in_force.resources | self.tried.resources
+        resources = self.in_force.resource_names | self.tried.resource_names
         return [
             Difference(fingerprint, resource_name, in_force, tried)
             for fingerprint, resource_name in sorted(resources.items(), key=lambda item: (item[1], item[0]))
@@ -229,8 +229,8 @@ def _judge(connection: sa.Connection, config: Config, hour: datetime, outcome: O
     detector = outcome.detector
     for said in evaluated_rows(connection, detector, hour, config, outcome.params, outcome.resources):
         fingerprint = fingerprint_of(detector.id, said.resource)
-        status = "ok" if said.excepted else case_of(detector, said.row["reason"], said.resource).status
-        outcome.resources[fingerprint] = said.resource.name
+        status = "ok" if said.excepted else verdict_of(detector, said.row["reason"], said.resource).status
+        outcome.resource_names[fingerprint] = said.resource.name
         outcome.histories.setdefault(fingerprint, {})[hour] = status
 
 

@@ -169,16 +169,20 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
     for row in rows:
         if missing := [column for column in detector.identity if row.get(column) is None]:
             raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['message']}).")
-        key = resource_key(detector.resource, *(str(row[column]) for column in detector.identity))
+        key = resource_key(detector.resource_kind, *(str(row[column]) for column in detector.identity))
         if key in found:
             raise StreamwardenError(f"{detector.file}: two rows about {key}.")
         found[key] = row
     return found
 
 
-def _resources(connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]) -> dict[str, Resource]:
+def _resources(
+    connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]
+) -> dict[str, Resource]:
     """The things of the rows, with what the warehouse knows of them: name, owner, application."""
-    known = connection.execute(_RESOURCES, {"hour": hour, "kind": detector.resource, "keys": list(rows)}).mappings()
+    known = connection.execute(
+        _RESOURCES, {"hour": hour, "kind": detector.resource_kind, "keys": list(rows)}
+    ).mappings()
     said = {row["key"]: row for row in known}
     resources = {}
     for key, row in rows.items():
@@ -186,7 +190,7 @@ def _resources(connection: sa.Connection, detector: Detector, hour: datetime, ro
         own = said.get(key)
         name = own["name"] if own else "/".join(v for c, v in columns.items() if c not in ("account", "region"))
         resources[key] = Resource(
-            detector.resource, columns, name, own["owner"] if own else None, own["application"] if own else None
+            detector.resource_kind, columns, name, own["owner"] if own else None, own["application"] if own else None
         )
     return resources
 
@@ -304,7 +308,7 @@ def _note_exceptions(
 
 def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
     header = {
-        "resource": detector.resource,
+        "resource_kind": detector.resource_kind,
         "reads": detector.reads,
         "identity": detector.identity,
         "params": {n: {"default": p.default, "unit": p.unit, "why": p.why} for n, p in detector.params.items()},
@@ -319,7 +323,7 @@ def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
         "title": detector.title,
         "severity": detector.severity,
         "maturity": detector.maturity,
-        "owner": detector.owner,
+        "owner": detector.owner_role,
         "header": json.dumps(header),
         "sql_checksum": detector.checksum,
         "loaded_at": now,

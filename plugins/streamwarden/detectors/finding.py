@@ -1,4 +1,4 @@
-"""A finding: what a detector says of a thing in an hour. Made and checked here and nowhere else; all others take it."""
+"""A finding: the verdict of a detector on a resource in an hour. Made and checked here and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.detectors.load import NOT_METRICS, Case, Detector, ParameterValue, Status
+from streamwarden.detectors.load import NOT_METRICS, Detector, ParameterValue, Status, Verdict
 from streamwarden.detectors.resources import KINDS, Resource
 from streamwarden.rendering.metric import Metric
 from streamwarden.rendering.readable import SEVERITIES
@@ -20,22 +20,24 @@ from streamwarden.rendering.templates import command, render_text
 
 @dataclass(frozen=True)
 class Finding:
-    """What a detector says of a thing, with its figures and its words."""
+    """The verdict of a detector on a resource, with its metrics and texts; fields as in Kubernetes' conditions."""
 
     detector: str
     resource: Resource
     reason: str
     status: Status
-    """alarm, ok, or skip: can't be judged."""
+    """firing, ok, or unknown: not evaluated."""
     severity: str | None
-    """Of an alarm."""
+    """Of a firing finding."""
     metrics: Mapping[str, Any]
-    """In the select's order, raw."""
+    """Raw, in the order of the select."""
     message: str
-    actions: str = ""
+    details: tuple[str, ...] = ()
+    impact: str = ""
+    actions: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     affected: tuple[Any, ...] = ()
-    """The parts of the thing that are hit: keys of things, or {topic, partition}."""
+    """The affected parts of the resource: keys of resources, or {topic, partition}."""
     is_not_applicable: bool = False
     key_metrics: tuple[str, ...] = field(default=(), compare=False)
 
@@ -46,18 +48,18 @@ class Finding:
 
     @property
     def resource_name(self) -> str:
-        """The thing, for people."""
+        """Name of the resource, for people."""
         return self.resource.name
 
     @property
     def since(self) -> datetime | None:
-        """Since when it is so, where the detector knows it to the minute."""
+        """Since when, where the detector knows it to the minute."""
         value = next((v for column, v in self.metrics.items() if column == "since" or column.endswith("_since")), None)
         return datetime.fromisoformat(value) if value else None
 
     @property
     def key_metric_values(self) -> dict[str, Any]:
-        """The few figures that convince, in their order."""
+        """The key metrics that are known, in their order."""
         chosen = [column for column in self.key_metrics if self.metrics.get(column) is not None]
         return {column: self.metrics[column] for column in chosen}
 
@@ -75,7 +77,9 @@ class Finding:
             "status": self.status,
             "severity": self.severity,
             "message": self.message,
-            "actions": self.actions or None,
+            "details": list(self.details),
+            "impact": self.impact or None,
+            "actions": list(self.actions),
             "commands": list(self.commands),
             "metrics": dict(self.metrics),
             "key_metrics": list(self.key_metrics),
@@ -85,7 +89,7 @@ class Finding:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Finding:
-        """From what `to_row` gave, or a row of `detect.evaluation` written before there was a because."""
+        """From what `to_row` gave, or a row of `detect.evaluation`."""
         kind = (row.get("resource") or "").partition(":")[0]
         columns = {column: row["identity"][column] for column in KINDS.get(kind, row["identity"])}
         return cls(
@@ -96,7 +100,9 @@ class Finding:
             severity=row["severity"],
             metrics=row["metrics"],
             message=row["message"],
-            actions=row["actions"] or "",
+            details=tuple(row.get("details") or ()),
+            impact=row.get("impact") or "",
+            actions=tuple(row.get("actions") or ()),
             commands=tuple(row.get("commands") or ()),
             affected=tuple(row.get("affected") or ()),
             is_not_applicable=bool(row.get("is_not_applicable")),
@@ -105,21 +111,19 @@ class Finding:
 
 
 def fingerprint_of(detector: str, resource: Resource) -> str:
-    """SHA-256 of detector and thing: never of a value or the severity, so that a ticket outlives both."""
+    """SHA-256 of detector and resource: never of a value or the severity, so that a ticket outlives both."""
     identity = json.dumps([detector, dict(resource.columns)], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
-def case_of(detector: Detector, reason: str, resource: Resource) -> Case:
-    """What the detector's header says of a row's `because`.
+def verdict_of(detector: Detector, reason: str, resource: Resource) -> Verdict:
+    """What the detector's header defines for a row's reason.
 
     Raises:
         StreamwardenError: nothing; one line.
     """
     if reason not in detector.verdicts:
-        raise StreamwardenError(
-            f"{detector.file}: {resource.name}: because is {reason!r}, for which `says` has no words."
-        )
+        raise StreamwardenError(f"{detector.file}: {resource.name}: reason {reason!r} is not defined under `verdicts`.")
     return detector.verdicts[reason]
 
 
@@ -133,18 +137,20 @@ def make_finding(
     """A finding from a row of a detector's SQL.
 
     Args:
-        about: the thing that the row's key columns name.
-        params: those in force for it; templates may ask for them.
-        context: what else every template may ask for (`OF_THE_THING`).
+        resource: the one that the row's key columns name.
+        params: those in force for it; templates may use them.
+        context: what else every template may use (`RESOURCE_VALUES`).
 
     Raises:
-        StreamwardenError: the row isn't what a detector may say, or a template fails on it; one line.
+        StreamwardenError: the row is not what a detector may select, or a template fails on it; one line.
     """
     reason = row["reason"]
-    case = case_of(detector, reason, resource)
-    severity = (row.get("severity") or case.severity) if case.status == "firing" else None
+    verdict = verdict_of(detector, reason, resource)
+    severity = (row.get("severity") or verdict.severity) if verdict.status == "firing" else None
     if severity is not None and severity not in SEVERITIES:
-        raise StreamwardenError(f"{detector.file}: {resource.name}: severity {severity!r}: not {', '.join(SEVERITIES)}.")
+        raise StreamwardenError(
+            f"{detector.file}: {resource.name}: severity {severity!r}: not {', '.join(SEVERITIES)}."
+        )
     metrics = {
         column: plain(value)
         for column, value in row.items()
@@ -158,18 +164,24 @@ def make_finding(
             detector=detector.id,
             resource=resource,
             reason=reason,
-            status=case.status,
+            status=verdict.status,
             severity=severity,
             metrics=metrics,
-            message=render_text(case.message, values),
-            actions=render_text(case.actions, values),
-            commands=tuple(line for template in case.commands if (line := command(template, values))),
+            message=render_text(verdict.message, values),
+            details=_rendered(verdict.details, values),
+            impact=render_text(verdict.impact, values),
+            actions=_rendered(verdict.actions, values),
+            commands=tuple(line for template in verdict.commands if (line := command(template, values))),
             affected=tuple(plain(row.get("affected") or ())),
-            is_not_applicable=case.is_not_applicable,
+            is_not_applicable=verdict.is_not_applicable,
             key_metrics=detector.key_metrics,
         )
     except StreamwardenError as error:
-        raise StreamwardenError(f"{detector.file}: says.{reason}: {resource.name}: {error}") from None
+        raise StreamwardenError(f"{detector.file}: verdicts.{reason}: {resource.name}: {error}") from None
+
+
+def _rendered(templates: tuple[str, ...], values: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(text for template in templates if (text := render_text(template, values)))
 
 
 def plain(value: Any) -> Any:

@@ -1,15 +1,14 @@
 """Loads detectors: each SQL file's header as a frozen dataclass. The id is the file's name, the subject its folder.
 
-The SQL says which case it is (`because`) and the figures, the header says under `says` what each case means and in
-which words. That both fit is checked here, without a database; one line names the file and the key.
+The SQL selects a reason and metrics for each resource. The header says under `verdicts` what each reason means and in
+which texts. `streamwarden.detectors.check` holds both against each other, without a database.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,19 +21,17 @@ from streamwarden.base.catalog import WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
-from streamwarden.detectors import mechanisms, select
 from streamwarden.detectors.resources import KINDS
-from streamwarden.store.sql_header import read_header, shown
 from streamwarden.rendering.readable import SEVERITIES, Severity
-from streamwarden.rendering.templates import names_in
+from streamwarden.store.sql_header import read_header, shown
 
 FOLDER = SQL / "detectors"
 MAX_KEY_METRICS = 5
 RESOURCE_VALUES = ("name", "owner", "application", "bootstrap_servers")
-"""What every template may ask for beside figures: of the thing, and of its cluster in the config."""
+"""What every template may use besides metrics: of the resource, and of its cluster in the config."""
 NOT_METRICS = ("reason", "severity", "affected")
 EXCEPTED = "excepted"
-"""The because of things that the config leaves out (`off: true`)."""
+"""The reason of resources that the config excludes (`off: true`)."""
 
 Status = Literal["firing", "ok", "unknown"]
 ParameterValue = bool | int | float | str
@@ -51,52 +48,67 @@ class Parameter:
 
 
 @dataclass(frozen=True, config=_STRICT)
-class Case:
-    """What a `because` means and in which words: Jinja templates over the row's figures and the parameters."""
+class Verdict:
+    """What a reason means and in which texts: Jinja templates over the row's metrics and the parameters."""
 
     status: Status
     message: str
+    """Symptom, measured value against its limit, since when: one sentence."""
     severity: Severity | None = None
-    """Of an alarm; a column `severity` of the row outweighs it."""
-    actions: str = ""
+    """Of a firing verdict; a column `severity` of the row overrides it."""
+    details: tuple[str, ...] = ()
+    """Further evidence, one sentence each; one that renders empty is left out."""
+    impact: str = ""
+    """What happens to whom if nothing is done. Every firing verdict has it."""
+    actions: tuple[str, ...] = ()
+    """Imperative and ordered: restore, fix, prevent. One that renders empty is left out."""
     commands: tuple[str, ...] = ()
-    """Lines to paste into a shell, figures as raw values."""
+    """Lines to paste into a shell, metrics as raw values."""
     is_not_applicable: bool = False
-    """Of a skip that isn't for want of data: a detached volume, say."""
+    """Of an unknown verdict that does not come from missing data: a detached volume, for example."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The templates that people read as sentences."""
+        return tuple(text for text in (self.message, *self.details, self.impact, *self.actions) if text)
 
     @property
     def templates(self) -> tuple[str, ...]:
-        return (self.message, self.actions, *self.commands)
+        """All templates."""
+        return (*self.texts, *self.commands)
 
 
 @dataclass(frozen=True, config=_STRICT)
 class Detector:
-    """One detector as its file says it."""
+    """One detector as its file defines it."""
 
     id: str
     subject: str
     title: str
-    resource: str
-    owner: str
-    """Who keeps the rule; who gets the ticket is told by the thing."""
+    resource_kind: str
+    owner_role: str
+    """Who maintains the detector. Who gets the ticket depends on the resource."""
     maturity: Literal["experimental", "stable"]
     reads: tuple[str, ...]
     params: dict[str, Parameter]
-    verdicts: dict[str, Case]
+    verdicts: dict[str, Verdict]
     clear_after_hours: int
     runbook: str
+    """Markdown with the headings Meaning, Impact, Diagnosis, Mitigation."""
     limitations: str
     sql: str
     file: str
     key_metrics: tuple[str, ...] = ()
-    """The figures that cards, tickets and mails show, in the order in which they convince."""
+    """The metrics that cards, tickets, and mails show, most important first."""
     open_after_hours: int = 1
-    rule: str = ""
-    """In words, for who wants to argue with it."""
+    description: str = ""
+    """How it decides, for readers who want to argue with it."""
     causes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Mechanism (sql/mechanisms.yaml) → the becauses that set it going."""
+    """Mechanism (sql/mechanisms.yaml) → the reasons that start it."""
     caused_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Mechanism → the becauses that it may lead to."""
+    """Mechanism → the reasons that it may lead to."""
+    is_mutation_tested: bool = True
+    """Whether `make check` samples its mutants: at most 5 % of them may pass its cases unnoticed."""
 
     @cached_property
     def checksum(self) -> str:
@@ -110,13 +122,13 @@ class Detector:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that tell one thing from another."""
-        return KINDS[self.resource]
+        """The columns that identify a resource."""
+        return KINDS[self.resource_kind]
 
     @property
     def severity(self) -> Severity:
-        """The worst that it says."""
-        return min((case.severity for case in self.verdicts.values() if case.severity), key=SEVERITIES.index)
+        """The worst of its verdicts."""
+        return min((verdict.severity for verdict in self.verdicts.values() if verdict.severity), key=SEVERITIES.index)
 
     def params_in_force(self, config: Config) -> dict[str, ParameterValue]:
         """Defaults with the config's overrides.
@@ -155,7 +167,7 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check
     """All detectors by id; with a config only those it leaves enabled, and its overrides are checked.
 
     Args:
-        check: whether each file's SQL and words are held against each other; a DAG file has no time for it.
+        check: whether each file's header and SQL are checked against each other; a DAG file has no time for it.
 
     Raises:
         StreamwardenError: one line that names file, key and reason.
@@ -190,8 +202,10 @@ def load_detector(file: Path, *, check: bool = True) -> Detector:
     return _load_as_written(file, written.st_mtime_ns, written.st_size, check)
 
 
-@cache  # a page asks for all detectors, and to read and check them takes longer than the rest of it
+@cache  # a page loads all detectors, and reading and checking them takes longer than the rest of it
 def _load_as_written(file: Path, _mtime_ns: int, _size: int, check: bool) -> Detector:
+    from streamwarden.detectors.check import problems
+
     header, sql = read_header(file)
     derived: dict[str, Any] = {"id": file.stem, "subject": file.parent.name, "sql": sql, "file": shown(file)}
     if taken := set(header) & set(derived):
@@ -203,8 +217,8 @@ def _load_as_written(file: Path, _mtime_ns: int, _size: int, check: bool) -> Det
         key = ".".join(str(part) for part in first["loc"])
         message = "unknown key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
         raise StreamwardenError(f"{shown(file)}: {key}: {message}") from None
-    if check and (slip := next(_slips(detector), None)):
-        raise StreamwardenError(f"{detector.file}: {slip}")
+    if check and (problem := next(problems(detector), None)):
+        raise StreamwardenError(f"{detector.file}: {problem}")
     return detector
 
 
@@ -216,86 +230,7 @@ def _check_settings(detector: Detector, config: Config) -> None:
         detector.with_params(in_force, exception.params, f"{key}params.")
         if unknown := set(exception.where) - {*detector.identity, "owner", "application"}:
             known = ", ".join((*detector.identity, "owner", "application"))
-            raise StreamwardenError(f"{key}where.{min(unknown)}: {detector.id} tells things apart by: {known}.")
-
-
-def _slips(detector: Detector) -> Iterator[str]:
-    """What doesn't fit between the header, its words and the SQL."""
-    if detector.resource not in KINDS:
-        yield f"about: {detector.resource}: no kind of thing; there are: {', '.join(KINDS)}."
-        return
-    columns = select.columns(detector.sql)
-    yield from _parameter_slips(detector)
-    yield from _case_slips(detector, columns)
-    yield from mechanisms.slips(detector)
-    yield from _column_slips(detector, columns)
-    yield from _sentences(detector)
-
-
-def _parameter_slips(detector: Detector) -> Iterator[str]:
-    used = select.parameters(detector.sql)
-    if difference := used - {"hour"} - set(detector.params):
-        yield f":{min(difference)}: used in the SQL but not in the header's params."
-    if difference := set(detector.params) - used:
-        yield f"params.{min(difference)}: never used in the SQL."
-
-
-def _case_slips(detector: Detector, columns: list[str]) -> Iterator[str]:
-    said, cases = select.reasons(detector.sql), set(detector.verdicts)
-    if difference := said - cases:
-        yield f"says.{min(difference)}: the SQL gives this because, but the header has no words for it."
-    if difference := cases - said:
-        yield f"says.{min(difference)}: the SQL never gives this because."
-    if EXCEPTED in cases:
-        yield f"says.{EXCEPTED}: is the word for what the config leaves out."
-    known = {*columns, *detector.params, *RESOURCE_VALUES} - {*NOT_METRICS}
-    for reason, case in detector.verdicts.items():
-        if (case.status == "firing") != (case.severity is not None):
-            yield f"says.{reason}.severity: an alarm has one, and only an alarm."
-        if case.is_not_applicable and case.status != "unknown":
-            yield f"says.{reason}.is_not_applicable: only of a skip."
-        for template in case.templates:
-            try:
-                unknown = names_in(template) - known
-            except StreamwardenError as error:
-                yield f"says.{reason}: {error}"
-                continue
-            if unknown:
-                yield f"says.{reason}: {min(unknown)}: the SQL gives no such figure."
-
-
-def _column_slips(detector: Detector, columns: list[str]) -> Iterator[str]:
-    for column in ("reason", *detector.identity):
-        if column not in columns:
-            yield f"the select has no column {column}."
-    if "*" in columns:
-        yield "the last select must name its columns."
-    if twice := {column for column in columns if columns.count(column) > 1}:
-        yield f"the select has two columns {min(twice)}."
-    if taken := set(columns) & (set(detector.params) | set(RESOURCE_VALUES)) - set(detector.identity):
-        yield f"the column {min(taken)} has the name of a parameter, or of what every template has."
-    if unknown := set(detector.key_metrics) - set(columns):
-        yield f"convinces: {min(unknown)}: the SQL gives no such figure."
-    if len(detector.key_metrics) > MAX_KEY_METRICS:
-        yield f"convinces: at most {MAX_KEY_METRICS} figures convince."
-    if len(since := [column for column in columns if re.search(r"(^|_)since$", column)]) > 1:
-        yield f"a finding has one `since`, not {' and '.join(since)}."
-
-
-_WORDING = re.compile(
-    r"\b(?:format|round|to_char)\s*\(|::\s*numeric|as numeric|\b(?:1048576|1073741824)\b", re.IGNORECASE
-)
-
-
-def _sentences(detector: Detector) -> Iterator[str]:
-    """Words and units are the header's and the figures' own."""
-    body = detector.sql.partition("*/")[2]
-    for string in select.strings(body):
-        if re.search(r"[A-Z]\w+ \w+|\w+ \w+ \w+ \w+", string.text):
-            yield f"the SQL holds a sentence ({string.text[:40]!r}): its place is `says`."
-    code = re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", body)
-    if found := _WORDING.search(code):
-        yield f"the SQL rounds, formats or divides units ({found[0]!r}): figures print themselves."
+            raise StreamwardenError(f"{key}where.{min(unknown)}: {detector.id} identifies resources by: {known}.")
 
 
 def changed(detector: Detector, file: Path) -> Detector:

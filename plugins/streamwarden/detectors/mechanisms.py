@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamwarden.detectors.load import Detector
 
 FILE = SQL / "mechanisms.yaml"
-_ABOUT = {
+_EFFECT_KIND = {
     "leader": "group",
     "member": "group",
     "partition": "group",
@@ -36,7 +36,7 @@ class Mechanism:
 
     path: tuple[str, ...]
     parts: Literal["resource", "leader", "replica", "follower", "member", "partition", "led", "named"]
-    verdicts: str
+    message: str
     least_share: float = 0.8
     within_hours: float = 2
     amount: Literal["reads"] | None = None
@@ -44,9 +44,9 @@ class Mechanism:
     alone: bool = False
 
     @property
-    def effect_about(self) -> str:
+    def effect_kind(self) -> str:
         """The kind of thing that its effects are about."""
-        return _ABOUT.get(self.parts, self.path[-1])
+        return _EFFECT_KIND.get(self.parts, self.path[-1])
 
 
 @cache
@@ -62,7 +62,7 @@ def mechanisms() -> dict[str, Mechanism]:
         raise StreamwardenError(f"{shown(FILE)}: {' '.join(str(error).split())[:200]}") from None
     for name, mechanism in found.items():
         if unknown := set(mechanism.path) - set(KINDS):
-            raise StreamwardenError(f"{shown(FILE)}: {name}.path: {min(unknown)}: no kind of thing.")
+            raise StreamwardenError(f"{shown(FILE)}: {name}.path: {min(unknown)}: no kind of resource.")
     return found
 
 
@@ -72,8 +72,8 @@ def may_cause(detectors: Mapping[str, Detector], effect: str, reason: str) -> li
     return [detector for detector in detectors.values() if ways & detector.causes.keys()]
 
 
-def slips(detector: Detector) -> Iterator[str]:
-    """What is wrong with the mechanisms that a header names."""
+def problems(detector: Detector) -> Iterator[str]:
+    """What does not fit in the mechanisms that a header names."""
     for key, named in (("causes", detector.causes), ("caused_by", detector.caused_by)):
         for name, reasons in named.items():
             mechanism = mechanisms().get(name)
@@ -82,8 +82,8 @@ def slips(detector: Detector) -> Iterator[str]:
                 continue
             for reason in reasons:
                 if reason not in detector.verdicts or detector.verdicts[reason].status != "firing":
-                    yield f"{key}.{name}: {reason}: isn't an alarm of this detector."
-            if key == "causes" and detector.resource not in mechanism.path:
-                yield f"{key}.{name}: begins at {', '.join(mechanism.path)}, and this is about: {detector.resource}."
-            if key == "caused_by" and detector.resource != mechanism.effect_about:
-                yield f"{key}.{name}: hits a {mechanism.effect_about}, and this is about: {detector.resource}."
+                    yield f"{key}.{name}: {reason}: is not a firing reason of this detector."
+            if key == "causes" and detector.resource_kind not in mechanism.path:
+                yield f"{key}.{name}: begins at {', '.join(mechanism.path)}, and this detector evaluates: {detector.resource_kind}."
+            if key == "caused_by" and detector.resource_kind != mechanism.effect_kind:
+                yield f"{key}.{name}: hits a {mechanism.effect_kind}, and this detector evaluates: {detector.resource_kind}."

@@ -72,7 +72,9 @@ def _columns_of(reads: Sequence[str]) -> dict[str, list[Column]]:
 def _figure(resource: str, table: str, columns: list[Column]) -> str:
     names = {column.name for column in columns}
     if missing := {"hour", *KINDS[resource]} - names:
-        raise StreamwardenError(f"--reads {table}: has no {min(missing)}; name first a table of each {resource}'s hours.")
+        raise StreamwardenError(
+            f"--reads {table}: has no {min(missing)}; name first a table of each {resource}'s hours."
+        )
     for kind in _NUMBERS:
         for column in columns:
             if column.type == kind and column.nullable and not column.name.endswith("_id"):
@@ -124,7 +126,7 @@ limitations: |
   end as reason,
 {selected}  max(t.{metric}) as {metric}
 from {table} as t
-where t.hour = cast(:hour as timestamptz)
+where t.hour = :hour
 group by {", ".join(keys.values())}
 """  # noqa: S608
 
@@ -132,8 +134,8 @@ group by {", ".join(keys.values())}
 def _at_hand(columns: dict[str, list[Column]]) -> str:
     lines = []
     for table, of_table in columns.items():
-        lines.append(f"-- {table}: {of_table[0].about_relation}\n")
-        lines += [f"--   {column.name}: {column.resource}\n" for column in of_table]
+        lines.append(f"-- {table}: {of_table[0].relation_comment}\n")
+        lines += [f"--   {column.name}: {column.comment}\n" for column in of_table]
     return "".join(lines)
 
 

@@ -41,7 +41,7 @@ def readable(column: str, value: Any) -> tuple[str, str]:
     named = _UNIT_NAMES.fullmatch(column)
     if named is None:
         return _label(column), _text(value, _number)
-    return _label(f"{named['what'] or ''} {named['metric'] or ''}" if named["what"] else column), _text(
+    return _label(f"{named['what'] or ''} {named['statistic'] or ''}" if named["what"] else column), _text(
         value, _UNITS[named["unit"]]
     )
 
@@ -134,8 +134,8 @@ _UNITS: dict[str, Callable[[float], str]] = {
 
 
 # `lag_seconds_max` is a length of time as `lag_seconds` is.
-_FIGURE = r"mean|median|max|min|now|last|first|low|high|total|p\d+"
-_UNIT_NAMES = re.compile(rf"(?:(?P<what>.+?)_)??(?P<unit>{'|'.join(_UNITS)})(?:_(?P<figure>{_FIGURE}))?")
+_STATISTIC = r"mean|median|max|min|now|last|first|low|high|total|p\d+"
+_UNIT_NAMES = re.compile(rf"(?:(?P<what>.+?)_)??(?P<unit>{'|'.join(_UNITS)})(?:_(?P<statistic>{_STATISTIC}))?")
 _WRITTEN = {
     word.lower(): word for word in ("IOPS", "EBS", "GC", "JVM", "CPU", "ISR", "RocksDB", "JSON", "SQL", "ID", "AWS")
 }
@@ -146,7 +146,7 @@ def _words(column: str) -> str:
 
 
 def _unit(column: str) -> str:
-    found = re.match(r"minutes|hours", column) or re.search(rf"(?:{'|'.join(_UNITS)})(?=_(?:{_FIGURE})$|$)", column)
+    found = re.match(r"minutes|hours", column) or re.search(rf"(?:{'|'.join(_UNITS)})(?=_(?:{_STATISTIC})$|$)", column)
     return found[0].replace("_per_", "/").replace("_s", "/s").replace("_", " ") if found else ""
 
 

@@ -24,9 +24,23 @@ def _of_raw(function: Callable[..., str]) -> Callable[..., str]:
     return lambda value, *args: function(value.value if isinstance(value, Metric) else value, *args)
 
 
-_FILTERS = {"clean": clean, "counted": _of_raw(counted), "moment": _of_raw(moment), "span": _of_raw(span)} | {
-    "words": lambda name: str(name).replace("_", " ")
-}
+def _plural(number: float, one: str, many: str) -> str:
+    return one if number == 1 else many
+
+
+def _listed(values: Any, key: str | None = None, most: int = 3) -> str:
+    """The first few of a list of metrics, or of a key of its entries: `a, b, c, and 4 more`."""
+    entries = [str(entry[key] if key else entry) for entry in values]
+    shown, more = entries[:most], len(entries) - most
+    if more > 0:
+        return f"{', '.join(shown)}, and {more:,} more"
+    return " and ".join(shown) if len(shown) < 3 else f"{', '.join(shown[:-1])}, and {shown[-1]}"
+
+
+_FILTERS = {
+    "clean": clean, "counted": _of_raw(counted), "moment": _of_raw(moment), "span": _of_raw(span),
+    "plural": _of_raw(_plural), "listed": _listed, "words": lambda name: str(name).replace("_", " "),
+}  # fmt: skip
 
 
 def folder_templates(folder: Path, **filters: Any) -> jinja2.Environment:

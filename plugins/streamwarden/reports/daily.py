@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
+from streamwarden.charts.draw import Drawing, draw_finding
 from streamwarden.detectors import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.charts.draw import Drawing, draw_finding
+from streamwarden.rendering.readable import clean, readable_metrics, span
 from streamwarden.reports.rendering import Report, headline, render
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
-from streamwarden.rendering.readable import clean, readable_metrics, span
 
 MOST_FINDINGS, MOST_LINES, MOST_PLOTS = 50, 20, 20
 
@@ -30,7 +30,7 @@ class _Finding:
     ticket: dict[str, Any]
     lasting: str
     message: str
-    actions: str
+    actions: tuple[str, ...]
     metrics: list[tuple[str, str]]
     page: str
     cause_page: str | None
@@ -101,7 +101,7 @@ def _finding(
         ticket=ticket,
         lasting=span((min(finish, last + timedelta(hours=1)) - ticket["opened_hour"]).total_seconds()),
         message=finding.message if finding else "",
-        actions=finding.actions if finding else "",
+        actions=finding.actions if finding else (),
         metrics=readable_metrics(finding.key_metric_values) if finding else [],
         page=finding_url(config, ticket["fingerprint"]),
         cause_page=finding_url(config, ticket["cause_fingerprint"]) if ticket["cause_fingerprint"] else None,

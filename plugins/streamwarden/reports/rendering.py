@@ -11,8 +11,8 @@ from typing import Any
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.tickets.render import finding_url
 from streamwarden.rendering.templates import folder_templates
+from streamwarden.tickets.render import finding_url
 
 TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 

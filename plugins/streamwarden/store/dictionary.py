@@ -49,10 +49,10 @@ class Column(NamedTuple):
     relation: str
     kind: str
     """table or view."""
-    about_relation: str
+    relation_comment: str
     name: str
     type: str
-    resource: str
+    comment: str
     nullable: bool
 
 
@@ -62,7 +62,7 @@ class Function(NamedTuple):
     name: str
     arguments: str
     result: str
-    resource: str
+    comment: str
 
 
 class Dictionary(NamedTuple):

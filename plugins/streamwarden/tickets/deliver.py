@@ -17,6 +17,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Detector, Finding
+from streamwarden.rendering.readable import clean, moment
 from streamwarden.tickets import render
 from streamwarden.tickets.listen import listen
 from streamwarden.tickets.plan import STORM
@@ -24,8 +25,8 @@ from streamwarden.tickets.reconcile import reconcile
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks import open_sink
 from streamwarden.tickets.sinks.contract import (
-    IssueDraft,
     Issue,
+    IssueDraft,
     IssueGone,
     Notification,
     Related,
@@ -34,7 +35,6 @@ from streamwarden.tickets.sinks.contract import (
     Unsure,
     Update,
 )
-from streamwarden.rendering.readable import clean, moment
 
 RELATED = 10  # related tickets named in a text
 

@@ -13,12 +13,12 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from streamwarden.rendering.readable import clean
 from streamwarden.store.queries import ask
 from streamwarden.tickets import render, storms
 from streamwarden.tickets.evidence import Evidence, gather, missing_sources
 from streamwarden.tickets.groups import Group, Tickets, groups, is_live, read
 from streamwarden.tickets.plan import Run, Ticket, layer, place_tickets, plan_change, rank, update_ticket
-from streamwarden.rendering.readable import clean
 
 LINES = 50  # findings that a text names; the page has them all
 CHANGES = 10

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.responses import Response, ResponseError, Verb, answer
+from streamwarden.tickets.responses import Response, ResponseError, Verb, respond
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks.contract import Issue, Sink, TrackerDown
 
@@ -53,7 +53,7 @@ def _hear(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue | None,
     meant = _meant(ticket, issue, now)
     if meant is not None:
         said = Response(meant[0], "a person", ticket["tracker"], until=meant[1])
-        answer(connection, ticket["fingerprint"], said, now)
+        respond(connection, ticket["fingerprint"], said, now)
     return meant is not None
 
 

@@ -7,8 +7,8 @@ import re
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.plan import STORM
 from streamwarden.rendering.readable import clean
+from streamwarden.tickets.plan import STORM
 
 
 def listed(connection: sa.Connection) -> list[sa.RowMapping]:

@@ -46,7 +46,9 @@ def reconcile(
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(:lock)"), {"lock": RECONCILING})
         newest = connection.execute(
-            sa.text("select max(hour) from detect.detector_run where status = 'evaluated' and detector = any(:detectors)"),
+            sa.text(
+                "select max(hour) from detect.detector_run where status = 'evaluated' and detector = any(:detectors)"
+            ),
             {"detectors": list(detectors)},
         ).scalar()
         if newest is None:
@@ -181,7 +183,9 @@ def _row(
         "identity": dict(alarm.finding.resource.columns),
         "severity": alarm.severity,
         "title": render.title(
-            run.detectors[standing.detector].title, alarm.finding.resource_name, brokers.get(alarm.finding.resource.key, ())
+            run.detectors[standing.detector].title,
+            alarm.finding.resource_name,
+            brokers.get(alarm.finding.resource.key, ()),
         ),
         "opened_hour": standing.open_since,
         "last_firing_hour": alarm.hour,
@@ -248,4 +252,4 @@ def _told(connection: sa.Connection, ticket_ids: list[int]) -> dict[int, set[str
 
 def _order(run: Run, standing: Standing) -> tuple[Any, ...]:
     """The deeper layer first, so that what may follow from it can name its ticket."""
-    return LAYERS.index(run.detectors[standing.detector].resource), standing.open_since, standing.fingerprint
+    return LAYERS.index(run.detectors[standing.detector].resource_kind), standing.open_since, standing.fingerprint

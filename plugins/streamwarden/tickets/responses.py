@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.tickets.plan import RECONCILING, STORM, Action, Answered, Ticket, plan_change, update_ticket
 from streamwarden.rendering.readable import clean, moment
+from streamwarden.tickets.plan import RECONCILING, STORM, Action, Answered, Ticket, plan_change, update_ticket
 
 Verb = Literal["acknowledge", "snooze", "wont_fix", "unmute", "close", "wrong", "comment", "split", "join"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
@@ -68,7 +68,7 @@ class _News:
     answer: Answered | None = None
 
 
-def answer(connection: sa.Connection, fingerprint: str, said: Response, now: datetime | None = None) -> list[str]:
+def respond(connection: sa.Connection, fingerprint: str, said: Response, now: datetime | None = None) -> list[str]:
     """Does what somebody said of a finding, keeps it and plans to tell it. Returns titles of what it was split from.
 
     Raises:

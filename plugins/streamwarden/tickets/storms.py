@@ -9,9 +9,9 @@ from itertools import chain
 
 import sqlalchemy as sa
 
+from streamwarden.rendering.readable import clean, moment
 from streamwarden.tickets import render
 from streamwarden.tickets.plan import STORM, Run, Ticket, insert_tickets, layer, plan_change, rank, update_ticket
-from streamwarden.rendering.readable import clean, moment
 
 Group = Sequence[Ticket]
 """Tickets that share an issue, the root first."""

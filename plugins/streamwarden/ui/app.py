@@ -25,7 +25,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.responses import PAGE, Response, ResponseError, Verb
+from streamwarden.tickets import responses
+from streamwarden.tickets.responses import PAGE, ResponseError, Verb
 from streamwarden.ui import forms, incidents, pages
 from streamwarden.ui.render import render
 
@@ -117,7 +118,7 @@ def answer(
 ) -> RedirectResponse:
     """Somebody says something of a finding; the page it was said on shows it then."""
     forms.require_own(token, user)
-    said = Response(verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other)
+    said = responses.Response(verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other)
     pages.answer(fingerprint, said)
     address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'told': verb})}#answers"
     return RedirectResponse(address, status_code=303)

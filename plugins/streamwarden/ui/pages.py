@@ -23,11 +23,11 @@ from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.store.queries import Row, ask
-from streamwarden.tickets import answers, render
-from streamwarden.tickets.responses import Response
-from streamwarden.tickets.evidence import missing_sources
 from streamwarden.rendering.readable import SEVERITIES, clean, readable, span
+from streamwarden.store.queries import Row, ask
+from streamwarden.tickets import render, responses
+from streamwarden.tickets.evidence import missing_sources
+from streamwarden.tickets.responses import Response
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
 MOST_CARDS, MOST_FINDINGS, MOST_LINES, MOST_EXAMPLES, MOST_WRONG = 12, 40, 60, 50, 20
@@ -158,7 +158,9 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "is_newest": found["hour"] == newest,
             "said": said,
             "owner_entry": owner_entry(found["resource"]) if found["resource"] else "",
-            "more_figures": {column: value for column, value in metrics.items() if column not in said.key_metric_values},
+            "more_figures": {
+                column: value for column, value in metrics.items() if column not in said.key_metric_values
+            },
             "tables": tables,
             "day": _strip(newest, STRIP_HOURS, history),
             "history": _stretches(history, newest),
@@ -181,7 +183,7 @@ def answer(fingerprint: str, said: Response) -> None:
         AnswerError: it can't be done.
     """
     with open_warehouse(load_config()).begin() as connection:
-        answers.answer(connection, fingerprint, said)
+        responses.respond(connection, fingerprint, said)
 
 
 def unexplained(connection: sa.Connection, found: Row, hour: datetime | None) -> Row | None:
@@ -230,7 +232,7 @@ def detector(detector_id: str) -> Row:
         newest = _ask(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
         strips = [row for row in _rules(connection, config, newest) if row["id"] == detector_id]
         found = _ask(connection, "findings", **_ALL | {"detector": detector_id}, most=MOST_LINES)
-        wrong = _ask(connection, "wrong", detector=detector_id, most=MOST_WRONG)
+        wrong = _ask(connection, "false_positives", detector=detector_id, most=MOST_WRONG)
         known_exceptions = {row["rule"]: row for row in _ask(connection, "exceptions", detector=detector_id)}
     in_force = rule.params_in_force(config)
     return {
@@ -249,11 +251,11 @@ def detector(detector_id: str) -> Row:
 def answering(connection: sa.Connection, fingerprints: list[str], fingerprint: str) -> Row:
     """What was said of findings, and what the forms of one of them need."""
     return {
-        "responses": ask(connection, "tickets/answers", fingerprints=fingerprints, most=MOST_LINES),
+        "responses": ask(connection, "tickets/responses", fingerprints=fingerprints, most=MOST_LINES),
         "answer_words": ANSWER_WORDS,
-        "target": _ask(connection, "answerable", fingerprint=fingerprint)[0],
-        "joinable": _ask(connection, "joinable", fingerprint=fingerprint, most=MOST_LINES),
-        "most_words": answers.MOST_WORDS,
+        "target": _ask(connection, "respondable", fingerprint=fingerprint)[0],
+        "joinable": _ask(connection, "linkable", fingerprint=fingerprint, most=MOST_LINES),
+        "most_words": responses.MOST_WORDS,
     }
 
 

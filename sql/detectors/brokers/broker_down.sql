@@ -44,7 +44,7 @@ verdicts:
       - "Start it{% if is_heap_full %} with a larger heap{% endif %}{% if is_volume_empty %}; give {{ volume_id }} more than its credits first: a larger volume, or gp3{% endif %}. The last lines of its server.log, and the system's log of that minute (out of memory), say why it ended."
     commands: *describe
   rolling: {status: ok, message: "The cluster doesn't list it, while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
-  answers: {status: ok, message: "The cluster doesn't list it, but its JVM answers: it starts, or it stops."}
+  responding: {status: ok, message: "The cluster doesn't list it, but its JVM answers: it starts, or it stops."}
   no_listener: {status: ok, message: "The cluster doesn't list it to those who ask as we do, but all its replicas are in sync, and of what it led {{ no_listener_partitions | counted('partition') }} {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader without our listener: it runs."}
   retired: {status: ok, message: "The cluster doesn't list it any more, and it has no replicas: it was taken out."}
   listed: {status: ok, message: "The cluster lists it."}
@@ -83,8 +83,8 @@ with before as (
     max(observed_at) filter (where is_listed) as last_listed_at,
     max(hour) filter (where is_listed) as last_listed_hour
   from inventory.broker_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
-  and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
+  and hour <= :hour
   group by cluster, broker_id
 ),
 
@@ -95,7 +95,7 @@ read as (
     count(*) filter (where not is_listed) as unlisted,
     max(observed_at) as observed_at
   from inventory.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -105,7 +105,7 @@ jvm as (
     cluster,
     broker_id,
     (array_agg(endpoint order by hour desc))[1] as endpoint,
-    bool_or(samples is not null) filter (where hour = cast(:hour as timestamptz)) as is_answering,
+    bool_or(samples is not null) filter (where hour = :hour) as is_answering,
     (array_agg(instance_id order by hour desc) filter (where instance_id is not null))[1] as instance_id,
     (array_agg(open_file_descriptors order by hour desc) filter (where samples is not null))[1] as open_file_descriptors,
     (array_agg(nullif(greatest(max_file_descriptors, 0), 0) order by hour desc) filter (where samples is not null))[1]
@@ -113,8 +113,8 @@ jvm as (
     (array_agg(heap_used_bytes order by hour desc) filter (where samples is not null))[1] as heap_used_bytes,
     (array_agg(heap_max_bytes order by hour desc) filter (where samples is not null))[1] as heap_max_bytes
   from metrics.broker_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
-  and hour <= cast(:hour as timestamptz) and broker_id is not null
+  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
+  and hour <= :hour and broker_id is not null
   group by cluster, broker_id
 ),
 
@@ -123,7 +123,7 @@ restarted as (
     r.cluster,
     count(*) as restarted_peers
   from read as r
-  inner join metrics.broker_hourly as b on r.cluster = b.cluster and b.hour = cast(:hour as timestamptz)
+  inner join metrics.broker_hourly as b on r.cluster = b.cluster and b.hour = :hour
   where b.process_started_at > r.observed_at - make_interval(mins => cast(:roll_minutes as integer))
   group by r.cluster
 ),
@@ -152,7 +152,7 @@ broker as (
     r.unlisted = 1 and s.restarted_peers is not null as is_rolling
   from before as b
   left join inventory.broker_hourly as n
-    on n.hour = cast(:hour as timestamptz) and b.cluster = n.cluster and b.broker_id = n.broker_id
+    on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
   left join read as r on b.cluster = r.cluster
   left join jvm as j on b.cluster = j.cluster and b.broker_id = j.broker_id
   left join restarted as s on b.cluster = s.cluster
@@ -174,8 +174,8 @@ disk as (
     1 - d.usable_bytes::double precision / nullif(d.total_bytes, 0) as disk_used_ratio
   from gone as g
   inner join metrics.log_dir_hourly as d on g.cluster = d.cluster and g.broker_id = d.broker_id
-  where d.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
-  and d.hour <= cast(:hour as timestamptz)
+  where d.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
+  and d.hour <= :hour
   order by g.cluster asc, g.broker_id asc, d.hour desc, disk_used_ratio desc nulls last, d.log_dir asc
 ),
 
@@ -192,15 +192,15 @@ machine as (
       account,
       region
     from inventory.instance_hourly
-    where hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
-    and hour <= cast(:hour as timestamptz)
+    where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
+    and hour <= :hour
   ) as known on g.instance_id = known.instance_id
-  left join inventory.instance_hourly as n on n.hour = cast(:hour as timestamptz) and g.instance_id = n.instance_id
+  left join inventory.instance_hourly as n on n.hour = :hour and g.instance_id = n.instance_id
   -- Where it was told: EC2 answers for each account and region by itself.
   where exists (
     select
     from inventory.instance_hourly as i
-    where i.hour = cast(:hour as timestamptz) and known.account = i.account and known.region = i.region
+    where i.hour = :hour and known.account = i.account and known.region = i.region
   )
 ),
 
@@ -227,7 +227,7 @@ missing as (
     count(*) as missing_partitions
   from metrics.partition_hourly as p
   cross join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id)
-  where p.hour = cast(:hour as timestamptz) and p.missing_brokers is not null
+  where p.hour = :hour and p.missing_brokers is not null
   group by p.cluster, m.broker_id
 ),
 
@@ -244,7 +244,7 @@ led as materialized (
   inner join metrics.partition_hourly as p
     on g.last_listed_hour = p.hour and g.cluster = p.cluster and g.broker_id = p.leader
   left join metrics.partition_hourly as n
-    on n.hour = cast(:hour as timestamptz) and p.cluster = n.cluster and p.topic = n.topic and p.partition = n.partition
+    on n.hour = :hour and p.cluster = n.cluster and p.topic = n.topic and p.partition = n.partition
   -- As hours, so that no others of a day of all partitions are read.
   where p.hour = any(array(select last_listed_hour from gone))
 ),
@@ -269,7 +269,7 @@ reading as (
     count(distinct c.group_id) as groups
   from led as l
   inner join metrics.consumer_partition_hourly as c
-    on c.hour = cast(:hour as timestamptz) and l.cluster = c.cluster and l.topic = c.topic and l.partition = c.partition
+    on c.hour = :hour and l.cluster = c.cluster and l.topic = c.topic and l.partition = c.partition
   group by l.cluster, l.broker_id
 )
 
@@ -278,7 +278,7 @@ select
     when not b.is_read then 'unread'
     when b.is_listed then 'listed'
     when b.is_retired then 'retired'
-    when b.is_answering then 'responses'
+    when b.is_answering then 'responding'
     when s.no_listener_partitions > 0 and k.missing_partitions is null then 'no_listener'
     when m.is_machine_gone then 'machine_gone'
     when b.is_rolling then 'rolling'

@@ -82,7 +82,7 @@ with broker as (
     2 * segments as maps,
     2 * segments / :max_maps as maps_ratio
   from metrics.broker_hourly as b
-  where b.hour = cast(:hour as timestamptz)
+  where b.hour = :hour
 ),
 
 grown as (
@@ -120,7 +120,7 @@ judged as (
 
 unused as (
   select distinct jsonb_array_elements_text(affected) as key
-  from detect.notified_before(array['topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz))
+  from detect.notified_before(array['topic_abandoned', 'changelog_abandoned'], :hour)
 ),
 
 topics as (
@@ -146,7 +146,7 @@ topics as (
     from judged as j
     inner join metrics.broker_topic_sample as s on j.hour = s.hour and j.cluster = s.cluster and j.endpoint = s.endpoint
     left join unused as u on public.resource_key('topic', s.cluster, s.topic) = u.key
-    where s.hour = cast(:hour as timestamptz) and coalesce(s.segments, s.log_bytes) is not null
+    where s.hour = :hour and coalesce(s.segments, s.log_bytes) is not null
     and (
       greatest(j.used_ratio, j.maps_ratio) >= least(:high_ratio, :critical_ratio) or j.hours_to_full <= :hours_ahead
     )

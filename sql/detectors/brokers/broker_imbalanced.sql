@@ -16,23 +16,23 @@ verdicts:
   near_limit:
     status: firing
     severity: warning
-    message: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ resource }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ limit_of }} is taken."
+    message: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ load_kind }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ limit_of }} is taken."
     actions:
-      - &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif resource != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
+      - &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif load_kind != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
     commands: &commands
       - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
       - "streamwarden plan rebalance {{ cluster }}"
   changed:
     status: firing
     severity: warning
-    message: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean, {{ usual_spread_ratio }} in the 14 days before: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
+    message: "The brokers' {{ load_kind }} are spread by {{ spread_ratio }} of their mean, {{ usual_spread_ratio }} in the 14 days before: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
     actions:
       - *cure
     commands: *commands
   uneven:
     status: firing
     severity: info
-    message: "The brokers' {{ resource }} are spread by {{ spread_ratio }} of their mean: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
+    message: "The brokers' {{ load_kind }} are spread by {{ spread_ratio }} of their mean: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
     actions:
       - *cure
     commands: *commands
@@ -65,7 +65,7 @@ with machine as materialized (
     i.vcpus
   from metrics.broker_hourly as b
   inner join inventory.instance_hourly as i using (hour, instance_id)
-  where b.hour = cast(:hour as timestamptz)
+  where b.hour = :hour
 ),
 
 broker as materialized (
@@ -78,7 +78,7 @@ broker as materialized (
     end as weight
   from metrics.broker_hourly as b
   left join machine as m using (cluster, endpoint)
-  where b.hour > cast(:hour as timestamptz) - interval '14 days' and b.hour <= cast(:hour as timestamptz)
+  where b.hour > :hour - interval '14 days' and b.hour <= :hour
   -- Controllers hold no data.
   and (b.active_controllers is null or b.partitions is not null)
 ),
@@ -89,7 +89,7 @@ share as (
     b.cluster,
     b.name,
     b.endpoint,
-    part.resource_name,
+    part.load_kind,
     part.value,
     part.value / b.weight as weighed,
     part.value / nullif(sum(part.value) over everyone, 0) as share,
@@ -99,36 +99,36 @@ share as (
     values
     ('bytes in', b.bytes_in_per_second), ('bytes out', b.bytes_out_per_second), ('leaders', b.leaders),
     ('log bytes', b.log_bytes)
-  ) as part (resource_name, value)
-  window everyone as (partition by b.hour, b.cluster, part.resource_name)
+  ) as part (load_kind, value)
+  window everyone as (partition by b.hour, b.cluster, part.load_kind)
 ),
 
 spread as materialized (
   select
     hour,
     cluster,
-    resource_name,
+    load_kind,
     case when count(value) = count(*) then stddev_pop(weighed) / nullif(avg(weighed), 0) end as spread,
     count(value) < count(*) as is_untold
   from share
-  group by hour, cluster, resource_name
+  group by hour, cluster, load_kind
 ),
 
 past as (
   select
     cluster,
-    resource_name,
+    load_kind,
     array_agg(hour) as hours,
     array_agg(spread) as spreads
   from spread
-  group by cluster, resource_name
+  group by cluster, load_kind
 ),
 
 fullest as (
-  select distinct on (cluster, resource_name) *
+  select distinct on (cluster, load_kind) *
   from share
-  where hour = cast(:hour as timestamptz)
-  order by cluster asc, resource_name asc, weighed desc nulls last, name asc
+  where hour = :hour
+  order by cluster asc, load_kind asc, weighed desc nulls last, name asc
 ),
 
 disk as (
@@ -137,14 +137,14 @@ disk as (
     broker_id::text as name,
     max(1 - usable_bytes::double precision / total_bytes) as used_ratio
   from metrics.log_dir_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster, broker_id
 ),
 
 judged as (
   select
     s.cluster,
-    s.resource_name,
+    s.load_kind,
     s.spread,
     u.median as usual_spread,
     f.name,
@@ -156,33 +156,33 @@ judged as (
     used.ratio > :limit_ratio as is_near_limit,
     s.spread >= u.median + greatest(:change_sigmas * 1.4826 * u.mad, :change_ratio) as has_changed
   from spread as s
-  inner join past as p using (cluster, resource_name)
-  inner join fullest as f using (cluster, resource_name)
+  inner join past as p using (cluster, load_kind)
+  inner join fullest as f using (cluster, load_kind)
   inner join broker as b on s.hour = b.hour and f.cluster = b.cluster and f.endpoint = b.endpoint
   left join disk as d on f.cluster = d.cluster and f.name = d.name
   cross join lateral public.topic_baseline(s.hour, p.hours, p.spreads, cast(:least_history as integer)) as u
   left join metrics.instance_network_hourly as n
-    on s.hour = n.hour and b.instance_id = n.instance_id and s.resource_name = 'bytes ' || n.direction
+    on s.hour = n.hour and b.instance_id = n.instance_id and s.load_kind = 'bytes ' || n.direction
   cross join lateral (
     select
       limits.of as limit_of,
       limits.ratio
     from (
       values
-      ('disk', case when s.resource_name = 'log bytes' then d.used_ratio end),
-      ('CPU', case when s.resource_name <> 'log bytes' then b.cpu_ratio end),
+      ('disk', case when s.load_kind = 'log bytes' then d.used_ratio end),
+      ('CPU', case when s.load_kind <> 'log bytes' then b.cpu_ratio end),
       ('network', n.bytes_per_second_mean / nullif(n.baseline_bytes_per_second, 0))
     ) as limits (of, ratio)
     order by limits.ratio desc nulls last
     limit 1
   ) as used
-  where s.hour = cast(:hour as timestamptz) and s.spread >= :uneven_ratio
+  where s.hour = :hour and s.spread >= :uneven_ratio
 ),
 
 worst as (
   select distinct on (cluster) *
   from judged
-  order by cluster asc, is_near_limit desc nulls last, has_changed desc nulls last, spread desc, resource_name asc
+  order by cluster asc, is_near_limit desc nulls last, has_changed desc nulls last, spread desc, load_kind asc
 ),
 
 hot as (
@@ -194,7 +194,7 @@ hot as (
   from worst as w
   inner join metrics.broker_topic_sample as t on w.cluster = t.cluster and w.endpoint = t.endpoint
   left join inventory.topic_hourly as i on t.hour = i.hour and t.cluster = i.cluster and t.topic = i.topic
-  where t.hour = cast(:hour as timestamptz)
+  where t.hour = :hour
   order by w.cluster asc, t.bytes_in desc nulls last, t.topic asc
 ),
 
@@ -207,17 +207,17 @@ cluster as (
     sum(bytes_in_per_second) as bytes_in_per_second,
     bool_or(process_started_at > hour) as is_starting
   from broker
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
 untold as (
   select
     cluster,
-    string_agg(resource_name, ', ' order by resource_name) filter (where is_untold) as resources,
-    sum(spread) filter (where resource_name = 'leaders') as leaders_spread_ratio
+    string_agg(load_kind, ', ' order by load_kind) filter (where is_untold) as resources,
+    sum(spread) filter (where load_kind = 'leaders') as leaders_spread_ratio
   from spread
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 )
 
@@ -234,7 +234,7 @@ select
     else 'even'
   end as reason,
   cluster,
-  w.resource_name,
+  w.load_kind,
   w.spread as spread_ratio,
   w.usual_spread as usual_spread_ratio,
   w.name as fullest_broker,

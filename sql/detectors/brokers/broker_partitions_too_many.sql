@@ -68,7 +68,7 @@ with broker as (
     request_handler_idle_min_ratio as handlers_idle_ratio,
     open_file_descriptors / nullif(max_file_descriptors, 0) as open_files_ratio
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 of_brokers as (
@@ -101,7 +101,7 @@ topic as (
     case when m.bytes_in = 0 then t.partitions else 0 end as quiet_partitions
   from inventory.topic_hourly as t
   left join metrics.topic_hourly as m on t.hour = m.hour and t.cluster = m.cluster and t.topic = m.topic
-  where t.hour = cast(:hour as timestamptz)
+  where t.hour = :hour
 ),
 
 of_topics as (
@@ -160,7 +160,7 @@ told as (
     coalesce((metrics ->> 'freed_partitions')::bigint, (metrics ->> 'partition_count')::bigint) as partitions,
     coalesce((metrics ->> 'freed_open_files')::bigint, (metrics ->> 'open_files')::bigint) as open_files
   from detect.notified_before(
-    array['topic_overpartitioned', 'topic_abandoned', 'changelog_abandoned'], cast(:hour as timestamptz)
+    array['topic_overpartitioned', 'topic_abandoned', 'changelog_abandoned'], :hour
   )
 ),
 
@@ -205,8 +205,8 @@ earlier as (
     sum(partitions) as partitions
   from inventory.topic_hourly
   where
-    hour <= cast(:hour as timestamptz) - make_interval(days => :growth_days::integer)
-    and hour > cast(:hour as timestamptz) - make_interval(days => :growth_days::integer + 1)
+    hour <= :hour - make_interval(days => :growth_days::integer)
+    and hour > :hour - make_interval(days => :growth_days::integer + 1)
   group by cluster, hour
   order by cluster asc, hour desc
 ),

@@ -61,7 +61,7 @@ with broker as materialized (
     *,
     cpu_ratio >= :cpu_ratio or request_handler_idle_min_ratio < :handlers_idle_ratio as is_strained
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 -- What was, of those only that aren't at ease.
@@ -76,13 +76,13 @@ past as materialized (
   from broker as b
   inner join metrics.broker_hourly as p using (cluster, endpoint)
   where b.is_strained is not false
-  and p.hour between cast(:hour as timestamptz) - interval '28 days' and cast(:hour as timestamptz)
+  and p.hour between :hour - interval '28 days' and :hour
 ),
 
 lately as materialized (
   select *
   from past
-  where hour between cast(:hour as timestamptz) - interval '14 days' and cast(:hour as timestamptz) - interval '1 hour'
+  where hour between :hour - interval '14 days' and :hour - interval '1 hour'
 ),
 
 latency as materialized (
@@ -91,7 +91,7 @@ latency as materialized (
     endpoint,
     percentile_cont(0.5) within group (order by produce_p99_ms) as median_ms,
     percentile_cont(0.5) within group (order by requests) filter (
-      where date_bin('1 day', hour, cast(:hour as timestamptz)) = hour
+      where date_bin('1 day', hour, :hour) = hour
     ) as daily_requests
   from lately
   group by cluster, endpoint
@@ -127,9 +127,9 @@ counted as materialized (
     p.endpoint,
     coalesce(l.knee, :produce_per_second) as knee,
     l.knee is not null as is_learnt,
-    count(*) filter (where p.hour > cast(:hour as timestamptz) - interval '24 hours' and high.is_high) as busy_hours,
+    count(*) filter (where p.hour > :hour - interval '24 hours' and high.is_high) as busy_hours,
     count(*) filter (
-      where p.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:hours as integer)) and high.is_high
+      where p.hour > :hour - make_interval(hours => cast(:hours as integer)) and high.is_high
     ) >= :hours as has_lasted,
     array_agg(p.hour) as hours,
     array_agg(p.requests) as requests
@@ -146,7 +146,7 @@ listed as (
     cluster,
     count(*) filter (where not is_listed and replicas > 0) as down_brokers
   from inventory.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -252,7 +252,7 @@ producer as (
         order by sum(c.requests / c.covered_seconds * (:batch_bytes - c.batch_mean_bytes)) desc, c.app asc
       ) as place
     from metrics.client_hourly as c
-    where c.hour = cast(:hour as timestamptz) and c.kind = 'producer'
+    where c.hour = :hour and c.kind = 'producer'
     and c.batch_mean_bytes < :batch_bytes and c.requests > 0
     and c.cluster in (select v.cluster from verdict as v where v.reason = 'high')
     group by c.cluster, c.app

@@ -96,7 +96,7 @@ with seen as (
     bytes_in_per_second + coalesce(replication_bytes_in_per_second, 0) as written_bytes_per_second,
     log_flushes_per_second * covered_seconds as flushes
   from metrics.broker_hourly
-  where hour between cast(:hour as timestamptz) - interval '672 hours' and cast(:hour as timestamptz)
+  where hour between :hour - interval '672 hours' and :hour
 ),
 
 worked as (
@@ -118,14 +118,14 @@ history as materialized (
     array_agg(written_bytes_per_second) as written_bytes_per_second,
     array_agg(bytes_out_per_second) as bytes_out_per_second,
     percentile_cont(0.9) within group (order by log_flush_p999_ms)
-      filter (where hour >= cast(:hour as timestamptz) - interval '14 days') as log_flush_p999_ms,
+      filter (where hour >= :hour - interval '14 days') as log_flush_p999_ms,
     percentile_cont(0.9) within group (order by flush_ms_per_byte)
       filter (
-        where hour >= cast(:hour as timestamptz) - interval '14 days'
+        where hour >= :hour - interval '14 days'
         and written_bytes_per_second >= :floor_bytes_per_second
       ) as flush_ms_per_byte
   from worked
-  where hour < cast(:hour as timestamptz)
+  where hour < :hour
   group by cluster, endpoint
 ),
 
@@ -133,11 +133,11 @@ lately as (
   select
     cluster,
     endpoint,
-    max(log_flush_p95_ms) filter (where hour = cast(:hour as timestamptz) - interval '1 hour') as last_log_flush_p95_ms,
+    max(log_flush_p95_ms) filter (where hour = :hour - interval '1 hour') as last_log_flush_p95_ms,
     percentile_cont(0.5) within group (order by log_flush_p999_ms) as log_flush_p999_ms,
     percentile_cont(0.5) within group (order by flush_ms_per_byte) as flush_ms_per_byte
   from worked
-  where hour > cast(:hour as timestamptz) - interval '24 hours'
+  where hour > :hour - interval '24 hours'
   group by cluster, endpoint
 ),
 
@@ -147,7 +147,7 @@ sampled as (
     endpoint,
     min(value) as log_flush_p95_ms_min
   from metrics.broker_sample
-  where hour = cast(:hour as timestamptz) and metric = 'log_flush_p95_ms'
+  where hour = :hour and metric = 'log_flush_p95_ms'
   group by cluster, endpoint
 ),
 
@@ -181,7 +181,7 @@ broker as materialized (
   cross join lateral public.topic_baseline(
     w.hour - interval '1 hour', h.hours, h.log_flush_p95_ms, cast(:least_history as integer)
   ) as last
-  where w.hour = cast(:hour as timestamptz)
+  where w.hour = :hour
 ),
 
 -- Controllers tell nothing of logs. A peer of which something isn't known hasn't slowed down for sure.
@@ -264,7 +264,7 @@ volume as (
   from inventory.volume_hourly as a
   inner join metrics.volume_hourly as v
     on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
-  where a.hour = cast(:hour as timestamptz)
+  where a.hour = :hour
   order by
     a.instance_id asc, v.minutes_throttled desc nulls last, v.queue_length_mean desc nulls last, v.volume_id asc
 )

@@ -46,7 +46,7 @@ with reported as (
     min(value) as least,
     max(value) as most
   from metrics.broker_sample
-  where hour = cast(:hour as timestamptz) and metric = 'active_controllers'
+  where hour = :hour and metric = 'active_controllers'
   group by cluster, endpoint
 ),
 
@@ -63,7 +63,7 @@ counted as (
       filter (where t.most > 0) as active_brokers
   from metrics.broker_hourly as b
   left join reported as t on b.cluster = t.cluster and b.endpoint = t.endpoint
-  where b.hour = cast(:hour as timestamptz)
+  where b.hour = :hour
   group by b.cluster
 )
 

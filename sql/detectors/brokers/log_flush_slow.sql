@@ -54,7 +54,7 @@ held as (
     endpoint,
     topic
   from metrics.broker_topic_sample
-  where hour = cast(:hour as timestamptz) and log_bytes is not null
+  where hour = :hour and log_bytes is not null
 ),
 
 topic_limit as (
@@ -87,7 +87,7 @@ judged as (
     b.log_flushes_per_second * b.covered_seconds as flushes
   from metrics.broker_hourly as b
   left join strictest as s on b.cluster = s.cluster and b.endpoint = s.endpoint
-  where b.hour = cast(:hour as timestamptz)
+  where b.hour = :hour
 )
 
 select

@@ -26,7 +26,7 @@ verdicts:
       - "free -b"
       - "ps aux --sort=-rss | head -n 10"
       - "{% if missing_bytes and instance_family %}aws ec2 describe-instance-types --region {{ region }} --filters 'Name=instance-type,Values={{ instance_family }}.*' --query 'sort_by(InstanceTypes[?MemoryInfo.SizeInMiB >= `{{ (advised_memory_bytes.value / 1048576) | round(0, 'ceil') | int }}`], &MemoryInfo.SizeInMiB)[].[InstanceType, MemoryInfo.SizeInMiB]' --output table{% endif %}"
-  small: {status: firing, severity: info, message: *reason, cure: *cure, commands: *commands}
+  small: {status: firing, severity: info, message: *reason, actions: [*cure], commands: *commands}
   enough: {status: ok, message: "What its brokers read from disks is little of what they send: {{ read_ratio }} on its worst day."}
   unknown: {status: unknown, message: "{{ known_days.value }} of {{ days.value }} days are known, without replays, restores, restarts and moves; {{ times.value }} are needed. What the disks read comes from EBS' metrics, or from node exporter."}
 open_after_hours: 24
@@ -49,26 +49,26 @@ with cold as (
   select
     cluster,
     hour
-  from public.cold_hours(cast(:hour as timestamptz), cast(:days as integer), :page_cache_share)
+  from public.cold_hours(:hour, cast(:days as integer), :page_cache_share)
   union
   select
     cluster,
     hour
   from metrics.jvm_app_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => :days) and hour <= :hour
   and process_started_at > hour
   union
   select
     cluster,
     hour
   from public.processes_restoring(
-    cast(:hour as timestamptz) - make_interval(days => :days) + interval '1 hour', cast(:hour as timestamptz)
+    :hour - make_interval(days => :days) + interval '1 hour', :hour
   )
   union
   select
     identity ->> 'cluster' as cluster,
     hour
-  from detect.firing_hours('consumer_rogue', cast(:hour as timestamptz), cast(:days as integer))
+  from detect.firing_hours('consumer_rogue', :hour, cast(:days as integer))
 ),
 
 -- How far a group or a restore is behind is told of an hour's end: in the next hour it may still have caught up. A rogue
@@ -87,10 +87,10 @@ day as (
     sum(r.read_bytes) / nullif(sum(r.sent_bytes), 0) as read_ratio,
     avg(r.read_bytes) / 3600 as read_bytes_per_second,
     count(*) >= :least_hours as is_known
-  from public.broker_reads_hourly(cast(:hour as timestamptz), cast(:days as integer)) as r
+  from public.broker_reads_hourly(:hour, cast(:days as integer)) as r
   left join upset as u using (cluster, hour)
   where u.hour is null and not r.is_upset and r.read_bytes is not null and r.sent_bytes is not null
-  group by r.cluster, date_bin('1 day', r.hour, cast(:hour as timestamptz) + interval '1 hour')
+  group by r.cluster, date_bin('1 day', r.hour, :hour + interval '1 hour')
 ),
 
 known as (
@@ -111,8 +111,8 @@ reader as (
     p.topic,
     max(p.lag_seconds) as lag_seconds
   from metrics.consumer_partition_hourly as p
-  inner join public.page_cache(cast(:hour as timestamptz), cast(:hour as timestamptz), :page_cache_share) as c using (cluster)
-  where p.hour = cast(:hour as timestamptz) and p.lag_seconds <= c.seconds
+  inner join public.page_cache(:hour, :hour, :page_cache_share) as c using (cluster)
+  where p.hour = :hour and p.lag_seconds <= c.seconds
   group by p.cluster, p.topic
 ),
 
@@ -122,7 +122,7 @@ topic as (
     r.lag_seconds * t.bytes_in / t.covered_seconds * t.replication_factor as bytes
   from reader as r
   inner join public.topic_bytes as t using (cluster, topic)
-  where t.hour = cast(:hour as timestamptz) and t.covered_seconds > 0
+  where t.hour = :hour and t.covered_seconds > 0
 ),
 
 need as (
@@ -156,7 +156,7 @@ machine as (
   from metrics.broker_hourly as b
   left join inventory.instance_hourly as i using (hour, instance_id)
   left join metrics.node_hourly as n using (hour, instance_id)
-  where b.hour = cast(:hour as timestamptz) and b.instance_id is not null
+  where b.hour = :hour and b.instance_id is not null
   group by b.cluster, b.instance_id, i.region, i.instance_type, i.memory_bytes
 ),
 
@@ -220,7 +220,7 @@ select
   t.instance_family,
   t.region,
   n.topics
-from (select distinct cluster from metrics.broker_hourly where hour = cast(:hour as timestamptz)) as c
+from (select distinct cluster from metrics.broker_hourly where hour = :hour) as c
 left join known as k using (cluster)
 left join need as n using (cluster)
 left join of_machines as m using (cluster)

@@ -69,7 +69,7 @@ with unled as materialized (
     isr,
     coalesce(leader_error = 'LISTENER_NOT_FOUND', false) as has_leader
   from metrics.partition_hourly
-  where hour = cast(:hour as timestamptz) and leader is null
+  where hour = :hour and leader is null
 ),
 
 counted as (
@@ -80,7 +80,7 @@ counted as (
       as leaderless_partitions,
     count(*) filter (where leader is null and leader_error = 'LISTENER_NOT_FOUND') as no_listener_partitions
   from metrics.partition_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -97,8 +97,8 @@ past as materialized (
   left join metrics.partition_hourly as p
     on
       l.cluster = p.cluster and l.topic = p.topic and l.partition = p.partition
-      and p.hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:look_back as integer))
-      and p.hour < cast(:hour as timestamptz)
+      and p.hour >= :hour - make_interval(hours => cast(:look_back as integer))
+      and p.hour < :hour
   group by l.cluster, l.topic, l.partition, l.isr, l.has_leader
   having l.has_leader or count(p.hour) > 0
 ),
@@ -144,7 +144,7 @@ named as (
     string_agg(distinct i.application_id, ', ') filter (where i.kind = 'changelog') as applications
   from topic as t
   left join inventory.topic_hourly as i
-    on t.cluster = i.cluster and t.topic = i.topic and i.hour = cast(:hour as timestamptz)
+    on t.cluster = i.cluster and t.topic = i.topic and i.hour = :hour
   group by t.cluster
 ),
 
@@ -159,7 +159,7 @@ waiting as (
     from told as p
     inner join metrics.consumer_partition_hourly as c
       on p.cluster = c.cluster and p.topic = c.topic and p.partition = c.partition
-    where c.hour = cast(:hour as timestamptz)
+    where c.hour = :hour
   ) as one
   group by cluster
 ),
@@ -170,7 +170,7 @@ elected as materialized (
     cluster,
     max(unclean_elections) as unclean_elections
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz) and unclean_elections > 0
+  where hour = :hour and unclean_elections > 0
   group by cluster
 ),
 
@@ -182,10 +182,10 @@ risen as materialized (
     n.partition,
     count(*) over (partition by n.cluster, n.topic) as of_topic
   from elected as e
-  inner join metrics.partition_hourly as n on n.hour = cast(:hour as timestamptz) and e.cluster = n.cluster
+  inner join metrics.partition_hourly as n on n.hour = :hour and e.cluster = n.cluster
   inner join metrics.partition_hourly as b
     on
-      b.hour = cast(:hour as timestamptz) - interval '1 hour'
+      b.hour = :hour - interval '1 hour'
       and n.cluster = b.cluster and n.topic = b.topic and n.partition = b.partition
   where b.missing_brokers @> to_jsonb(n.leader)
 ),
@@ -223,7 +223,7 @@ allowing as (
       i.topic,
       row_number() over (partition by e.cluster order by i.topic) as place
     from elected as e
-    inner join inventory.topic_hourly as i on i.hour = cast(:hour as timestamptz) and e.cluster = i.cluster
+    inner join inventory.topic_hourly as i on i.hour = :hour and e.cluster = i.cluster
     where i.configs -> 'unclean.leader.election.enable' ->> 'value' = 'true'
   ) as one
   group by cluster
@@ -240,8 +240,8 @@ select
         select from metrics.partition_hourly as p
         where
           p.cluster = c.cluster
-          and p.hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:look_back as integer))
-          and p.hour < cast(:hour as timestamptz)
+          and p.hour >= :hour - make_interval(hours => cast(:look_back as integer))
+          and p.hour < :hour
       ) then 'short_history'
     else 'just_made'
   end as reason,

@@ -75,7 +75,7 @@ limitations: |
 with incomplete as materialized (
   select distinct cluster, topic
   from metrics.partition_hourly
-  where hour = cast(:hour as timestamptz) and missing_brokers is not null
+  where hour = :hour and missing_brokers is not null
 ),
 
 -- Only of these: a week of all topics is long.
@@ -86,8 +86,8 @@ before as (
     min(replication_factor) as replication_factor
   from incomplete
   inner join inventory.topic_hourly using (cluster, topic)
-  where hour > cast(:hour as timestamptz) - make_interval(days => cast(:reassignment_days as integer))
-  and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => cast(:reassignment_days as integer))
+  and hour <= :hour
   group by cluster, topic
 ),
 
@@ -105,7 +105,7 @@ lacking as (
   cross join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id)
   left join metrics.broker_hourly as l on p.hour = l.hour and p.cluster = l.cluster and p.leader = l.broker_id
   where
-    p.hour = cast(:hour as timestamptz)
+    p.hour = :hour
     and p.isr > 0
     and (
       p.replicas <= b.replication_factor
@@ -150,7 +150,7 @@ worst as (
 ),
 
 told as (
-  select distinct cluster from metrics.partition_hourly where hour = cast(:hour as timestamptz) and isr is not null
+  select distinct cluster from metrics.partition_hourly where hour = :hour and isr is not null
 ),
 
 broker as (
@@ -158,7 +158,7 @@ broker as (
     b.*,
     coalesce(b.broker_id::text, b.endpoint) as name
   from metrics.broker_hourly as b
-  where b.hour = cast(:hour as timestamptz)
+  where b.hour = :hour
 ),
 
 -- Of a cluster: how many brokers lack replicas, and how many processes began lately.

@@ -76,7 +76,7 @@ with broker as (
     b.failed_produces,
     b.produce_errors
   from metrics.broker_hourly as b
-  where b.hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '1 hour')
+  where b.hour in (:hour, :hour - interval '1 hour')
 ),
 
 asked as (
@@ -150,7 +150,7 @@ topic as (
         partition by cluster order by failed_produces desc nulls last, bytes_rejected desc nulls last, topic asc
       ) as place
     from metrics.topic_hourly
-    where hour = cast(:hour as timestamptz) and (failed_produces > 0 or bytes_rejected > 0)
+    where hour = :hour and (failed_produces > 0 or bytes_rejected > 0)
   ) as worst
   group by cluster
 ),
@@ -163,7 +163,7 @@ dropping as materialized (
     sum(greatest(record_errors, buffer_exhausted)) as dropped,
     sum(buffer_exhausted) as unbuffered
   from metrics.client_hourly
-  where hour = cast(:hour as timestamptz) and kind = 'producer'
+  where hour = :hour and kind = 'producer'
   group by cluster, app
   having sum(greatest(record_errors, buffer_exhausted)) >= :least_dropped
   and (sum(greatest(record_errors, buffer_exhausted)) > :least_ratio * sum(records)) is not false
@@ -192,7 +192,7 @@ dropped_topic as (
       row_number() over (partition by t.cluster order by sum(t.record_errors) desc, t.topic asc) as place
     from dropping
     inner join metrics.client_topic_hourly as t using (cluster, app)
-    where t.hour = cast(:hour as timestamptz) and t.kind = 'producer' and t.record_errors > 0
+    where t.hour = :hour and t.kind = 'producer' and t.record_errors > 0
     group by t.cluster, t.topic
   ) as worst
   where place <= 3
@@ -216,7 +216,7 @@ judged as (
       when n.is_untold then 'untold'
       else 'taken'
     end as reason
-  from (select * from counted where hour = cast(:hour as timestamptz)) as n
+  from (select * from counted where hour = :hour) as n
   left join counted as p on p.hour = n.hour - interval '1 hour' and n.cluster = p.cluster
   full join dropped as d on n.cluster = d.cluster
 )

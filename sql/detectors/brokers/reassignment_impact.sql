@@ -102,7 +102,7 @@ with of_broker as materialized (
     adding_replicas,
     throttles
   from inventory.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 -- Topics that name replicas to throttle, in this hour and in those before.
@@ -114,8 +114,8 @@ named as materialized (
     leader_throttled_replicas,
     follower_throttled_replicas
   from inventory.topic_hourly
-  where hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:left_hours as integer))
-  and hour <= cast(:hour as timestamptz)
+  where hour >= :hour - make_interval(hours => cast(:left_hours as integer))
+  and hour <= :hour
   and (leader_throttled_replicas is not null or follower_throttled_replicas is not null)
 ),
 
@@ -145,7 +145,7 @@ past as (
     coalesce(bool_or(adding_replicas > 0), false) as is_moving,
     coalesce(bool_or(throttles <> '{}'), false) as has_rates
   from inventory.broker_hourly
-  where hour > cast(:hour as timestamptz) - interval '336 hours' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '336 hours' and hour <= :hour
   and cluster = any(array(select c.cluster from concerned as c))
   group by hour, cluster
 ),
@@ -156,11 +156,11 @@ began as materialized (
     min(p.hour) filter (where p.is_moving and p.hour > coalesce(s.still_hour, '-infinity')) as moving_since,
     count(*) filter (
       where p.is_told and not p.is_moving
-      and p.hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:left_hours as integer))
+      and p.hour >= :hour - make_interval(hours => cast(:left_hours as integer))
     ) > :left_hours as is_still,
     count(*) filter (
       where p.has_rates
-      and p.hour >= cast(:hour as timestamptz) - make_interval(hours => cast(:left_hours as integer))
+      and p.hour >= :hour - make_interval(hours => cast(:left_hours as integer))
     ) > :left_hours as has_rates_left
   from past as p
   left join (
@@ -186,14 +186,14 @@ moving as materialized (
     on r.hour = p.hour and r.cluster = p.cluster and r.topic = p.topic and r.partition = p.partition
   left join inventory.reassignment_hourly as b
     on
-      b.hour = cast(:hour as timestamptz) - make_interval(hours => cast(:stalled_hours as integer))
+      b.hour = :hour - make_interval(hours => cast(:stalled_hours as integer))
       and r.cluster = b.cluster and r.topic = b.topic and r.partition = b.partition and r.adding = b.adding
   cross join lateral (
     select count(*) > 0 as goes_down
     from of_broker as o
     where o.cluster = r.cluster and not o.is_listed and r.adding @> to_jsonb(o.broker_id)
   ) as d
-  where r.hour = cast(:hour as timestamptz) and r.adding <> '[]'
+  where r.hour = :hour and r.adding <> '[]'
 ),
 
 taking_part as materialized (
@@ -213,7 +213,7 @@ done as (
   select distinct b.cluster
   from inventory.reassignment_hourly as b
   left join moving as m on b.cluster = m.cluster and b.topic = m.topic and b.partition = m.partition and b.adding = m.adding
-  where b.hour = cast(:hour as timestamptz) - make_interval(hours => cast(:stalled_hours as integer))
+  where b.hour = :hour - make_interval(hours => cast(:stalled_hours as integer))
   and b.adding <> '[]' and m.cluster is null
 ),
 
@@ -250,13 +250,13 @@ down as (
 lacking as (
   select
     p.cluster,
-    count(*) filter (where p.hour = cast(:hour as timestamptz)) as now_lacking,
-    count(*) filter (where p.hour < cast(:hour as timestamptz)) as before_lacking,
-    array_agg(distinct l.broker_id) filter (where p.hour = cast(:hour as timestamptz)) as lacking_brokers
+    count(*) filter (where p.hour = :hour) as now_lacking,
+    count(*) filter (where p.hour < :hour) as before_lacking,
+    array_agg(distinct l.broker_id) filter (where p.hour = :hour) as lacking_brokers
   from began as g
   cross join lateral (
     select * from metrics.partition_hourly as one
-    where one.hour in (cast(:hour as timestamptz), g.moving_since - interval '1 hour') and one.cluster = g.cluster
+    where one.hour in (:hour, g.moving_since - interval '1 hour') and one.cluster = g.cluster
     and one.missing_brokers is not null and one.isr > 0
     offset 0  -- noqa: AM09
   ) as p
@@ -300,7 +300,7 @@ flushed as (
   from taking_part as t
   left join of_broker as o using (cluster, broker_id)
   left join metrics.broker_hourly as b
-    on b.hour = cast(:hour as timestamptz) and t.cluster = b.cluster and t.broker_id = b.broker_id
+    on b.hour = :hour and t.cluster = b.cluster and t.broker_id = b.broker_id
   left join lateral (
     select
       array_agg(h.hour) as hours,
@@ -347,7 +347,7 @@ behind as materialized (
   from metrics.consumer_group_hourly as g
   inner join began as s using (cluster)
   where
-    g.hour = cast(:hour as timestamptz)
+    g.hour = :hour
     and s.moving_since is not null
     and g.lag_seconds_max >= :late_seconds
     and g.lag_seconds_max >= :lag_ratio * (
@@ -358,7 +358,7 @@ behind as materialized (
         and h.hour in (
           select s.moving_since - make_interval(hours => n) from generate_series(1, 24) as n
           union
-          select cast(:hour as timestamptz) - make_interval(days => n) from generate_series(1, 28) as n
+          select :hour - make_interval(days => n) from generate_series(1, 28) as n
         )
     )
 ),
@@ -372,7 +372,7 @@ led as (
   from (select distinct b.cluster from behind as b) as one
   cross join lateral (
     select * from metrics.partition_hourly as each_partition
-    where each_partition.hour = cast(:hour as timestamptz) and each_partition.cluster = one.cluster
+    where each_partition.hour = :hour and each_partition.cluster = one.cluster
     offset 0  -- noqa: AM09
   ) as p
   inner join taking_part as t on p.cluster = t.cluster and p.leader = t.broker_id
@@ -390,7 +390,7 @@ read as (
   from (select distinct b.cluster from behind as b) as one
   cross join lateral (
     select * from metrics.consumer_partition_hourly as each_place
-    where each_place.hour = cast(:hour as timestamptz) and each_place.cluster = one.cluster
+    where each_place.hour = :hour and each_place.cluster = one.cluster
     offset 0  -- noqa: AM09
   ) as c
   left join led on c.cluster = led.cluster and c.topic = led.topic and c.partition = led.partition
@@ -479,7 +479,7 @@ in_force as (
   from rate as r
   inner join taking_part using (cluster, broker_id)
   where r.setting in ('leader.replication.throttled.rate', 'follower.replication.throttled.rate')
-  and r.cluster in (select n.cluster from named as n where n.hour = cast(:hour as timestamptz))
+  and r.cluster in (select n.cluster from named as n where n.hour = :hour)
   group by r.cluster
 ),
 
@@ -554,7 +554,7 @@ rated as (
       -- Moves between directories of a broker may go on.
       where r.setting <> 'replica.alter.log.dirs.io.max.bytes.per.second' or not exists (
         select 1 from metrics.replica_sample as f
-        where f.hour = cast(:hour as timestamptz) and f.cluster = r.cluster and f.is_future
+        where f.hour = :hour and f.cluster = r.cluster and f.is_future
       )
     ) as named_broker
     group by cluster, broker
@@ -567,7 +567,7 @@ untold as (
     cluster,
     count(*) as unknown_topics
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz) and configs is null
+  where hour = :hour and configs is null
   group by cluster
 ),
 
@@ -576,7 +576,7 @@ throttled_hour as (
     hour,
     cluster
   from inventory.topic_hourly
-  where hour > cast(:hour as timestamptz) - interval '336 hours' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '336 hours' and hour <= :hour
   and (leader_throttled_replicas is not null or follower_throttled_replicas is not null)
   and cluster = any(array(select c.cluster from concerned as c where not c.is_moving))
 ),
@@ -585,7 +585,7 @@ throttled_hour as (
 seen as (
   select
     p.cluster,
-    cast(extract(epoch from cast(:hour as timestamptz) - min(p.hour)) as double precision) as throttle_stands_seconds
+    cast(extract(epoch from :hour - min(p.hour)) as double precision) as throttle_stands_seconds
   from past as p
   where p.hour > coalesce(
     (
@@ -665,7 +665,7 @@ judged as (
       when is_still and (throttled is not null or (has_rates_left and throttled_brokers is not null)) then 'left_over'
       when unknown_topics > 0 then 'throttles_unknown'
       when
-        throttled_brokers is not null or cluster in (select n.cluster from named as n where n.hour = cast(:hour as timestamptz))
+        throttled_brokers is not null or cluster in (select n.cluster from named as n where n.hour = :hour)
         then 'just_ended'
       else 'none'
     end as reason

@@ -66,7 +66,7 @@ with fetched as materialized (
       nullif(labels::jsonb ->> 'user', '') as user_name,
       max(value) as bytes_per_second
     from metrics.broker_sample
-    where hour = any(array(select cast(:hour as timestamptz) - n * interval '1 hour' from generate_series(0, 3) as n))
+    where hour = any(array(select :hour - n * interval '1 hour' from generate_series(0, 3) as n))
     and metric = 'client_fetch_bytes_per_second'
     group by hour, cluster, endpoint, labels
   ) as told
@@ -88,9 +88,9 @@ counted as (
   select
     cluster,
     bool_and(samples is not null)
-    and cluster in (select f.cluster from fetched as f where f.hour = cast(:hour as timestamptz)) as is_whole
+    and cluster in (select f.cluster from fetched as f where f.hour = :hour) as is_whole
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -100,7 +100,7 @@ groups as (
     bool_or(members is null and protocol is distinct from 'streams') as lacks_members,
     bool_or(protocol = 'streams') as has_streams
   from inventory.consumer_group_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -110,7 +110,7 @@ member as (
     client_id,
     string_agg(distinct group_id, ', ' order by group_id) as group_ids
   from inventory.consumer_member_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster, client_id
 ),
 
@@ -121,7 +121,7 @@ job as (
     s.client_id,
     string_agg(g.group_id, ', ' order by g.group_id) as job_ids
   from suspect as s
-  inner join public.commits_without_members(cast(:hour as timestamptz)) as g
+  inner join public.commits_without_members(:hour) as g
     on s.cluster = g.cluster and strpos(translate(s.client_id, '-.', '__'), translate(g.group_id, '-.', '__')) > 0
   group by s.cluster, s.client_id
 ),
@@ -136,7 +136,7 @@ sent as materialized (
       as unaccounted_bytes_per_second
   from metrics.topic_hourly as t
   left join public.topic_readers_of(:hour) as r on t.cluster = r.cluster and t.topic = r.topic
-  where t.hour = cast(:hour as timestamptz) and t.cluster in (select s.cluster from suspect as s)
+  where t.hour = :hour and t.cluster in (select s.cluster from suspect as s)
   group by t.cluster, t.topic, t.bytes_out, t.covered_seconds
 ),
 
@@ -159,7 +159,7 @@ told_topic as materialized (
     client_id,
     endpoint,
     topic
-  from public.client_topics(cast(:hour as timestamptz))
+  from public.client_topics(:hour)
   where kind = 'consumer'
 ),
 
@@ -204,7 +204,7 @@ judged as (
     nullif(case when o.cluster is null then a.bytes_per_second else p.bytes_per_second end, 0) as sent_bytes_per_second
   from suspect as s
   left join fetched as now
-    on s.cluster = now.cluster and s.client_id = now.client_id and now.hour = cast(:hour as timestamptz)
+    on s.cluster = now.cluster and s.client_id = now.client_id and now.hour = :hour
   left join counted as c on s.cluster = c.cluster
   left join groups as g on s.cluster = g.cluster
   left join member as m on s.cluster = m.cluster and s.client_id = m.client_id

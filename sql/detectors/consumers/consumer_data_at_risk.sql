@@ -84,7 +84,7 @@ limitations: |
 with before as (
   select max(hour) as hour
   from metrics.consumer_partition_hourly
-  where hour <= cast(:hour as timestamptz) - interval '24 hours' and hour >= cast(:hour as timestamptz) - interval '30 hours'
+  where hour <= :hour - interval '24 hours' and hour >= :hour - interval '30 hours'
 ),
 
 topic as materialized (
@@ -95,7 +95,7 @@ topic as materialized (
     nullif(greatest(retention_ms, 0), 0) as retention_ms,
     nullif(greatest(cast(configs -> 'retention.bytes' ->> 'value' as bigint), 0), 0) as retention_bytes
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   and kind <> 'repartition' and coalesce(cleanup_policy, '') not like '%compact%'
 ),
 
@@ -119,7 +119,7 @@ place as (
     -- transaction's end, or a client that commits the last record in place of the next.
     c.committed_offset < p.log_start_offset - 1 and p.log_end_offset > p.log_start_offset
     and (
-      c.committed_at >= cast(:hour as timestamptz) - make_interval(days => :dead_days)
+      c.committed_at >= :hour - make_interval(days => :dead_days)
       or c_then.committed_offset >= p_then.log_start_offset
     ) as is_lost,
     g.members = 0 and c.commits = 0 as is_idle,
@@ -142,12 +142,12 @@ place as (
   left join metrics.partition_hourly as p_then
     on p_then.hour = (select b.hour from before as b) and c.cluster = p_then.cluster and c.topic = p_then.topic
     and c.partition = p_then.partition
-  where c.hour = cast(:hour as timestamptz)
+  where c.hour = :hour
   and (
     c.committed_offset is null or c.lag_records is null or c.lag_records > 0 or c.committed_offset > c.log_end_offset
   )
   and (c.cluster, c.group_id, c.topic) not in (
-    select cluster, group_id, topic from public.abandoned_topics(cast(:hour as timestamptz))
+    select cluster, group_id, topic from public.abandoned_topics(:hour)
   )
 ),
 
@@ -228,7 +228,7 @@ holder as (
     sum(d.usable_bytes) as free_bytes
   from worst as w
   inner join metrics.replica_sample as r
-    on r.hour = cast(:hour as timestamptz) and w.cluster = r.cluster and w.topic = r.topic and not r.is_future
+    on r.hour = :hour and w.cluster = r.cluster and w.topic = r.topic and not r.is_future
   left join metrics.log_dir_hourly as d
     on r.hour = d.hour and r.cluster = d.cluster and r.broker_id = d.broker_id and r.log_dir = d.log_dir
   where w.reason in ('lost', 'at_risk', 'on_the_brink')
@@ -282,8 +282,8 @@ advised as (
     end as extra_bytes
   from needed as n
   cross join lateral (select n.retention_bytes + n.added_bytes as longer_bytes) as s
-  left join metrics.topic_hourly as j on j.hour = cast(:hour as timestamptz) and n.cluster = j.cluster and n.topic = j.topic
-  left join inventory.topic_hourly as i on i.hour = cast(:hour as timestamptz) and n.cluster = i.cluster and n.topic = i.topic
+  left join metrics.topic_hourly as j on j.hour = :hour and n.cluster = j.cluster and n.topic = j.topic
+  left join inventory.topic_hourly as i on i.hour = :hour and n.cluster = i.cluster and n.topic = i.topic
 ),
 
 spread as (
@@ -318,7 +318,7 @@ summary as (
 
 alone as materialized (
   select *
-  from public.commits_without_members(cast(:hour as timestamptz))
+  from public.commits_without_members(:hour)
 ),
 
 -- Whether a group that may be dead has been so for so long that nobody waits for what it would read.
@@ -326,11 +326,11 @@ life as (
   select
     g.cluster,
     g.group_id,
-    coalesce(max(c.committed_at) < cast(:hour as timestamptz) - make_interval(days => :dead_days), true)
+    coalesce(max(c.committed_at) < :hour - make_interval(days => :dead_days), true)
     and bool_and(c.commits = 0) as is_silent
   from metrics.consumer_group_hourly as g
   inner join metrics.consumer_partition_hourly as c using (hour, cluster, group_id)
-  where g.hour = cast(:hour as timestamptz) and (g.members = 0 or g.state is null or g.partitions is null)
+  where g.hour = :hour and (g.members = 0 or g.state is null or g.partitions is null)
   group by g.cluster, g.group_id
 )
 
@@ -373,7 +373,7 @@ from metrics.consumer_group_hourly as g
 left join life as l on g.cluster = l.cluster and g.group_id = l.group_id
 left join alone as a
   on g.cluster = a.cluster and g.group_id = a.group_id
-left join public.groups_renamed(cast(:hour as timestamptz), cast(:dead_days as integer) * 2) as h
+left join public.groups_renamed(:hour, cast(:dead_days as integer) * 2) as h
   on g.cluster = h.cluster and g.group_id = h.former_group
 left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
@@ -388,7 +388,7 @@ left join lateral (
   where w.reason = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
   and p.log_end_offset_last > w.committed_offset and p.log_end_offset_first < w.log_start_offset
   and p.hour = any(
-    array(select cast(:hour as timestamptz) - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
+    array(select :hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
   )
 ) as written on true
-where g.hour = cast(:hour as timestamptz)
+where g.hour = :hour

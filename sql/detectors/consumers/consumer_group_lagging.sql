@@ -103,7 +103,7 @@ limitations: |
 */
 with alone as materialized (
   select *
-  from public.commits_without_members(cast(:hour as timestamptz))
+  from public.commits_without_members(:hour)
 ),
 
 place as (
@@ -122,7 +122,7 @@ place as (
   from metrics.consumer_partition_hourly as p
   left join metrics.consumer_group_hourly as g using (hour, cluster, group_id)
   left join alone as a using (cluster, group_id)
-  where p.hour = cast(:hour as timestamptz)
+  where p.hour = :hour
   and exists (
     select 1 from inventory.topic_hourly as t where t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
   )
@@ -288,7 +288,7 @@ verdict as (
   left join worst as w using (cluster, group_id)
   left join alone as a using (cluster, group_id)
   left join inventory.consumer_group_hourly as i on g.hour = i.hour and g.cluster = i.cluster and g.group_id = i.group_id
-  where g.hour = cast(:hour as timestamptz)
+  where g.hour = :hour
 )
 
 select

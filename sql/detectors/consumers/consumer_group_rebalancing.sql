@@ -82,7 +82,7 @@ with step as (
     began_at - lag(began_at) over (partition by cluster, group_id order by began_at) < make_interval(secs => :merge_seconds)
       as is_same_change
   from metrics.group_step_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 pace as (
@@ -91,9 +91,9 @@ pace as (
     group_id,
     greatest(
       count(*) filter (where is_same_change is not true),
-      count(distinct date_bin(make_interval(secs => :merge_seconds), began_at, cast(:hour as timestamptz))) / 2
+      count(distinct date_bin(make_interval(secs => :merge_seconds), began_at, :hour)) / 2
     ) as rebalances,
-    count(distinct date_bin('10 minutes', began_at, cast(:hour as timestamptz))) as slots_hit,
+    count(distinct date_bin('10 minutes', began_at, :hour)) as slots_hit,
     max(poll_interval_ms) as poll_interval_ms,
     max(session_timeout_ms) as session_timeout_ms,
     bool_and(members is null) as is_untold,
@@ -141,7 +141,7 @@ arrived as (
   inner join metrics.consumer_partition_hourly as c using (cluster, group_id)
   left join metrics.partition_hourly as p using (hour, cluster, topic, partition)
   cross join lateral (select p.log_end_offset_last - p.log_end_offset_first as records) as one
-  where c.hour = cast(:hour as timestamptz)
+  where c.hour = :hour
   group by cluster, group_id
 ),
 
@@ -153,12 +153,12 @@ earlier as (
     lag_records,
     true as is_known
   from metrics.consumer_group_hourly
-  where hour = cast(:hour as timestamptz) - interval '1 hour'
+  where hour = :hour - interval '1 hour'
 ),
 
 restoring as (
   select distinct cluster, application_id
-  from public.processes_restoring(cast(:hour as timestamptz), cast(:hour as timestamptz))
+  from public.processes_restoring(:hour, :hour)
 )
 
 select
@@ -200,4 +200,4 @@ left join gone as o on g.cluster = o.cluster and g.group_id = o.group_id
 left join arrived as a on g.cluster = a.cluster and g.group_id = a.group_id
 left join earlier as e on g.cluster = e.cluster and g.group_id = e.group_id
 left join restoring as w on g.cluster = w.cluster and g.group_id = w.application_id
-where g.hour = cast(:hour as timestamptz)
+where g.hour = :hour

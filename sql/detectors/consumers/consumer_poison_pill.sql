@@ -70,7 +70,7 @@ with step as materialized (
     poll_interval_ms,
     lag(began_at) over (partition by cluster, group_id order by began_at, generation) as generation_began
   from metrics.group_step_hourly
-  where hour between cast(:hour as timestamptz) - interval '1 hour' and cast(:hour as timestamptz)
+  where hour between :hour - interval '1 hour' and :hour
 ),
 
 restless as (
@@ -79,10 +79,10 @@ restless as (
     s.group_id,
     coalesce(max(s.poll_interval_ms), :default_poll_ms) as poll_interval_ms,
     -- An hour that isn't over is judged as of when it was gathered.
-    least(cast(:hour as timestamptz) + interval '1 hour', max(i.observed_at)) as as_of
+    least(:hour + interval '1 hour', max(i.observed_at)) as as_of
   from step as s
   left join inventory.consumer_group_hourly as i
-    on i.hour = cast(:hour as timestamptz) and s.cluster = i.cluster and s.group_id = i.group_id
+    on i.hour = :hour and s.cluster = i.cluster and s.group_id = i.group_id
   group by s.cluster, s.group_id
   having bool_or(jsonb_array_length(s.gone) > 0)
 ),
@@ -104,7 +104,7 @@ place as materialized (
     coalesce(c.moved_at, r.as_of - make_interval(secs => c.still_seconds)) as stands_since
   from metrics.consumer_partition_hourly as c
   inner join restless as r using (cluster, group_id)
-  where c.hour = cast(:hour as timestamptz)
+  where c.hour = :hour
 ),
 
 pace as (
@@ -211,13 +211,13 @@ latency as (
     application_id,
     max(process_latency_max_ms) as process_latency_max_ms
   from metrics.jvm_app_hourly
-  where hour = cast(:hour as timestamptz) and application_id is not null
+  where hour = :hour and application_id is not null
   group by cluster, application_id
 ),
 
 restoring as (
   select distinct cluster, application_id
-  from public.processes_restoring(cast(:hour as timestamptz), cast(:hour as timestamptz))
+  from public.processes_restoring(:hour, :hour)
 )
 
 select
@@ -274,4 +274,4 @@ left join lateral (
     h.hour between g.hour - interval '7 days' and g.hour and h.cluster = w.cluster and h.group_id = w.group_id
     and h.topic = w.topic and h.partition = w.partition
 ) as since on true
-where g.hour = cast(:hour as timestamptz)
+where g.hour = :hour

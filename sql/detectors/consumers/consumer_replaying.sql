@@ -38,7 +38,7 @@ limitations: |
 */
 with beyond as materialized (
   select *
-  from public.cold_hours(cast(:hour as timestamptz), cast(:days as integer), :page_cache_share)
+  from public.cold_hours(:hour, cast(:days as integer), :page_cache_share)
 ),
 
 -- How far a group is behind is told of an hour's end: most of what it reads in the next may be as old.
@@ -52,7 +52,7 @@ cold as materialized (
     group_id,
     page_cache_seconds
   from beyond
-  where hour < cast(:hour as timestamptz)
+  where hour < :hour
 ),
 
 read as materialized (
@@ -63,7 +63,7 @@ read as materialized (
     r.topic,
     r.cold_bytes,
     r.cold_bytes > 0 as is_cold,
-    date_bin('1 day', c.hour, cast(:hour as timestamptz) + interval '1 hour') as day
+    date_bin('1 day', c.hour, :hour + interval '1 hour') as day
   from cold as c
   cross join lateral public.group_cold_reads(c.cluster, c.group_id, c.hour, c.page_cache_seconds) as r
 ),
@@ -106,14 +106,14 @@ client as (
       group_id,
       client_id
     from inventory.consumer_member_hourly
-    where hour = cast(:hour as timestamptz)
+    where hour = :hour
     union all
     select
       cluster,
       group_id,
       client_id
     from metrics.consumer_partition_hourly
-    where hour = cast(:hour as timestamptz)
+    where hour = :hour
   ) as known
   inner join by_group using (cluster, group_id)
   where client_id is not null
@@ -124,7 +124,7 @@ disk as (
   select
     cluster,
     sum(read_bytes) as read_bytes
-  from public.broker_reads_hourly(cast(:hour as timestamptz), cast(:days as integer))
+  from public.broker_reads_hourly(:hour, cast(:days as integer))
   group by cluster
 )
 
@@ -153,10 +153,10 @@ from by_group as g
 left join disk as d using (cluster)
 left join others as o using (cluster, group_id)
 left join client as c using (cluster, group_id)
-left join public.cluster_brokers as b on b.hour = cast(:hour as timestamptz) and g.cluster = b.cluster
-left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on g.cluster = price.cluster
+left join public.cluster_brokers as b on b.hour = :hour and g.cluster = b.cluster
+left join inventory.broker_storage_price(:hour) as price on g.cluster = price.cluster
 left join lateral (
   select sum(r.size_bytes) as bytes
   from metrics.replica_sample as r
-  where r.hour = cast(:hour as timestamptz) and r.cluster = g.cluster and r.topic = g.worst_topic and not r.is_future
+  where r.hour = :hour and r.cluster = g.cluster and r.topic = g.worst_topic and not r.is_future
 ) as held on true

@@ -75,8 +75,8 @@ with life as materialized (
     group_id,
     min(hour) as first_hour
   from metrics.consumer_group_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(days => 2 * cast(:new_days as integer))
-  and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => 2 * cast(:new_days as integer))
+  and hour <= :hour
   group by cluster, group_id
 ),
 
@@ -95,7 +95,7 @@ newcomer as materialized (
     l.first_hour
   from life as l
   inner join cluster_life as c on l.cluster = c.cluster
-  where l.first_hour > cast(:hour as timestamptz) - make_interval(days => :new_days)
+  where l.first_hour > :hour - make_interval(days => :new_days)
   and l.first_hour > c.first_hour + interval '24 hours'
 ),
 
@@ -105,7 +105,7 @@ place as materialized (
     group_id,
     topic
   from metrics.consumer_partition_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 former as (
@@ -113,7 +113,7 @@ former as (
     cluster,
     group_id,
     min(former_group) as former_group
-  from public.groups_renamed(cast(:hour as timestamptz), 2 * cast(:new_days as integer))
+  from public.groups_renamed(:hour, 2 * cast(:new_days as integer))
   group by cluster, group_id
 ),
 
@@ -128,7 +128,7 @@ traffic as materialized (
   from newcomer as n
   inner join place as p on n.cluster = p.cluster and n.group_id = p.group_id
   inner join metrics.topic_hourly as j on p.cluster = j.cluster and p.topic = j.topic
-  where j.hour > cast(:hour as timestamptz) - make_interval(days => :new_days) and j.hour <= cast(:hour as timestamptz)
+  where j.hour > :hour - make_interval(days => :new_days) and j.hour <= :hour
   group by n.cluster, n.group_id, j.hour
 ),
 
@@ -156,7 +156,7 @@ lived as (
   inner join metrics.consumer_group_hourly as g on n.cluster = g.cluster and n.group_id = g.group_id
   left join traffic as t on g.cluster = t.cluster and g.group_id = t.group_id and g.hour = t.hour
   left join usual as u on g.cluster = u.cluster and g.group_id = u.group_id
-  where g.hour between cast(:hour as timestamptz) - make_interval(days => :new_days) and cast(:hour as timestamptz)
+  where g.hour between :hour - make_interval(days => :new_days) and :hour
   and (g.members > 0 or g.commits > 0)
 ),
 
@@ -199,7 +199,7 @@ rhythm as (
         lag(p.committed_at) over (partition by cluster, group_id, p.topic, p.partition order by p.hour) as committed_before
       from late
       inner join metrics.consumer_partition_hourly as p using (cluster, group_id)
-      where p.hour > cast(:hour as timestamptz) - interval '24 hours' and p.hour <= cast(:hour as timestamptz)
+      where p.hour > :hour - interval '24 hours' and p.hour <= :hour
       and p.commits > 0
     ) as hours
     group by cluster, group_id, topic, partition
@@ -233,7 +233,7 @@ behind as (
   from late
   inner join counted as c using (cluster, group_id)
   inner join public.page_cache(
-    cast(:hour as timestamptz) - make_interval(days => :new_days), cast(:hour as timestamptz), :page_cache_share
+    :hour - make_interval(days => :new_days), :hour, :page_cache_share
   ) as p using (cluster, hour)
   where c.number <= :trial_hours
 ),
@@ -274,7 +274,7 @@ assigned as materialized (
   inner join inventory.consumer_member_hourly as m on n.cluster = m.cluster and n.group_id = m.group_id
   cross join lateral jsonb_each(m.assignment) as a (topic, partitions)
   cross join lateral jsonb_array_elements_text(a.partitions) as p (partition)
-  where m.hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '1 hour')
+  where m.hour in (:hour, :hour - interval '1 hour')
 ),
 
 -- A row of a partition is there from the first commit on.
@@ -295,13 +295,13 @@ tracked as (
   cross join lateral (
     select c.cluster is null and l.log_end_offset_last > l.log_end_offset_first as is_untracked
   ) as s
-  where a.hour = cast(:hour as timestamptz)
+  where a.hour = :hour
   group by a.cluster, a.group_id
 ),
 
 alone as materialized (
   select *
-  from public.commits_without_members(cast(:hour as timestamptz))
+  from public.commits_without_members(:hour)
 ),
 
 verdict as (
@@ -338,7 +338,7 @@ verdict as (
   left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
   left join alone as a
     on g.cluster = a.cluster and g.group_id = a.group_id
-  where g.hour = cast(:hour as timestamptz)
+  where g.hour = :hour
 )
 
 select

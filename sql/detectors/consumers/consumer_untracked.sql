@@ -57,8 +57,8 @@ with assigned as materialized (
     a.partitions
   from inventory.consumer_member_hourly as m
   cross join lateral jsonb_each(m.assignment) as a (topic, partitions)
-  where m.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:hours as integer))
-  and m.hour <= cast(:hour as timestamptz)
+  where m.hour > :hour - make_interval(hours => cast(:hours as integer))
+  and m.hour <= :hour
 ),
 
 committed as materialized (
@@ -67,7 +67,7 @@ committed as materialized (
     group_id,
     topic
   from metrics.consumer_partition_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 suspect as materialized (
@@ -76,15 +76,15 @@ suspect as materialized (
     a.group_id,
     a.topic,
     count(distinct a.hour) as assigned_hours,
-    min(a.client_id) filter (where a.hour = cast(:hour as timestamptz)) as client_id,
-    min(a.host) filter (where a.hour = cast(:hour as timestamptz)) as host
+    min(a.client_id) filter (where a.hour = :hour) as client_id,
+    min(a.host) filter (where a.hour = :hour) as host
   from assigned as a
   inner join inventory.topic_hourly as t
-    on t.hour = cast(:hour as timestamptz) and a.cluster = t.cluster and a.topic = t.topic
+    on t.hour = :hour and a.cluster = t.cluster and a.topic = t.topic
   left join committed as c on a.cluster = c.cluster and a.group_id = c.group_id and a.topic = c.topic
   where c.cluster is null
   group by a.cluster, a.group_id, a.topic
-  having bool_or(a.hour = cast(:hour as timestamptz))
+  having bool_or(a.hour = :hour)
 ),
 
 arrived_by_hour as (
@@ -125,7 +125,7 @@ sent as materialized (
     coalesce(sum(r.fresh_bytes + r.backlog_bytes), 0) as accounted_bytes
   from (select distinct cluster, topic from suspect) as s
   inner join metrics.topic_hourly as t
-    on t.hour = cast(:hour as timestamptz) and s.cluster = t.cluster and s.topic = t.topic
+    on t.hour = :hour and s.cluster = t.cluster and s.topic = t.topic
   left join public.topic_readers_of(:hour) as r on t.cluster = r.cluster and t.topic = r.topic
   group by t.cluster, t.topic, t.bytes_out, t.covered_seconds
 ),
@@ -167,7 +167,7 @@ summary as (
 
 alone as materialized (
   select *
-  from public.commits_without_members(cast(:hour as timestamptz))
+  from public.commits_without_members(:hour)
 ),
 
 has_member as (
@@ -175,7 +175,7 @@ has_member as (
     cluster,
     group_id
   from inventory.consumer_member_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 )
 
 select
@@ -206,4 +206,4 @@ left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
 left join has_member as m on g.cluster = m.cluster and g.group_id = m.group_id
 left join alone as a
   on g.cluster = a.cluster and g.group_id = a.group_id
-where g.hour = cast(:hour as timestamptz)
+where g.hour = :hour

@@ -64,7 +64,7 @@ with broker as materialized (
     end as follower_fetches_per_second,
     min(request_handler_idle_min_ratio) as handlers_idle_min_ratio
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   and (active_controllers is null or partitions is not null)  -- else it has no logs
   group by cluster
 ),
@@ -88,9 +88,9 @@ seen as materialized (
     end as follower_fetches_per_second
   from metrics.topic_hourly as t
   left join inventory.topic_hourly as i
-    on t.cluster = i.cluster and t.topic = i.topic and i.hour = cast(:hour as timestamptz)
+    on t.cluster = i.cluster and t.topic = i.topic and i.hour = :hour
   left join broker as b on t.cluster = b.cluster
-  where t.hour = any(array(select cast(:hour as timestamptz) - n * interval '1 hour' from generate_series(0, 3) as n))
+  where t.hour = any(array(select :hour - n * interval '1 hour' from generate_series(0, 3) as n))
 ),
 
 suspect as materialized (
@@ -111,7 +111,7 @@ assigned as materialized (
     min(m.client_id) as client_id
   from inventory.consumer_member_hourly as m
   cross join lateral jsonb_object_keys(m.assignment) as a (topic)
-  where m.hour = cast(:hour as timestamptz) and m.cluster in (select cluster from suspect)
+  where m.hour = :hour and m.cluster in (select cluster from suspect)
   group by m.cluster, m.group_id, a.topic
 ),
 
@@ -123,7 +123,7 @@ reader as materialized (
     case when count(*) = count(came.per_second) then sum(came.per_second) end as records_per_second
   from assigned as a
   left join metrics.topic_hourly as t
-    on a.cluster = t.cluster and a.topic = t.topic and t.hour = cast(:hour as timestamptz)
+    on a.cluster = t.cluster and a.topic = t.topic and t.hour = :hour
   cross join lateral (
     select
       case
@@ -158,9 +158,9 @@ told as (
     (array_agg(c.endpoint order by c.fetches / nullif(c.covered_seconds, 0) desc nulls last))[1] as endpoint
   from inventory.consumer_member_hourly as m
   left join metrics.client_hourly as c
-    on c.hour = cast(:hour as timestamptz) and m.cluster = c.cluster and m.client_id = c.client_id
+    on c.hour = :hour and m.cluster = c.cluster and m.client_id = c.client_id
     and c.kind = 'consumer' and c.fetches / nullif(c.covered_seconds, 0) is not null
-  where m.hour = cast(:hour as timestamptz) and m.cluster in (select s.cluster from suspect as s)
+  where m.hour = :hour and m.cluster in (select s.cluster from suspect as s)
   group by m.cluster, m.client_id
 ),
 
@@ -180,14 +180,14 @@ client as (
     c.network_in_bytes > :waste_ratio * c.bytes or c.records < :records_per_fetch * c.fetches as is_wasteful
   from suspect as s
   inner join inventory.consumer_member_hourly as m
-    on m.hour = cast(:hour as timestamptz) and s.cluster = m.cluster and m.assignment ? s.topic
+    on m.hour = :hour and s.cluster = m.cluster and m.assignment ? s.topic
   cross join lateral (
     select sum(jsonb_array_length(a.of_topic)) as partitions from jsonb_each(m.assignment) as a (topic, of_topic)
   ) as assigned
   left join broker as b on s.cluster = b.cluster
   left join told as t on m.cluster = t.cluster and m.client_id = t.client_id
   left join metrics.client_hourly as c
-    on c.hour = cast(:hour as timestamptz) and t.cluster = c.cluster and t.endpoint = c.endpoint
+    on c.hour = :hour and t.cluster = c.cluster and t.endpoint = c.endpoint
     and t.client_id = c.client_id and c.kind = 'consumer'
 ),
 
@@ -213,7 +213,7 @@ total as (
     cluster,
     sum(all_fetches_per_second) as fetches_per_second
   from seen
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -241,7 +241,7 @@ judged as (
     a.are_slow,
     r.records_per_second
   from suspect as s
-  left join seen as now on s.cluster = now.cluster and s.topic = now.topic and now.hour = cast(:hour as timestamptz)
+  left join seen as now on s.cluster = now.cluster and s.topic = now.topic and now.hour = :hour
   left join read as r on s.cluster = r.cluster and s.topic = r.topic
   left join hasty as h on s.cluster = h.cluster and s.topic = h.topic
   left join asked as a on s.cluster = a.cluster and s.topic = a.topic

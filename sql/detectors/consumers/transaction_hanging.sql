@@ -60,8 +60,8 @@ with seen as not materialized (
     log_end_offset
   from metrics.partition_hourly
   where
-    hour between cast(:hour as timestamptz) - make_interval(hours => cast(:hours as integer) + 4)
-    and cast(:hour as timestamptz)
+    hour between :hour - make_interval(hours => cast(:hours as integer) + 4)
+    and :hour
 ),
 
 -- Few partitions of many: all others never had a transaction open when they were asked.
@@ -85,7 +85,7 @@ place as (
     s.offsets_at as asked_at
   from transactional as t
   left join seen as s
-    on t.cluster = s.cluster and t.topic = s.topic and t.partition = s.partition and s.hour = cast(:hour as timestamptz)
+    on t.cluster = s.cluster and t.topic = s.topic and t.partition = s.partition and s.hour = :hour
 ),
 
 past as (
@@ -121,7 +121,7 @@ open_finding as (
   inner join metrics.consumer_partition_hourly as c
     on j.cluster = c.cluster and j.topic = c.topic and j.partition = c.partition
     and j.last_stable_offset = c.committed_offset
-  where j.hangs and c.hour = cast(:hour as timestamptz)
+  where j.hangs and c.hour = :hour
   group by j.cluster, j.topic
 ),
 

@@ -73,7 +73,7 @@ with burstable as (
     and n.direction = 'in'
   left join metrics.instance_hourly as i
     on h.hour = i.hour and h.account = i.account and h.region = i.region and h.instance_id = i.instance_id
-  where h.hour = cast(:hour as timestamptz) and h.is_burstable
+  where h.hour = :hour and h.is_burstable
 ),
 
 -- By how much the balance fell in each of the last hours.

@@ -74,7 +74,7 @@ with network as (
   left join metrics.instance_network_hourly as b
     on n.hour - interval '1 hour' = b.hour and n.account = b.account and n.region = b.region
     and n.instance_id = b.instance_id and n.direction = b.direction
-  where n.hour = cast(:hour as timestamptz)
+  where n.hour = :hour
 ),
 
 -- Those that lie at the baseline: when they burst last, and when they were free of it last.

@@ -83,7 +83,7 @@ limitations: |
 with machine as materialized (
   select *
   from metrics.instance_health_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 -- Taken away within the day: by a check, or ended by something else.
@@ -104,8 +104,8 @@ gone as materialized (
       and h.hour > a.hour - interval '24 hours' and h.hour <= a.hour
     ) as is_spot
   from metrics.scaling_activity_hourly as a
-  where a.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
-  and a.hour <= cast(:hour as timestamptz)
+  where a.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
+  and a.hour <= :hour
   and a.is_termination and a.instance_id is not null and a.status not in ('Failed', 'Cancelled')
   and (a.cause ~ :health_causes or a.cause ~ :ended_causes)
 ),
@@ -154,7 +154,7 @@ reading as materialized (
     values
     ('cpu', s.cpu_percent, cast(:cpu_percent as double precision)), ('memory', s.memory_used_percent, :memory_percent)
   ) as r (resource_name, percent, limit_percent)
-  where s.at > cast(:hour as timestamptz) - interval '27 hours'
+  where s.at > :hour - interval '27 hours'
   and r.percent is not null
 ),
 
@@ -226,11 +226,11 @@ failed as (
 node as (
   select
     instance_id,
-    max(memory_used_mean_percent) filter (where hour = cast(:hour as timestamptz)) as memory_percent,
+    max(memory_used_mean_percent) filter (where hour = :hour) as memory_percent,
     min(memory_used_mean_percent) as least_memory_percent,
-    max(iowait_ratio) filter (where hour = cast(:hour as timestamptz)) as iowait_ratio
+    max(iowait_ratio) filter (where hour = :hour) as iowait_ratio
   from metrics.node_hourly
-  where hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '1 hour') and instance_id is not null
+  where hour in (:hour, :hour - interval '1 hour') and instance_id is not null
   group by instance_id
 ),
 
@@ -259,7 +259,7 @@ full_now as (
     and m.resource_name = 'memory' and not m.is_gone and c.since >= m.since and c.upto - interval '5 minutes' <= m.upto
   left join memory_told as t on c.account = t.account and c.region = t.region and c.instance_id = t.instance_id
   left join node as n on c.instance_id = n.instance_id
-  where c.resource_name = 'cpu' and not c.is_gone and c.upto > cast(:hour as timestamptz) + interval '45 minutes'
+  where c.resource_name = 'cpu' and not c.is_gone and c.upto > :hour + interval '45 minutes'
   and c.upto - c.since >= make_interval(mins => cast(:full_minutes as integer))
 ),
 
@@ -272,7 +272,7 @@ habit as (
   from full_now as f
   inner join metrics.instance_hourly as h
     on f.account = h.account and f.region = h.region and f.instance_id = h.instance_id
-    and h.hour >= cast(:hour as timestamptz) - interval '7 days' and h.hour < cast(:hour as timestamptz) - interval '2 hours'
+    and h.hour >= :hour - interval '7 days' and h.hour < :hour - interval '2 hours'
   where h.memory_used_max_percent >= :memory_percent and h.cpu_max_percent >= :cpu_percent
   group by f.account, f.region, f.instance_id
 ),
@@ -409,8 +409,8 @@ left join lateral (
   select j.app, j.resident_bytes
   from metrics.jvm_app_hourly as j
   where s.reason in ('out_of_memory', 'exhausting')
-  and j.hour > cast(:hour as timestamptz) - make_interval(hours => cast(:look_back_hours as integer))
-  and j.hour <= cast(:hour as timestamptz)
+  and j.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
+  and j.hour <= :hour
   and j.instance_id = s.one ->> 'instance_id' and j.resident_bytes is not null
   order by j.hour desc, j.resident_bytes desc, j.app asc
   limit 1

@@ -59,7 +59,7 @@ with process as materialized (
     *,
     count(*) over (partition by cluster, instance_id) as jvms
   from metrics.jvm_app_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 -- What is left of memory without RocksDB, where that has a bound, and without all that the heap may take, is native.
@@ -86,7 +86,7 @@ seen as materialized (
   cross join lateral (
     select coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100) as bytes
   ) as memory
-  where a.hour > cast(:hour as timestamptz) - make_interval(days => :days) and a.hour <= cast(:hour as timestamptz)
+  where a.hour > :hour - make_interval(days => :days) and a.hour <= :hour
   and a.hour >= p.process_started_at + make_interval(hours => :warm_up_hours)
 ),
 
@@ -110,7 +110,7 @@ part as materialized (
     ('classes and code', now.non_heap_used_bytes, before.non_heap_used_bytes),
     ('native memory', now.native_bytes, before.native_bytes)
   ) as part (name, bytes, bytes_before)
-  where now.hour > cast(:hour as timestamptz) - interval '1 day'
+  where now.hour > :hour - interval '1 day'
   group by now.cluster, now.endpoint, part.name
 ),
 
@@ -121,12 +121,12 @@ known as materialized (
     count(heap_bytes) as heap_hours,
     count(unbounded_bytes) as memory_hours,
     least(count(heap_bytes), count(native_bytes)) as hours,
-    sum(heap_bytes) filter (where hour = cast(:hour as timestamptz)) as heap_bytes,
-    sum(native_bytes) filter (where hour = cast(:hour as timestamptz)) as native_bytes,
+    sum(heap_bytes) filter (where hour = :hour) as heap_bytes,
+    sum(native_bytes) filter (where hour = :hour) as native_bytes,
     -- Stacks are hardly touched.
     sum(native_bytes + thread_stack_bytes - heap_max_bytes * :native_percent / 100)
-      filter (where hour = cast(:hour as timestamptz)) as beyond_heap_bytes,
-    sum(memory_bytes) filter (where hour = cast(:hour as timestamptz)) as memory_bytes
+      filter (where hour = :hour) as beyond_heap_bytes,
+    sum(memory_bytes) filter (where hour = :hour) as memory_bytes
   from seen
   group by cluster, endpoint
 ),
@@ -180,7 +180,7 @@ growth as (
       case m.name when 'heap' then now.heap_bytes else now.unbounded_bytes end as bytes,
       case m.name when 'heap' then before.heap_bytes else before.unbounded_bytes end as bytes_before,
       case m.name when 'heap' then week.heap_bytes else week.unbounded_bytes end as bytes_week_before,
-      extract(epoch from cast(:hour as timestamptz) - now.hour) / 3600 as hours_ago
+      extract(epoch from :hour - now.hour) / 3600 as hours_ago
   ) as one
   where one.bytes is not null
   group by m.cluster, m.endpoint, m.name, m.bytes, m.limit_bytes, m.room_bytes, m.bytes_per_day

@@ -157,7 +157,7 @@ with live as materialized (
     max(heap_used_after_gc_bytes) as heap_live_bytes,
     count(heap_used_after_gc_bytes) as heap_live_known_hours
   from metrics.jvm_app_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(days => :live_days) and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => :live_days) and hour <= :hour
   group by cluster, app, endpoint
 ),
 
@@ -174,8 +174,8 @@ pace as materialized (
   inner join metrics.jvm_app_hourly as b
     on
       a.cluster = b.cluster and a.endpoint = b.endpoint and a.process_started_at = b.process_started_at
-      and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
-  where a.hour = cast(:hour as timestamptz)
+      and b.hour > :hour - interval '24 hours' and b.hour <= :hour
+  where a.hour = :hour
   group by a.cluster, a.endpoint
 ),
 
@@ -200,12 +200,12 @@ process as (
     coalesce(heap_used_after_gc_bytes, heap_used_bytes) as heap_left_bytes,
     -- Of a whole hour: in the first minutes of a process there is nothing but warming up.
     100 * gc_seconds / greatest(covered_seconds, 3600) as paused_percent
-  from (select * from metrics.jvm_app_hourly where hour = cast(:hour as timestamptz)) as a
+  from (select * from metrics.jvm_app_hourly where hour = :hour) as a
   inner join metrics.process_memory(
-    cast(:hour as timestamptz), :measured_days, :still_ratio, :data_days, :paced_days, :ahead_days, :unpacked_ratio
+    :hour, :measured_days, :still_ratio, :data_days, :paced_days, :ahead_days, :unpacked_ratio
   ) using (cluster, endpoint)
   left join metrics.growth_on_failure(
-    cast(:hour as timestamptz), :measured_days, :still_ratio, :data_days, :paced_days, :ahead_days, :unpacked_ratio
+    :hour, :measured_days, :still_ratio, :data_days, :paced_days, :ahead_days, :unpacked_ratio
   ) using (cluster, endpoint)
   left join live using (cluster, app, endpoint)
   left join pace using (cluster, endpoint)
@@ -255,7 +255,7 @@ told as (
     end as reason,
     -- Beyond some months nobody plans with it.
     case when hours_left between 0 and 24 * 90
-      then cast(:hour as timestamptz) + interval '1 hour' * (1 + hours_left) end as fills_at
+      then :hour + interval '1 hour' * (1 + hours_left) end as fills_at
   from judged
   cross join lateral (
     select

@@ -99,7 +99,7 @@ with directory as (
     total_bytes - usable_bytes as used_bytes,
     1 - usable_bytes / nullif(total_bytes, 0)::double precision as used_ratio
   from metrics.log_dir_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 judged as (
@@ -150,7 +150,7 @@ known_then as (
     broker_id,
     log_dir
   from metrics.replica_sample
-  where hour = cast(:hour as timestamptz) - interval '24 hours'
+  where hour = :hour - interval '24 hours'
 ),
 
 replica as (
@@ -166,7 +166,7 @@ replica as (
     on w.cluster = r.cluster and w.broker_id = r.broker_id and w.log_dir = r.log_dir
   inner join known_then as k
     on w.cluster = k.cluster and w.broker_id = k.broker_id and w.log_dir = k.log_dir
-  where r.hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '24 hours')
+  where r.hour in (:hour, :hour - interval '24 hours')
   and w.reason not in ('room', 'untold', 'short_history')
   group by r.cluster, r.broker_id, r.log_dir, r.topic
 ),
@@ -211,7 +211,7 @@ held as (
   ) as b
   inner join metrics.replica_sample as r using (cluster)
   left join inventory.topic_hourly as t on r.hour = t.hour and r.cluster = t.cluster and r.topic = t.topic
-  where r.hour = cast(:hour as timestamptz) and not r.is_future
+  where r.hour = :hour and not r.is_future
   and exists (
     select from worst as w where w.cluster = r.cluster and w.reason not in ('room', 'untold', 'short_history')
   )
@@ -258,7 +258,7 @@ shortened as (
         t.retention_ms * greatest(1 - :target_ratio * w.to_add_bytes / r.size_bytes, :least_kept) / 3600000
       ) * 3600000 as retention_ms
   ) as kept
-  where t.hour = cast(:hour as timestamptz) and t.cleanup_policy = 'delete' and kept.retention_ms > 0
+  where t.hour = :hour and t.cleanup_policy = 'delete' and kept.retention_ms > 0
   order by r.cluster asc, r.broker_id asc, r.place asc
 )
 
@@ -274,7 +274,7 @@ select
   w.week_growth / 3600 as week_growth_bytes_per_second,
   w.day_growth / 3600 as day_growth_bytes_per_second,
   ends.hours as hours_to_full,
-  cast(:hour as timestamptz) + interval '1 hour' + make_interval(secs => case when ends.hours < 8760 then ends.hours end * 3600)
+  :hour + interval '1 hour' + make_interval(secs => case when ends.hours < 8760 then ends.hours end * 3600)
     as full_at,
   w.known_hours,
   w.replicas,
@@ -296,7 +296,7 @@ left join held as h on w.cluster = h.cluster and w.broker_id = h.broker_id
 left join failover as f on w.cluster = f.cluster and w.broker_id = f.broker_id
 left join topic as t on w.cluster = t.cluster and w.broker_id = t.broker_id
 left join shortened as s on w.cluster = s.cluster and w.broker_id = s.broker_id
-left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on w.cluster = price.cluster
+left join inventory.broker_storage_price(:hour) as price on w.cluster = price.cluster
 cross join lateral (
   select
     case w.reason

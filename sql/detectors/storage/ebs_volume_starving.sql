@@ -255,7 +255,7 @@ with volume as (
       provisioned_iops as was_provisioned_iops,
       provisioned_throughput_mib_s as was_provisioned_mib_s
     from inventory.volume_hourly
-    where hour = cast(:hour as timestamptz) - interval '1 hour'
+    where hour = :hour - interval '1 hour'
   ) as an_hour_before using (account, region, volume_id)
   left join (
     select
@@ -267,9 +267,9 @@ with volume as (
       hours_to_exhaustion as was_hours_to_exhaustion,
       burst_balance_last_percent as was_balance_percent
     from metrics.volume_hourly
-    where hour = cast(:hour as timestamptz) - interval '1 hour'
+    where hour = :hour - interval '1 hour'
   ) as before using (account, region, volume_id)
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 measured as (

@@ -105,15 +105,15 @@ with file_system as materialized (
       cluster,
       endpoint,
       mountpoint,
-      max(available_bytes) filter (where hour > cast(:hour as timestamptz) - make_interval(hours => :peak_hours))
+      max(available_bytes) filter (where hour > :hour - make_interval(hours => :peak_hours))
         as usable_bytes,
       count(available_bytes) as known_hours_of_day,
       max(available_bytes) - min(available_bytes) as range_bytes
     from metrics.file_system_hourly
-    where hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+    where hour > :hour - interval '24 hours' and hour <= :hour
     group by cluster, endpoint, mountpoint
   ) as d using (cluster, endpoint, mountpoint)
-  where f.hour = cast(:hour as timestamptz) and f.read_only is not true and f.mountpoint !~ :left_out
+  where f.hour = :hour and f.read_only is not true and f.mountpoint !~ :left_out
 ),
 
 -- What the broker tells of itself, as it told it last.
@@ -123,7 +123,7 @@ log_dir as (
     d.total_bytes
   from metrics.log_dir_hourly as d
   inner join metrics.broker_hourly as b using (hour, cluster, broker_id)
-  where d.hour > cast(:hour as timestamptz) - interval '24 hours' and d.hour <= cast(:hour as timestamptz)
+  where d.hour > :hour - interval '24 hours' and d.hour <= :hour
 ),
 
 process as materialized (
@@ -137,9 +137,9 @@ process as materialized (
   from metrics.jvm_app_hourly as a
   left join (
     select distinct cluster, endpoint
-    from public.processes_restoring(cast(:hour as timestamptz) - interval '23 hours', cast(:hour as timestamptz))
+    from public.processes_restoring(:hour - interval '23 hours', :hour)
   ) as r using (cluster, endpoint)
-  where a.hour = cast(:hour as timestamptz)
+  where a.hour = :hour
 ),
 
 -- Growth takes long to compute: only where something may come of it. What a day's growth fills in warning_hours, or in
@@ -225,9 +225,9 @@ store as (
   from worst as w
   inner join process as p using (machine)
   inner join metrics.state_store_memory_hourly as m
-    on m.hour = cast(:hour as timestamptz) and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
+    on m.hour = :hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
   inner join metrics.state_store_memory_hourly as b
-    on b.hour = cast(:hour as timestamptz) - interval '24 hours' and m.cluster = b.cluster and m.app = b.app
+    on b.hour = :hour - interval '24 hours' and m.cluster = b.cluster and m.app = b.app
     and m.endpoint = b.endpoint and m.store = b.store and m.tasks = b.tasks
   where w.reason not in ('room', 'untold', 'short_history')
   group by w.cluster, w.endpoint, p.application_id, m.store
@@ -257,7 +257,7 @@ held as (
     sum(sum(m.tasks)) over (partition by p.cluster, p.application_id, m.store) as all_tasks
   from process as p
   inner join metrics.state_store_memory_hourly as m
-    on m.hour = cast(:hour as timestamptz) and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
+    on m.hour = :hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
   where exists (select from application as a where a.of_cluster = p.cluster and a.application_id = p.application_id)
   group by p.cluster, p.application_id, p.machine, m.store
 ),
@@ -286,7 +286,7 @@ failover as (
   inner join held as h
     on a.of_cluster = h.cluster and a.application_id = h.application_id and a.machine <> h.machine
   inner join inventory.topic_hourly as t
-    on t.hour = cast(:hour as timestamptz) and h.cluster = t.cluster
+    on t.hour = :hour and h.cluster = t.cluster
     and h.application_id || '-' || h.store || '-changelog' = t.topic and h.all_tasks <= t.partitions
   cross join lateral (
     select
@@ -337,7 +337,7 @@ select
   w.week_growth / 3600 as week_growth_bytes_per_second,
   w.day_growth / 3600 as day_growth_bytes_per_second,
   w.hours_left as hours_to_full,
-  cast(:hour as timestamptz) + interval '1 hour'
+  :hour + interval '1 hour'
   + make_interval(secs => case when w.hours_left < 8760 then w.hours_left end * 3600) as full_at,
   w.known_hours,
   s.stores,
@@ -354,7 +354,7 @@ select
   inventory.ebs_usd_per_month(v.region, v.volume_type, v.new_size_gib - v.size_gib, 0, 0) as added_usd_per_month
 from metrics.node_hourly as n
 left join worst as w using (cluster, endpoint)
-left join (select distinct cluster, endpoint from metrics.file_system_hourly where hour = cast(:hour as timestamptz)) as e
+left join (select distinct cluster, endpoint from metrics.file_system_hourly where hour = :hour) as e
   using (cluster, endpoint)
 left join stores as s using (cluster, endpoint)
 left join of_task as o using (cluster, endpoint)
@@ -369,7 +369,7 @@ left join lateral (
     ceil(i.size_gib + w.to_add_bytes / power(1024, 3))::bigint as new_size_gib,
     count(*) over () as volumes
   from inventory.volume_hourly as i
-  where i.hour = cast(:hour as timestamptz) and w.to_add_bytes is not null and n.instance_id = i.instance_id
+  where i.hour = :hour and w.to_add_bytes is not null and n.instance_id = i.instance_id
   and w.size_bytes / power(1024, 3) between 0.9 * i.size_gib and i.size_gib
 ) as v on v.volumes = 1
-where n.hour = cast(:hour as timestamptz)
+where n.hour = :hour

@@ -68,7 +68,7 @@ with machine as materialized (
     max(cpu_ratio / nullif(cpu_ratio - steal_ratio, 0)) as stretch,
     max(busiest_disk_ratio) as disk_ratio
   from metrics.node_hourly
-  where hour = cast(:hour as timestamptz) and instance_id is not null
+  where hour = :hour and instance_id is not null
   group by instance_id
 ),
 
@@ -79,7 +79,7 @@ disks as materialized (
     least(sum(v.queue_length_mean), 1) as disk_ratio
   from inventory.volume_hourly as i
   inner join metrics.volume_hourly as v using (hour, account, region, volume_id)
-  where i.hour = cast(:hour as timestamptz) and i.instance_id is not null
+  where i.hour = :hour and i.instance_id is not null
   group by i.instance_id
   having count(*) = count(v.queue_length_mean)
 ),
@@ -115,7 +115,7 @@ process as materialized (
   from metrics.jvm_app_hourly as a
   left join machine as m using (instance_id)
   left join disks as d using (instance_id)
-  where a.hour = cast(:hour as timestamptz)
+  where a.hour = :hour
 ),
 
 application as materialized (
@@ -165,7 +165,7 @@ past as materialized (
   from taken as t
   inner join metrics.jvm_app_hourly as h using (cluster, application_id)
   where t.may_wait and t.told_records >= :least_records
-  and h.hour >= cast(:hour as timestamptz) - make_interval(days => :days) and h.hour < cast(:hour as timestamptz)
+  and h.hour >= :hour - make_interval(days => :days) and h.hour < :hour
   and h.records_processed > 0 and h.record_latency_ms is not null
   group by t.number, h.hour
 ),
@@ -194,7 +194,7 @@ restoring as (
     cluster,
     application_id,
     count(*) as processes
-  from public.processes_restoring(cast(:hour as timestamptz), cast(:hour as timestamptz))
+  from public.processes_restoring(:hour, :hour)
   group by cluster, application_id
 ),
 
@@ -213,9 +213,9 @@ judged as (
   left join since as s using (number)
   left join restoring as r using (cluster, application_id)
   left join metrics.consumer_group_hourly as g
-    on g.hour = cast(:hour as timestamptz) and t.cluster = g.cluster and t.application_id = g.group_id
+    on g.hour = :hour and t.cluster = g.cluster and t.application_id = g.group_id
   left join metrics.consumer_group_hourly as before
-    on before.hour = cast(:hour as timestamptz) - interval '1 hour' and t.cluster = before.cluster
+    on before.hour = :hour - interval '1 hour' and t.cluster = before.cluster
     and t.application_id = before.group_id
 )
 

@@ -63,7 +63,7 @@ with life as (
     max(resident_bytes / nullif(memory_limit_bytes, 0)) as highest_memory_ratio,
     max(records_to_restore) as records_to_restore
   from metrics.jvm_app_hourly
-  where hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '24 hours' and hour <= :hour
   and process_started_at is not null
   group by cluster, endpoint, process_started_at
 ),
@@ -89,7 +89,7 @@ process as (
     cluster,
     endpoint,
     sum(hours) as known_hours,
-    count(*) filter (where process_started_at > cast(:hour as timestamptz) - interval '23 hours') as starts,
+    count(*) filter (where process_started_at > :hour - interval '23 hours') as starts,
     count(*) filter (where is_short) as short_lives,
     min(life_seconds) as shortest_life_seconds,
     max(life_seconds) filter (where is_short) - min(life_seconds) <= :regular_seconds as is_regular,
@@ -123,7 +123,7 @@ in_hour as (
         date_trunc('second', s.process_started_at) as started_at
       from metrics.jvm_app_hourly as a
       inner join metrics.jvm_app_sample as s using (hour, cluster, endpoint)
-      where a.hour = cast(:hour as timestamptz) and s.metric = 'threads' and s.process_started_at >= a.hour
+      where a.hour = :hour and s.metric = 'threads' and s.process_started_at >= a.hour
     ) as started
   ) as one
   group by cluster, endpoint
@@ -153,4 +153,4 @@ select
 from metrics.jvm_app_hourly as a
 left join process as p using (cluster, endpoint)
 left join in_hour as n using (cluster, endpoint)
-where a.hour = cast(:hour as timestamptz)
+where a.hour = :hour

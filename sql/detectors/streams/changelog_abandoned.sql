@@ -24,7 +24,7 @@ verdicts:
     commands: &commands
       - "{% for one in internal_topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config cleanup.policy=delete,retention.ms=60000; {% endfor %}"
       - "{% for one in internal_topics %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --delete --topic {{ one.topic }}; {% endfor %}"
-  abandoned: {status: firing, severity: info, message: *reason, cure: *cure, commands: *commands}
+  abandoned: {status: firing, severity: info, message: *reason, actions: [*cure], commands: *commands}
   parked: {status: ok, message: "Nobody has used its internal topics for {{ rest_days }}; they lie on parked brokers only, where they disturb nobody."}
   in_use: {status: ok, message: "Its internal topics are in use: {{ sign_of_use }}."}
   resting: {status: ok, message: "Its internal topics have rested for {{ rest_days }}; {{ needed_rest_days }} are needed to call them abandoned."}
@@ -58,7 +58,7 @@ with rest as materialized (
     greatest(
       :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
     ) as needed_days
-  from public.idle_topics(cast(:hour as timestamptz), :quiet_days, :history_days, true) as r
+  from public.idle_topics(:hour, :quiet_days, :history_days, true) as r
 ),
 
 topic as materialized (
@@ -68,7 +68,7 @@ topic as materialized (
     r.rest_days >= r.needed_days as is_resting
   from inventory.topic_hourly as t
   inner join rest as r using (cluster, application_id)
-  where t.hour = cast(:hour as timestamptz) and t.kind <> 'plain'
+  where t.hour = :hour and t.kind <> 'plain'
 ),
 
 sent as (
@@ -78,7 +78,7 @@ sent as (
     sum(s.bytes_out) as bytes_out,
     bool_or(s.known_hours * 2 < t.hours) as is_unknown
   from topic as t
-  cross join lateral public.topic_sent(t.cluster, t.topic, cast(:hour as timestamptz), t.hours) as s
+  cross join lateral public.topic_sent(t.cluster, t.topic, :hour, t.hours) as s
   where t.is_resting
   group by t.cluster, t.application_id
 ),
@@ -102,8 +102,8 @@ grouped as (
   from rest as r
   inner join metrics.consumer_group_hourly as g
     on r.cluster = g.cluster and r.application_id = g.group_id
-    and g.hour > cast(:hour as timestamptz) - r.needed_days * interval '1 day'
-  where g.hour between cast(:hour as timestamptz) - make_interval(days => :history_days) and cast(:hour as timestamptz)
+    and g.hour > :hour - r.needed_days * interval '1 day'
+  where g.hour between :hour - make_interval(days => :history_days) and :hour
   and r.gets_records is not true
   group by r.cluster, r.application_id
 ),
@@ -115,8 +115,8 @@ process as (
   from rest as r
   inner join metrics.jvm_app_hourly as a
     on r.cluster = a.cluster and r.application_id = a.application_id
-    and a.hour > cast(:hour as timestamptz) - r.needed_days * interval '1 day'
-  where a.hour between cast(:hour as timestamptz) - make_interval(days => :history_days) and cast(:hour as timestamptz)
+    and a.hour > :hour - r.needed_days * interval '1 day'
+  where a.hour between :hour - make_interval(days => :history_days) and :hour
   and r.gets_records is not true
 ),
 
@@ -127,7 +127,7 @@ held as (
     sum(size_bytes) as log_bytes,
     bool_and(:parked_brokers <> '' and cluster || '/' || broker_id ~ :parked_brokers) as is_parked
   from metrics.replica_sample
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster, topic
 ),
 
@@ -185,7 +185,7 @@ judged as (
     end as gap
   from rest as r
   inner join sized as s using (cluster, application_id)
-  left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price using (cluster)
+  left join inventory.broker_storage_price(:hour) as price using (cluster)
   left join sent using (cluster, application_id)
   left join grouped as g using (cluster, application_id)
   left join process as p using (cluster, application_id)
@@ -219,7 +219,7 @@ heir as materialized (
     where reason in ('large', 'abandoned')
   ) as gone
   cross join lateral
-  public.successor_groups(gone.clusters, gone.applications, gone.rest_days, cast(:hour as timestamptz)) as h
+  public.successor_groups(gone.clusters, gone.applications, gone.rest_days, :hour) as h
 )
 
 select

@@ -49,7 +49,7 @@ with internal as materialized (
     t.application_id,
     t.kind
   from inventory.topic_hourly as t
-  where t.hour = cast(:hour as timestamptz) and t.kind in ('changelog', 'repartition')
+  where t.hour = :hour and t.kind in ('changelog', 'repartition')
   -- A Samza job's changelogs have names that last, and are read on purpose.
   and not exists (
     select 1 from inventory.topic_hourly as j
@@ -76,15 +76,15 @@ read as (
     a.topic
   from inventory.consumer_member_hourly as m
   cross join lateral jsonb_object_keys(m.assignment) as a (topic)
-  where m.hour = cast(:hour as timestamptz)
+  where m.hour = :hour
   union
   select
     cluster,
     group_id,
     topic
   from metrics.consumer_partition_hourly
-  where hour = cast(:hour as timestamptz)
-  and committed_at > cast(:hour as timestamptz) + interval '1 hour' - make_interval(hours => :commit_hours)
+  where hour = :hour
+  and committed_at > :hour + interval '1 hour' - make_interval(hours => :commit_hours)
 ),
 
 foreign_read as (
@@ -100,7 +100,7 @@ foreign_read as (
   -- The application's own group under another name: its clients carry the application id.
   and not exists (
     select 1 from inventory.consumer_member_hourly as m
-    where m.hour = cast(:hour as timestamptz) and m.cluster = r.cluster and m.group_id = r.group_id
+    where m.hour = :hour and m.cluster = r.cluster and m.group_id = r.group_id
     and starts_with(m.client_id, i.application_id || '-')
   )
 ),
@@ -119,7 +119,7 @@ summary as (
     jsonb_agg(public.resource_key('topic', f.cluster, f.topic) order by f.topic) as affected
   from foreign_read as f
   left join metrics.topic_hourly as b
-    on b.hour = cast(:hour as timestamptz) and f.cluster = b.cluster and f.topic = b.topic
+    on b.hour = :hour and f.cluster = b.cluster and f.topic = b.topic
   group by f.cluster, f.group_id
 )
 
@@ -144,4 +144,4 @@ select
   s.affected
 from metrics.consumer_group_hourly as g
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
-where g.hour = cast(:hour as timestamptz)
+where g.hour = :hour

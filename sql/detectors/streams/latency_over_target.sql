@@ -79,7 +79,7 @@ with process as materialized (
     ) as application_id,
     a.samples
   from metrics.jvm_app_hourly as a
-  where a.hour = cast(:hour as timestamptz) and exists (select 1 from detect.latency_target)
+  where a.hour = :hour and exists (select 1 from detect.latency_target)
 ),
 
 targeted as materialized (
@@ -122,7 +122,7 @@ node as materialized (
     n.ages_ms
   from targeted as t
   inner join metrics.stream_node_hourly as n
-    on n.hour = cast(:hour as timestamptz) and t.cluster = n.cluster and t.endpoint = n.endpoint
+    on n.hour = :hour and t.cluster = n.cluster and t.endpoint = n.endpoint
 ),
 
 -- How long records wait in the log: at least, as what was read since the last commit counts as lag; and at most.
@@ -144,7 +144,7 @@ lag as materialized (
       greatest(l.most_seconds - c.commit_gap_p95_seconds, 0) as least_seconds
     where l.most_seconds = 0 or c.commit_gap_p95_seconds is not null
   ) as w
-  where c.hour = cast(:hour as timestamptz) and w.most_seconds is not null
+  where c.hour = :hour and w.most_seconds is not null
   group by a.number, c.topic
 ),
 
@@ -163,7 +163,7 @@ source as materialized (
   from node as n
   cross join lateral jsonb_array_elements_text(n.topics) as t (topic)
   left join inventory.topic_hourly as i
-    on i.hour = cast(:hour as timestamptz) and n.cluster = i.cluster and t.topic = i.topic
+    on i.hour = :hour and n.cluster = i.cluster and t.topic = i.topic
   left join lag as l on n.number = l.number and t.topic = l.topic
   group by n.number, n.subtopology, n.node, t.topic, i.kind, l.least_seconds, l.most_seconds, l.worst_seconds
 ),
@@ -297,7 +297,7 @@ grouped as materialized (
     min(g.hour) as first_hour,
     max(g.hour) filter (where g.status = 'rewind') as went_back
   from metrics.consumer_group_hourly as g
-  where g.hour > cast(:hour as timestamptz) - make_interval(hours => :replay_hours) and g.hour <= cast(:hour as timestamptz)
+  where g.hour > :hour - make_interval(hours => :replay_hours) and g.hour <= :hour
   group by g.cluster, g.group_id
 ),
 
@@ -325,7 +325,7 @@ replaying as (
   where not exists (
     select 1 from metrics.consumer_group_hourly as g
     where g.cluster = b.cluster and g.group_id = b.application_id
-    and g.hour > b.since and g.hour <= cast(:hour as timestamptz) and g.lag_seconds_max <= b.target_seconds
+    and g.hour > b.since and g.hour <= :hour and g.lag_seconds_max <= b.target_seconds
   )
 )
 

@@ -61,7 +61,7 @@ with held as (
     m.kind
   from metrics.state_store_memory_hourly as m
   inner join metrics.jvm_app_hourly as p using (hour, cluster, app, endpoint)
-  where m.hour = cast(:hour as timestamptz) and p.application_id is not null
+  where m.hour = :hour and p.application_id is not null
 ),
 
 growth as materialized (
@@ -70,7 +70,7 @@ growth as materialized (
     f.has_fallen,
     g.known_days >= :least_days and not f.has_fallen and g.bytes_per_day >= :bytes_per_day
     and g.rising_days >= :rising * (g.known_days - 1) as is_rising
-  from public.store_growth(cast(:hour as timestamptz), :days) as g
+  from public.store_growth(:hour, :days) as g
   cross join lateral (select g.most_fallen_ratio >= :fallen as has_fallen) as f
 ),
 
@@ -88,7 +88,7 @@ part as (
   from metrics.state_store_memory_hourly as m
   inner join metrics.jvm_app_hourly as p using (hour, cluster, endpoint)
   inner join growth as g on m.cluster = g.cluster and p.application_id = g.application_id and m.store = g.store
-  where m.hour = cast(:hour as timestamptz) and g.is_rising and m.kind = 'key_value' and m.sst_bytes > 0
+  where m.hour = :hour and g.is_rising and m.kind = 'key_value' and m.sst_bytes > 0
   window of_store as (partition by m.cluster, p.application_id, m.store)
 ),
 
@@ -98,7 +98,7 @@ disk as (
     mountpoint,
     available_bytes
   from metrics.file_system_hourly
-  where hour = cast(:hour as timestamptz) and read_only is not true
+  where hour = :hour and read_only is not true
   order by coalesce(instance_id, substring(endpoint from '://([^/:]+)'), endpoint), size_bytes desc, mountpoint asc
 ),
 
@@ -140,7 +140,7 @@ select
   g.keys as store_keys,
   coalesce(g.known_days, 0) as known_days,
   e.left_days,
-  cast(:hour as timestamptz) + interval '1 hour'
+  :hour + interval '1 hour'
   + make_interval(secs => case when e.left_days < 3650 then e.left_days end * 86400) as ends_at,
   coalesce(e.memory_days < e.disk_days, e.disk_days is null) as is_memory,
   e.machine,

@@ -83,7 +83,7 @@ with process as materialized (
         a.application_id, case when a.samples is null then public.last_application_id(a.cluster, a.endpoint, a.hour) end
       ) as application_id
   ) as whose
-  where a.hour = cast(:hour as timestamptz) and whose.application_id is not null
+  where a.hour = :hour and whose.application_id is not null
 ),
 
 restored as (
@@ -93,7 +93,7 @@ restored as (
     percentile_cont(0.5) within group (order by restored_records_per_second) as records_per_second,
     count(distinct hour) as hours
   from metrics.jvm_app_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(days => :rate_days) and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => :rate_days) and hour <= :hour
   and restored_records_per_second is not null
   group by cluster, application_id
 ),
@@ -123,7 +123,7 @@ held as materialized (
     p.machine,
     p.rocksdb_shared_cache,
     h.most_tasks <= h.partitions as is_uncovered
-  from public.store_restores(cast(:hour as timestamptz), cast(:settled_hours as integer)) as h
+  from public.store_restores(:hour, cast(:settled_hours as integer)) as h
   inner join process as p on h.cluster = p.cluster and h.endpoint = p.endpoint
 ),
 
@@ -232,7 +232,7 @@ restoring as (
     -- Begun since it was asked an hour before, where it was.
     p.records_to_restore >= :anew_ratio * own.offsets_before and exists (
       select 1 from metrics.jvm_app_hourly as b
-      where b.hour = cast(:hour as timestamptz) - interval '1 hour' and b.cluster = p.cluster and b.endpoint = p.endpoint
+      where b.hour = :hour - interval '1 hour' and b.cluster = p.cluster and b.endpoint = p.endpoint
       and b.process_started_at < p.process_started_at and coalesce(b.instance_id, '') = coalesce(p.instance_id, '')
     ) as is_anew
   from process as p
@@ -251,7 +251,7 @@ restoring as (
 read as (
   select distinct cluster
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 )
 
 select

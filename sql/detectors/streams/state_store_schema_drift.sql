@@ -121,7 +121,7 @@ with steady_constant as (
       and b.hour >= c.hour - make_interval(hours => :known_hours) * 1.25
       and b.hour <= c.hour - make_interval(hours => :known_hours) / 4
   ) as was
-  where c.hour = cast(:hour as timestamptz) and c.change in ('constant_added', 'constant_removed')
+  where c.hour = :hour and c.change in ('constant_added', 'constant_removed')
 ),
 
 change as (
@@ -151,7 +151,7 @@ change as (
       end as weight
     from metrics.state_store_change_hourly
     left join steady_constant using (hour, cluster, topic, path, change, old_version, new_version)
-    where hour = cast(:hour as timestamptz)
+    where hour = :hour
   ) as weighed
 ),
 
@@ -189,7 +189,7 @@ groups_known as (
     cluster,
     max(hour) as hour
   from inventory.consumer_group_hourly
-  where hour > cast(:hour as timestamptz) - interval '24 hours' and hour <= cast(:hour as timestamptz)
+  where hour > :hour - interval '24 hours' and hour <= :hour
   group by cluster
 ),
 
@@ -205,7 +205,7 @@ readers as (
   inner join groups_known as k on s.cluster = k.cluster
   inner join inventory.consumer_group_hourly as g on k.cluster = g.cluster and k.hour = g.hour
   where
-    s.hour = cast(:hour as timestamptz)
+    s.hour = :hour
     and (
       g.group_id = s.application_id
       or exists (
@@ -241,7 +241,7 @@ judged as (
   left join by_store as b on s.cluster = b.cluster and s.topic = b.topic
   left join change as c on s.cluster = c.cluster and s.topic = c.topic and c.rank = 1
   left join readers as r on s.cluster = r.cluster and s.topic = r.topic
-  where s.hour = cast(:hour as timestamptz)
+  where s.hour = :hour
 )
 
 select

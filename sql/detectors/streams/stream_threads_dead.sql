@@ -97,15 +97,15 @@ with known as (
     cluster,
     endpoint,
     (array_agg(application_id order by hour desc) filter (where application_id is not null))[1] as application_id,
-    max(stream_threads_alive) filter (where hour < cast(:hour as timestamptz)) as usual,
+    max(stream_threads_alive) filter (where hour < :hour) as usual,
     count(of_day) >= 24 and min(of_day) = max(of_day) as is_steady,
-    bool_or(streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING') and hour = cast(:hour as timestamptz) - interval '1 hour')
+    bool_or(streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING') and hour = :hour - interval '1 hour')
       as was_closing
   from metrics.jvm_app_hourly
   cross join lateral (
-    select case when hour >= cast(:hour as timestamptz) - interval '24 hours' then stream_threads_alive end as of_day
+    select case when hour >= :hour - interval '24 hours' then stream_threads_alive end as of_day
   ) as day
-  where hour between cast(:hour as timestamptz) - make_interval(days => :usual_days) and cast(:hour as timestamptz)
+  where hour between :hour - make_interval(days => :usual_days) and :hour
   group by cluster, endpoint
 ),
 
@@ -145,7 +145,7 @@ process as (
     and h.cluster = a.cluster and h.app = a.app and h.endpoint = a.endpoint
     and h.process_started_at = a.process_started_at
   ) as own on true
-  where a.hour = cast(:hour as timestamptz) and k.application_id is not null
+  where a.hour = :hour and k.application_id is not null
 ),
 
 application as (
@@ -176,9 +176,9 @@ judged as (
   from process as p
   inner join application as a on p.cluster = a.cluster and p.application_id = a.application_id
   left join metrics.consumer_group_hourly as g
-    on g.hour = cast(:hour as timestamptz) and p.cluster = g.cluster and p.application_id = g.group_id
+    on g.hour = :hour and p.cluster = g.cluster and p.application_id = g.group_id
   left join metrics.consumer_group_hourly as before
-    on before.hour = cast(:hour as timestamptz) - interval '1 hour' and p.cluster = before.cluster
+    on before.hour = :hour - interval '1 hour' and p.cluster = before.cluster
     and p.application_id = before.group_id
 )
 

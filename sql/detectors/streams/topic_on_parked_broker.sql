@@ -43,7 +43,7 @@ with replica as (
     sum(size_bytes) as size_bytes,
     :parked_brokers <> '' and cluster || '/' || broker_id ~ :parked_brokers as is_on_parked
   from metrics.replica_sample
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster, topic, broker_id
 ),
 
@@ -80,7 +80,7 @@ weighed as (
     ) as place
   from inventory.topic_hourly as t
   left join placed as p using (cluster, topic)
-  where t.hour = cast(:hour as timestamptz)
+  where t.hour = :hour
 ),
 
 summary as (

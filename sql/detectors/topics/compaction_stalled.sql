@@ -74,25 +74,25 @@ with compacted as (
     (array_agg(s.topic order by s.log_bytes desc nulls last, s.topic asc))[:3] as largest_topics
   from metrics.broker_topic_sample as s
   inner join inventory.topic_hourly as t on s.hour = t.hour and s.cluster = t.cluster and s.topic = t.topic
-  where s.hour = cast(:hour as timestamptz) and t.cleanup_policy like '%compact%'
+  where s.hour = :hour and t.cleanup_policy like '%compact%'
   group by s.cluster, s.endpoint
 ),
 
 read as (
   select distinct cluster
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 late as materialized (
   select
     o.*,
     b.size_bytes * o.overdue_ratio as overdue_bytes
-  from public.partitions_overdue(cast(:hour as timestamptz), cast(:overdue_hours as integer)) as o
+  from public.partitions_overdue(:hour, cast(:overdue_hours as integer)) as o
   left join lateral (
     select sum((r.partition_bytes ->> o.partition::text)::bigint) as size_bytes
     from metrics.replica_sample as r
-    where r.hour = cast(:hour as timestamptz) and r.cluster = o.cluster and r.topic = o.topic
+    where r.hour = :hour and r.cluster = o.cluster and r.topic = o.topic
     and r.broker_id = o.broker_id and not r.is_future
   ) as b on true
 ),
@@ -114,7 +114,7 @@ overdue as (
 broker as (
   select *
   from metrics.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 )
 
 select

@@ -42,11 +42,11 @@ with present as materialized (
     partitions,
     application_id
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 day as materialized (
-  select cast(:hour as timestamptz) - make_interval(days => n) as hour
+  select :hour - make_interval(days => n) as hour
   from generate_series(1, cast(:look_back_days as integer)) as n
 ),
 
@@ -77,7 +77,7 @@ application as materialized (
     g.members,
     g.partitions
   from metrics.consumer_group_hourly as g
-  where g.hour = cast(:hour as timestamptz)
+  where g.hour = :hour
   and exists (select 1 from present as n where n.cluster = g.cluster and n.application_id = g.group_id)
 ),
 
@@ -89,7 +89,7 @@ reader as materialized (
     h.partitions
   from changed as h
   inner join metrics.consumer_partition_hourly as c using (cluster, topic)
-  where c.hour = cast(:hour as timestamptz) and c.is_assigned is distinct from false
+  where c.hour = :hour and c.is_assigned is distinct from false
 ),
 
 -- What an application that reads a changed topic reads and keeps.
@@ -102,7 +102,7 @@ related as materialized (
   cross join lateral (
     select c.topic
     from metrics.consumer_partition_hourly as c
-    where c.hour = cast(:hour as timestamptz) and c.is_assigned is distinct from false
+    where c.hour = :hour and c.is_assigned is distinct from false
     and c.cluster = a.cluster and c.group_id = a.application_id
     union
     select n.topic from present as n where n.cluster = a.cluster and n.application_id = a.application_id

@@ -52,7 +52,7 @@ with rest as materialized (
     greatest(
       :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
     ) as needed_days
-  from public.idle_topics(cast(:hour as timestamptz), :quiet_days, :history_days, false) as r
+  from public.idle_topics(:hour, :quiet_days, :history_days, false) as r
   where r.name !~* :spare and (:keep = '' or r.name !~ :keep)
 ),
 
@@ -65,7 +65,7 @@ resting as materialized (
     s.known_hours * 2 < hours.needed as is_unknown
   from rest as r
   cross join lateral (select cast(ceil(r.needed_days) * 24 as integer) as needed) as hours
-  cross join lateral public.topic_sent(r.cluster, r.topic, cast(:hour as timestamptz), hours.needed) as s
+  cross join lateral public.topic_sent(r.cluster, r.topic, :hour, hours.needed) as s
   where r.rest_days >= r.needed_days
 ),
 
@@ -75,12 +75,12 @@ committed as (
     r.topic,
     bool_or(
       p.commits > 0 or p.client_id is not null
-      or p.committed_at > cast(:hour as timestamptz) - make_interval(hours => r.needed_hours)
+      or p.committed_at > :hour - make_interval(hours => r.needed_hours)
     ) as is_used,
     bool_or(p.commits is null) as is_unknown
   from resting as r
   inner join metrics.consumer_partition_hourly as p using (cluster, topic)
-  where p.hour = cast(:hour as timestamptz)
+  where p.hour = :hour
   group by r.cluster, r.topic
 ),
 
@@ -90,7 +90,7 @@ assigned as (
     a.topic
   from inventory.consumer_member_hourly as m
   cross join lateral jsonb_object_keys(m.assignment) as a (topic)
-  where m.hour = cast(:hour as timestamptz)
+  where m.hour = :hour
 ),
 
 held as (
@@ -99,7 +99,7 @@ held as (
     topic,
     sum(size_bytes) as log_bytes
   from metrics.replica_sample
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster, topic
 ),
 
@@ -121,7 +121,7 @@ judged as materialized (
   left join committed as c using (cluster, topic)
   left join assigned as a using (cluster, topic)
   left join held as h using (cluster, topic)
-  where t.hour = cast(:hour as timestamptz)
+  where t.hour = :hour
 ),
 
 found as (
@@ -147,7 +147,7 @@ abandoned as (
     jsonb_agg(public.resource_key('topic', f.cluster, f.topic) order by f.place) filter (where f.place <= :most_shown)
       as affected
   from found as f
-  left join public.resources(cast(:hour as timestamptz)) as t
+  left join public.resources(:hour) as t
     on t.kind = 'topic' and t.key = public.resource_key('topic', f.cluster, f.topic)
   group by f.cluster
 ),
@@ -181,4 +181,4 @@ select
   a.affected
 from known as k
 left join abandoned as a using (cluster)
-left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price using (cluster)
+left join inventory.broker_storage_price(:hour) as price using (cluster)

@@ -55,11 +55,11 @@ with changelog as materialized (
       (t.configs #>> '{delete.retention.ms,value}')::double precision / 1000 as tombstone_seconds,
       (t.configs #>> '{min.cleanable.dirty.ratio,value}')::double precision as dirty_ratio
   ) as s
-  where t.hour = cast(:hour as timestamptz) and t.kind = 'changelog' and t.cleanup_policy = 'compact'
+  where t.hour = :hour and t.kind = 'changelog' and t.cleanup_policy = 'compact'
 ),
 
 held as materialized (
-  select * from public.changelogs_held(cast(:hour as timestamptz), cast(:days as integer))
+  select * from public.changelogs_held(:hour, cast(:days as integer))
 ),
 
 -- Those that are large, or of which nobody knows how large they are.
@@ -86,7 +86,7 @@ traffic as (
   cross join lateral generate_series(0, cast(:days as integer) * 24 - 1) as n (ago)
   inner join metrics.topic_hourly as t
     on
-      cast(:hour as timestamptz) - make_interval(hours => n.ago) = t.hour and l.cluster = t.cluster and l.topic = t.topic
+      :hour - make_interval(hours => n.ago) = t.hour and l.cluster = t.cluster and l.topic = t.topic
   where l.is_heavy
   group by l.cluster, l.topic
 ),
@@ -191,7 +191,7 @@ select
   shown.affected
 from summary as s
 left join shown using (cluster)
-left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price using (cluster)
+left join inventory.broker_storage_price(:hour) as price using (cluster)
 left join json_to_record(shown.worst_topics -> 0) as first (
   topic text, held_bytes double precision, live_bytes double precision,
   segment_seconds double precision, dirty_ratio double precision

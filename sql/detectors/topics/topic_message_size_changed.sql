@@ -55,7 +55,7 @@ with topic as materialized (
   select
     *,
     past_hours is not null as is_larger
-  from public.message_sizes(cast(:hour as timestamptz), :min_messages, :min_bytes, least(:jump_ratio, :trend_ratio))
+  from public.message_sizes(:hour, :min_messages, :min_bytes, least(:jump_ratio, :trend_ratio))
 ),
 
 -- Only of topics whose messages are larger than in some hour before.
@@ -67,7 +67,7 @@ larger as materialized (
     one.message_bytes
   from topic
   cross join lateral unnest(
-    array_append(past_hours, cast(:hour as timestamptz)), array_append(past_message_bytes, message_bytes)
+    array_append(past_hours, :hour), array_append(past_message_bytes, message_bytes)
   ) as one (hour, message_bytes)
   where is_larger
 ),
@@ -83,10 +83,10 @@ daily as (
     select
       cluster,
       topic,
-      date_bin('1 day', hour, cast(:hour as timestamptz) + interval '1 hour') as day,
+      date_bin('1 day', hour, :hour + interval '1 hour') as day,
       percentile_cont(0.5) within group (order by message_bytes) as median
     from larger
-    where message_bytes is not null and hour > cast(:hour as timestamptz) - make_interval(days => :trend_days)
+    where message_bytes is not null and hour > :hour - make_interval(days => :trend_days)
     group by cluster, topic, day
   ) as d
 ),
@@ -118,10 +118,10 @@ jumped as (
   select u.cluster, u.topic
   from usual as u
   cross join lateral public.topic_baseline(
-    cast(:hour as timestamptz) - interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
+    :hour - interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
   ) as earlier
   cross join lateral public.topic_baseline(
-    cast(:hour as timestamptz) + interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
+    :hour + interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
   ) as later
   where u.message_bytes >= :jump_ratio * u.median and u.message_bytes > u.median + :mads * u.mad
   and u.message_bytes >= :jump_ratio * greatest(earlier.median, later.median)
@@ -158,7 +158,7 @@ versions as (
     string_agg(new.version::text, ', ' order by new.version) as new_schema_versions
   from changed as c
   inner join inventory.schema_hourly as new
-    on c.cluster = new.cluster and c.topic || '-value' = new.subject and new.hour = cast(:hour as timestamptz)
+    on c.cluster = new.cluster and c.topic || '-value' = new.subject and new.hour = :hour
   where new.version > (
     select max(old.version) from inventory.schema_hourly as old
     where old.hour = c.before and old.cluster = c.cluster and old.subject = new.subject
@@ -188,7 +188,7 @@ producer as (
       ) as place
     from grown
     inner join metrics.client_topic_hourly as p using (cluster, topic)
-    where p.hour = cast(:hour as timestamptz) and p.kind = 'producer' and p.records > 0 and p.bytes > 0
+    where p.hour = :hour and p.kind = 'producer' and p.records > 0 and p.bytes > 0
     group by p.cluster, p.topic, p.app, p.client_id
   ) as one
   where place <= 3
@@ -232,10 +232,10 @@ left join trend using (cluster, topic)
 left join changed as c using (cluster, topic)
 left join versions as v using (cluster, topic)
 left join producer as p using (cluster, topic)
-left join inventory.topic_hourly as i on t.cluster = i.cluster and t.topic = i.topic and i.hour = cast(:hour as timestamptz)
+left join inventory.topic_hourly as i on t.cluster = i.cluster and t.topic = i.topic and i.hour = :hour
 left join inventory.topic_hourly as i_before
   on c.before = i_before.hour and t.cluster = i_before.cluster and t.topic = i_before.topic
-left join inventory.broker_storage_price(cast(:hour as timestamptz)) as price on t.cluster = price.cluster
+left join inventory.broker_storage_price(:hour) as price on t.cluster = price.cluster
 cross join lateral (
   select (1 - u.median / t.message_bytes) * t.bytes_per_second as bytes_per_second
 ) as extra

@@ -46,7 +46,7 @@ with topic as (
       when freed_partitions is not null
         then row_number() over (partition by cluster order by freed_replicas desc nulls last, topic asc)
     end as place
-  from public.topics_by_rate(cast(:hour as timestamptz), :days, :partitions_at_least, :bytes_per_partition, :set_topics)
+  from public.topics_by_rate(:hour, :days, :partitions_at_least, :bytes_per_partition, :set_topics)
 ),
 
 summary as (

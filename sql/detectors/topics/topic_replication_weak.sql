@@ -77,7 +77,7 @@ with topic as (
     one_rack_partitions,
     cast(configs -> 'min.insync.replicas' ->> 'value' as integer) as min_isr
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz) and kind in ('plain', 'changelog')
+  where hour = :hour and kind in ('plain', 'changelog')
 ),
 
 -- Offsets only rise: a sum that is the same a day ago is a day without records.
@@ -85,12 +85,12 @@ log_end as (
   select
     cluster,
     topic,
-    sum(log_end_offset) filter (where hour = cast(:hour as timestamptz)) as now_end,
-    sum(log_end_offset_first) filter (where hour = cast(:hour as timestamptz)) as first_end,
-    sum(log_end_offset) filter (where hour < cast(:hour as timestamptz)) as day_ago_end,
-    bool_or(log_end_offset is null) filter (where hour = cast(:hour as timestamptz)) as is_unknown
+    sum(log_end_offset) filter (where hour = :hour) as now_end,
+    sum(log_end_offset_first) filter (where hour = :hour) as first_end,
+    sum(log_end_offset) filter (where hour < :hour) as day_ago_end,
+    bool_or(log_end_offset is null) filter (where hour = :hour) as is_unknown
   from metrics.partition_hourly
-  where hour in (cast(:hour as timestamptz), cast(:hour as timestamptz) - interval '24 hours')
+  where hour in (:hour, :hour - interval '24 hours')
   group by cluster, topic
 ),
 
@@ -101,7 +101,7 @@ held as (
     sum(size_bytes) as log_bytes,
     bool_and(:parked_brokers <> '' and cluster || '/' || broker_id ~ :parked_brokers) as is_parked
   from metrics.replica_sample
-  where hour = cast(:hour as timestamptz) and not is_future
+  where hour = :hour and not is_future
   group by cluster, topic
 ),
 
@@ -115,13 +115,13 @@ broker as (
       cluster,
       broker_id
     from metrics.replica_sample
-    where hour = cast(:hour as timestamptz)
+    where hour = :hour
     union
     select
       cluster,
       leader
     from metrics.partition_hourly
-    where hour = cast(:hour as timestamptz)
+    where hour = :hour
   ) as seen
   group by cluster
 ),
@@ -131,7 +131,7 @@ rack as (
     cluster,
     count(distinct rack) as racks
   from inventory.broker_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
   group by cluster
 ),
 
@@ -192,7 +192,7 @@ weak as (
     ) as topics,
     jsonb_agg(public.resource_key('topic', p.cluster, p.topic) order by p.weakness, p.place) as affected
   from placed as p
-  left join public.resources(cast(:hour as timestamptz)) as resource
+  left join public.resources(:hour) as resource
     on resource.kind = 'topic' and resource.key = public.resource_key('topic', p.cluster, p.topic)
   where p.weakness in ('one replica', 'stops writes', 'deceives', 'one rack') and p.place <= :most_shown
   group by p.cluster

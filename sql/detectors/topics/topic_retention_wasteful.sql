@@ -45,7 +45,7 @@ with topic as (
       when saved_bytes is not null
         then row_number() over (partition by cluster order by saved_bytes desc nulls last, topic asc)
     end as place
-  from public.topics_by_retention(cast(:hour as timestamptz), :days, :least_seconds, :kept_over_needed, :min_bytes, :keep)
+  from public.topics_by_retention(:hour, :days, :least_seconds, :kept_over_needed, :min_bytes, :keep)
 ),
 
 summary as (

@@ -76,7 +76,7 @@ with topic as materialized (
     partitions,
     application_id
   from inventory.topic_hourly
-  where hour = cast(:hour as timestamptz)
+  where hour = :hour
 ),
 
 reading as materialized (
@@ -95,7 +95,7 @@ reading as materialized (
       max(arriving_per_second) as busiest_per_second,
       sum(arriving_per_second) as arriving_per_second
     from metrics.consumer_partition_hourly
-    where hour = cast(:hour as timestamptz) and is_assigned is distinct from false
+    where hour = :hour and is_assigned is distinct from false
     group by cluster, topic, group_id
   ) as r
   left join topic as t using (cluster, topic)
@@ -111,7 +111,7 @@ application as materialized (
     sum(record_latency_ms * records_processed)
     / nullif(sum(records_processed) filter (where record_latency_ms is not null), 0) as record_latency_ms
   from metrics.jvm_app_hourly
-  where hour = cast(:hour as timestamptz) and application_id is not null
+  where hour = :hour and application_id is not null
   group by cluster, application_id
 ),
 
@@ -122,7 +122,7 @@ speed as materialized (
     group_id,
     max(records_consumed / 3600.0 / nullif(least(members, partitions), 0)) as seen_per_second
   from metrics.consumer_group_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => :days) and hour <= :hour
   group by cluster, group_id
 ),
 
@@ -135,7 +135,7 @@ caught_up as materialized (
   from metrics.consumer_group_hourly as s
   inner join metrics.consumer_group_hourly as b
     on s.hour = b.hour + interval '1 hour' and s.cluster = b.cluster and s.group_id = b.group_id
-  where s.hour > cast(:hour as timestamptz) - make_interval(days => :days) and s.hour <= cast(:hour as timestamptz)
+  where s.hour > :hour - make_interval(days => :days) and s.hour <= :hour
   and s.busy_member_per_second > 0 and s.lag_seconds_max <= b.lag_seconds_max - :caught_up_seconds
   group by s.cluster, s.group_id
 ),
@@ -162,7 +162,7 @@ able as materialized (
     select case when a.records >= :least_records then 1000 / nullif(a.record_latency_ms, 0) end as per_second
   ) as own
   cross join lateral (select greatest(own.per_second, c.busy_per_second) as per_second) as known
-  where g.hour = cast(:hour as timestamptz) and (a.group_id is not null or c.group_id is not null)
+  where g.hour = :hour and (a.group_id is not null or c.group_id is not null)
 ),
 
 rate as materialized (
@@ -172,7 +172,7 @@ rate as materialized (
     count(messages_in / nullif(covered_seconds, 0)) as known_hours,
     max(messages_in / nullif(covered_seconds, 0)) as most_per_second
   from metrics.topic_hourly
-  where hour > cast(:hour as timestamptz) - make_interval(days => :days) and hour <= cast(:hour as timestamptz)
+  where hour > :hour - make_interval(days => :days) and hour <= :hour
   group by cluster, topic
 ),
 
@@ -210,7 +210,7 @@ seen as materialized (
   from judged as j
   inner join metrics.topic_hourly as h using (cluster, topic)
   where h.hour = any(
-    array(select cast(:hour as timestamptz) - n * interval '1 hour' from generate_series(0, :days * 24 - 1) as n)
+    array(select :hour - n * interval '1 hour' from generate_series(0, :days * 24 - 1) as n)
   )
   and (
     j.most_per_second >= :utilisation * j.capacity_per_second
@@ -282,7 +282,7 @@ hot as materialized (
   cross join lateral (
     select p.partition
     from metrics.consumer_partition_hourly as p
-    where p.hour = cast(:hour as timestamptz)
+    where p.hour = :hour
     and p.cluster = n.cluster and p.group_id = n.group_id and p.topic = n.topic
     order by p.arriving_per_second desc nulls last, p.partition asc
     limit 1
@@ -293,7 +293,7 @@ hot as materialized (
       percentile_disc(0.99) within group (order by h.arriving_per_second) as per_second
     from metrics.consumer_partition_hourly as h
     where h.hour = any(
-      array(select cast(:hour as timestamptz) - k * interval '1 hour' from generate_series(0, :days * 24 - 1) as k)
+      array(select :hour - k * interval '1 hour' from generate_series(0, :days * 24 - 1) as k)
     )
     and h.cluster = n.cluster and h.group_id = n.group_id and h.topic = n.topic and h.partition = b.partition
     having count(h.arriving_per_second) >= :days * 12

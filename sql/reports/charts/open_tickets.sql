@@ -15,6 +15,6 @@ select
       t.severity = severity.severity and t.detector <> 'storm' and t.opened_hour < day
       and (t.closed_hour is null or t.closed_hour >= day)
   ) as value
-from generate_series(cast(:hour as timestamptz) - interval '27 days', :hour, interval '1 day') as day
+from generate_series(:hour - interval '27 days', :hour, interval '1 day') as day
 cross join (values ('critical'), ('warning')) as severity (severity)
 order by series, at

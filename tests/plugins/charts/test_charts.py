@@ -10,20 +10,20 @@ from xml.etree import ElementTree
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.detectors import load_detectors
 from streamwarden.charts.draw import FOLDER, _alt, _with_gaps, draw_finding, in_the_dark, load_plot, plot_finding
+from streamwarden.detectors import load_detectors
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: because\n*/\n"
 LINES = (
     HEADER.format(unit="bytes/s", kind="lines")
     + """
-select cast(:hour as timestamptz) + n * interval '1 minute' as at, s.series, s.factor * n * 1048576 as value
+select :hour + n * interval '1 minute' as at, s.series, s.factor * n * 1048576 as value
 from generate_series(-60, 59) as n
 cross join (values (cast(:id as text), 1), ('limit baseline', 0)) as s (series, factor)
 where cast(:id as text) <> 'none'
 union all
-select cast(:hour as timestamptz), 'empty', cast(null as double precision)"""
+select :hour, 'empty', cast(null as double precision)"""
 )
 STACKED = (
     HEADER.format(unit="bytes", kind="stacked")
@@ -32,13 +32,13 @@ select * from (values
   (cast(:id as text), 'heap', 5e9), (cast(:id as text), 'off-heap', 4e9), (cast(:id as text), 'limit memory', 8e9),
   ('after a failure of one instance', 'heap', 5e9), ('after a failure of one instance', 'off-heap', 7e9),
   ('after a failure of one instance', 'limit memory', 8e9)
-) as t (label, series, value) where cast(:hour as timestamptz) is not null"""
+) as t (label, series, value) where :hour is not null"""
 )
 TABLE = (
     HEADER.format(unit="values", kind="table")
     + """
 select '$.customer.' || n || cast(:id as text) as path, 'integer' as old_type, 'string' as new_type,
-  n * 1000 as old_records, case when n > 1 then 4096 * n end as seen_bytes, cast(:hour as timestamptz) as first_at
+  n * 1000 as old_records, case when n > 1 then 4096 * n end as seen_bytes, :hour as first_at
 from generate_series(1, 40) as n"""
 )
 EVIL = "<script>alert('$x^2$')</script>"
@@ -80,8 +80,8 @@ def test_a_second_panel_has_its_own_unit_and_may_be_unknown(warehouse: sa.Engine
         "why", "below: {title: Lag of groups, unit: seconds}\nwhy"
     )
     sql = """
-        select cast(:hour as timestamptz) as at, 'reads' as series, 5e6 as value, false as is_below
-        union all select cast(:hour as timestamptz), 'group late', cast({lag} as double precision), true"""
+        select :hour as at, 'reads' as series, 5e6 as value, false as is_below
+        union all select :hour, 'group late', cast({lag} as double precision), true"""
     for lag, told in (("7200", "group late 2 hours"), ("null", "group late not known")):
         (tmp_path / "two.sql").write_text(head + sql.format(lag=lag))
         drawing = draw_finding(warehouse, "two", HOUR, {}, "svg", tmp_path)

@@ -401,7 +401,9 @@ def test_the_pace_leaves_the_network_its_room_too(warehouse: sa.Engine, environm
 
 def _weak(warehouse: sa.Engine, detector: str, metrics: dict[str, Any], params: dict[str, Any]) -> None:
     """What was judged of cluster c."""
-    _insert(warehouse, "detect.detector_run", {"detector": detector, "status": "evaluated", "params": json.dumps(params)})
+    _insert(
+        warehouse, "detect.detector_run", {"detector": detector, "status": "evaluated", "params": json.dumps(params)}
+    )
     status = "firing" if metrics else "ok"
     _insert(warehouse, "detect.evaluation", {
         "detector": detector, "fingerprint": "f", "status": status, "reason": "-", "identity": {"cluster": "c"},

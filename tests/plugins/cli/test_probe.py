@@ -21,7 +21,7 @@ from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, load_config
 from streamwarden.base.warehouse import engine
 from streamwarden.cli.probe import aws, jvms, kafka, services
-from streamwarden.cli.probe.result import Response, Question, ask_all
+from streamwarden.cli.probe.result import Question, Response, ask_all
 
 from tests.answering import answering
 from tests.conftest import a_database

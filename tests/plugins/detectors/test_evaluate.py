@@ -48,12 +48,14 @@ def loaded(warehouse: sa.Engine, status: str = "loaded") -> None:
 
 def stored(warehouse: sa.Engine) -> list[tuple[str, str]]:
     with warehouse.connect() as connection:
-        return list(connection.execute(sa.text("select resource_name, status from detect.evaluation order by 1")).tuples())
+        return list(
+            connection.execute(sa.text("select resource_name, status from detect.evaluation order by 1")).tuples()
+        )
 
 
 ROW = (
-    "select case when cast(:hour as timestamptz) is null then 'good' when false then 'dark' when false then 'bad'"
-    " else '{because}' end as because, 'c' as cluster, 'a <b>' as group_id, 7168 as size_bytes"
+    "select case when :hour is null then 'good' when false then 'dark' when false then 'bad'"
+    " else '{reason}' end as reason, 'c' as cluster, 'a <b>' as group_id, 7168 as size_bytes"
 )
 
 
@@ -117,7 +119,10 @@ def excepting(**exception: object) -> Config:
         ({"where": {"group_id": "night"}, "params": {"limit": 100}}, {"c/nightly": "firing", "c/other": "firing"}),
         ({"where": {"cluster": "d"}, "off": True}, {"c/nightly": "firing", "c/other": "firing"}),
         ({"where": {"group_id": "other"}, "off": True}, {"c/nightly": "firing", "c/other": "ok"}),
-        ({"where": {"group_id": "other"}, "off": True, "until": "2026-01-05"}, {"c/nightly": "firing", "c/other": "ok"}),
+        (
+            {"where": {"group_id": "other"}, "off": True, "until": "2026-01-05"},
+            {"c/nightly": "firing", "c/other": "ok"},
+        ),
         (
             {"where": {"group_id": "other"}, "off": True, "until": "2026-01-04"},
             {"c/nightly": "firing", "c/other": "firing"},
@@ -181,10 +186,10 @@ def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("select 1 / 0 as because, :hour as x", "a_test.sql: division by zero"),
+        ("select 1 / 0 as reason, :hour as x", "a_test.sql: division by zero"),
         ("select\n  nothing, :hour as x", 'a_test.sql:17:3: column "nothing" does not exist (`nothing, :hour as x`)'),
         ("select :hour::nothing as x", 'a_test.sql:16:15: type "nothing" does not exist'),
-        (ROW.format(reason="fine"), "because is 'fine', for which `says` has no words"),
+        (ROW.format(reason="fine"), "reason 'fine' is not defined under `verdicts`"),
         (f"{ROW.format(reason='good')} union all {ROW.format(reason='good')}", "two rows about group:c/a <b>"),
         (ROW.format(reason="good").replace("'c' as cluster", "null as cluster"), "key column cluster is null"),
         (ROW.format(reason="bad").replace("size_bytes", "weight"), "says.bad: c/a <b>: "),

@@ -35,7 +35,7 @@ select
     when iops_max is null then 'dark' when iops_max > :limit_percent::integer then 'wrong' else 'fine'
   end as reason,
   account, region, volume_id, iops_max, baseline_iops
-from metrics.volume_hourly where hour = cast(:hour as timestamptz)
+from metrics.volume_hourly where hour = :hour
 """
 
 

@@ -33,7 +33,7 @@ def test_a_new_detector_loads_and_its_cases_pass(
 ) -> None:
     sql, cases = new(tmp_path, f"things/{resource}_wrong", resource, *reads)
     detector = load_detectors(tmp_path / "sql")[f"{resource}_wrong"]
-    assert (detector.resource, detector.reads, detector.sql) == (resource, reads, sql.read_text())
+    assert (detector.resource_kind, detector.reads, detector.sql) == (resource, reads, sql.read_text())
     found = read_cases(cases)
     for case in found:
         assert list(unmet(judged(module_warehouse, detector, case), case)) == []

@@ -22,10 +22,10 @@ from streamwarden.base.config import Config, Reports, Tickets
 from streamwarden.base.config.model import Route
 from streamwarden.base.config.trackers import Console, Mail
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.rendering.readable import clean
 from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of, render_daily, write_report
 from streamwarden.tickets import reconcile
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
-from streamwarden.rendering.readable import clean
 
 from tests.plugins.tickets.story import DETECTORS, Story, hour, print_of
 from tests.sql.rows import insert_row
@@ -38,7 +38,7 @@ unit: percent
 kind: lines
 why: because
 */
-select cast(:hour as timestamptz) + n * interval '1 minute' as at, cast(:volume_id as text) as series, 100 - n as value
+select :hour + n * interval '1 minute' as at, cast(:volume_id as text) as series, 100 - n as value
 from generate_series(0, 59) as n"""
 
 

@@ -156,7 +156,9 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         assert ask(f"select has_table_privilege('{role}', 'metrics.consumer_group_hourly', 'select')") is True
         assert ask(f"select has_column_privilege('{role}', 'detect.coverage', 'hour', 'select')") is True
         assert ask(f"select has_table_privilege('{role}', 'detect.coverage', 'select')") is False
-        issues = "select ticket_id, tracker, external_key, external_url, delivered_change_id from tickets.issue order by 1"
+        issues = (
+            "select ticket_id, tracker, external_key, external_url, delivered_change_id from tickets.issue order by 1"
+        )
         assert connection.exec_driver_sql(issues).all() == [
             (1, "roundup", "7", "https://t/7", 1),
             (2, "roundup", "8", "https://t/8", 2),

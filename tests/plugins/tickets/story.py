@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from streamwarden.detectors import Case, Detector, Finding
+from streamwarden.detectors import Detector, Finding, Verdict
 from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.resources import KINDS, Resource
-from streamwarden.tickets import Response, answer
-from streamwarden.tickets.responses import COMMAND_LINE
-from streamwarden.tickets.sinks.contract import IssueDraft, Issue, Update
+from streamwarden.tickets import Response
+from streamwarden.tickets.responses import COMMAND_LINE, respond
+from streamwarden.tickets.sinks.contract import Issue, IssueDraft, Update
 
 from tests.sql.rows import insert_row
 
@@ -24,13 +24,17 @@ def hour(number: int) -> datetime:
 
 
 def detector(id_: str, subject: str, resource: str, reads: tuple[str, ...], **header: Any) -> Detector:
-    verdicts = {"bad": Case("firing", "It is bad.", "critical"), "good": Case("ok", "Good."), "dark": Case("unknown", "Dark.")}
+    verdicts = {
+        "bad": Verdict("firing", "It is bad.", "critical"),
+        "good": Verdict("ok", "Good."),
+        "dark": Verdict("unknown", "Dark."),
+    }
     values: dict[str, Any] = {
-        "title": f"{id_} title", "owner": "platform", "maturity": "stable", "verdicts": verdicts,
+        "title": f"{id_} title", "owner_role": "platform", "maturity": "stable", "verdicts": verdicts,
         "params": {}, "clear_after_hours": 2, "runbook": "1. Look.\n2. Mend.",
-        "limitations": "The dark.", "sql": "select 1", "file": f"sql/detectors/{subject}/{id_}.sql",
+        "limitations": "Missing data.", "sql": "select 1", "file": f"sql/detectors/{subject}/{id_}.sql",
     }  # fmt: skip
-    return Detector(id=id_, subject=subject, resource=resource, reads=reads, **(values | header))
+    return Detector(id=id_, subject=subject, resource_kind=resource, reads=reads, **(values | header))
 
 
 _DELAYS = {"broker_delays_readers": ("bad",)}
@@ -65,7 +69,7 @@ class Story:
             run("select public.ensure_day(:day)", day=at.date())
             for table in ("load", "coverage"):
                 run(f"delete from detect.{table} where hour = :hour and app = :app", hour=at, app=app)
-            for table in ("judgement", "evaluation"):
+            for table in ("detector_run", "evaluation"):
                 run(f"delete from detect.{table} where hour = :hour and detector = :d", hour=at, d=detector_id)
             run("insert into detect.load values (:hour, :app, 'loaded', '{}', null, now(), now())", hour=at, app=app)
             run(
@@ -122,22 +126,21 @@ class Story:
 
     def clear(self) -> None:
         with self.engine.begin() as connection:
-            for table in ("load", "coverage", "judgement", "evaluation", "cause", "weighing"):
+            for table in ("load", "coverage", "detector_run", "evaluation", "cause", "weighing"):
                 connection.execute(sa.text(f"delete from detect.{table}"))
-            names = ", ".join(f"tickets.{name}" for name in ("ticket", "change", "issue", "bond", "response"))
+            names = ", ".join(f"tickets.{name}" for name in ("ticket", "change", "issue", "manual_link", "response"))
             connection.execute(sa.text(f"truncate {names} restart identity"))
 
 
 def resource(resource_name: str, detector_id: str) -> Resource:
     """What a resource of a story is: a name at the end of its key."""
-    kind = DETECTORS[detector_id].resource
+    kind = DETECTORS[detector_id].resource_kind
     columns = dict(zip(KINDS[kind], {"volume": ("1", "r", resource_name)}.get(kind, ("c", resource_name)), strict=True))
     return Resource(kind, columns, resource_name)
 
 
 def print_of(resource_name: str, detector_id: str = "ebs_volume_starving") -> str:
-    resource = resource(resource_name, detector_id)
-    return Finding(detector_id, resource, "bad", "firing", "critical", {}, "It is bad.").fingerprint
+    return Finding(detector_id, resource(resource_name, detector_id), "bad", "firing", "critical", {}, "It is bad.").fingerprint
 
 
 def mute(
@@ -156,7 +159,7 @@ def say(engine: sa.Engine, ticket_id: int, said: Response, now: datetime | None 
     """Somebody says something of a ticket's finding."""
     with engine.begin() as connection:
         query = sa.text("select fingerprint from tickets.ticket where ticket_id = :id")
-        return answer(connection, connection.execute(query, {"id": ticket_id}).scalar_one(), said, now)
+        return respond(connection, connection.execute(query, {"id": ticket_id}).scalar_one(), said, now)
 
 
 @dataclass
@@ -179,7 +182,11 @@ class MemorySink:
     def find(self, fingerprint: str) -> Issue | None:
         if self.broken:
             raise self.broken
-        keys = [str(number) for number, issue_draft in enumerate(self.issue_drafts) if issue_draft.fingerprint == fingerprint]
+        keys = [
+            str(number)
+            for number, issue_draft in enumerate(self.issue_drafts)
+            if issue_draft.fingerprint == fingerprint
+        ]
         return self._issue(keys[-1]) if keys else None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:

@@ -8,10 +8,10 @@ import pytest
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.rendering.readable import clean
 from streamwarden.tickets import deliver, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.plain import issue_text
-from streamwarden.rendering.readable import clean
 
 from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute
 

@@ -95,7 +95,9 @@ def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was
     ties = {(g("g1"), V1): 0.2, (g("g2"), V1): 0.4, (V1, g("g1")): 0.1}
     tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, ties)
     tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing", "g3": "firing"}, ties)
-    texts = {issue_draft.resource_name: notification_text(issue_draft.notification) for issue_draft in tell.sink.issue_drafts}
+    texts = {
+        issue_draft.resource_name: notification_text(issue_draft.notification) for issue_draft in tell.sink.issue_drafts
+    }
     assert texts.keys() == {"v1", "g1", "g2", "g3"}
     heading = "No cause known It can follow from others (ebs_volume_starving title);"
     said = f"{heading} what of that is in alarm near it doesn't explain it. - ebs_volume_starving title: v1:"
@@ -200,7 +202,10 @@ def test_an_effect_that_outlives_its_cause_leaves_after_two_hours(tell: Telling)
         assert len(tell.titles) == 1
     tell.go({"v1": "ok"}, {"g1": "firing"}, tie)
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
-    assert "It outlived its cause ebs_volume_starving title: v1: http://tracker/0" in tell.sink.issue_drafts[1].notification.note
+    assert (
+        "It outlived its cause ebs_volume_starving title: v1: http://tracker/0"
+        in tell.sink.issue_drafts[1].notification.note
+    )
     assert [action for action, _ in tell.told] == ["close"]
     assert tell.states() == {"v1": ("alone", None, "closed"), "g1": ("alone", None, "open")}
 
@@ -369,7 +374,9 @@ def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> 
         "tickets", "split", g("g1"), "--reason", "Something else."
     )
     assert "one incident from the next hour on" in cli("tickets", "join", g("g1"), V1, "--reason", "It is, after all.")
-    rows = tell.story.rows("select is_joined, words from tickets.manual_link inner join tickets.response using (response_id)")
+    rows = tell.story.rows(
+        "select is_joined, words from tickets.manual_link inner join tickets.response using (response_id)"
+    )
     assert rows == [{"is_joined": True, "words": "It is, after all."}]
     assert "No cause is known" in cli("tickets", "explain", V1)
     assert "Nothing in alarm hangs together" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")

@@ -280,7 +280,10 @@ def test_what_may_be_the_cause_is_linked(story: Story, run: Any, sink: MemorySin
     run()
     assert [ticket["cause_ticket_id"] for ticket in story.tickets()] == [None, None]
     deliver(story.engine, sink, config)
-    related = {issue_draft.resource_name: [(r.relation, r.title) for r in issue_draft.notification.related] for issue_draft in sink.issue_drafts}
+    related = {
+        issue_draft.resource_name: [(r.relation, r.title) for r in issue_draft.notification.related]
+        for issue_draft in sink.issue_drafts
+    }
     assert related["group"] == [("Possible cause", "ebs_volume_starving title: 1")]
     assert related["1"] == [("May follow from this", "consumer_group_lagging title: group")]
 

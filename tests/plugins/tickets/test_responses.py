@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from streamwarden.base.config import Config
-from streamwarden.tickets import Response, ResponseError, answer, deliver, listen, reconcile
+from streamwarden.tickets import Response, ResponseError, deliver, listen, reconcile, respond
 from streamwarden.tickets.responses import COMMAND_LINE, MOST_WORDS, PAGE
 
 from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, print_of, say
@@ -37,7 +37,7 @@ def verdicts(filed: Story) -> Saying:
 
     def said(fingerprint: str, verb: Any, words: str = "", until: datetime | None = None, other: str | None = None):
         with filed.engine.begin() as connection:
-            return answer(connection, fingerprint, Response(verb, "Vera", PAGE, words, until, other), hour(1))
+            return respond(connection, fingerprint, Response(verb, "Vera", PAGE, words, until, other), hour(1))
 
     return said
 
@@ -83,7 +83,9 @@ def test_what_is_said_on_the_page_is_kept_done_and_told_once(
     assert len(filed.rows("select * from tickets.response")) == 1, "what we told the tracker isn't taken for an answer"
 
 
-def test_a_part_of_an_incident_is_answered_at_the_incidents_issue(filed: Story, sink: MemorySink, verdicts: Saying) -> None:
+def test_a_part_of_an_incident_is_answered_at_the_incidents_issue(
+    filed: Story, sink: MemorySink, verdicts: Saying
+) -> None:
     verdicts(G1, "acknowledge")
     verdicts(G1, "snooze", "Known.", hour(9))
     verdicts(G1, "wont_fix", "Known.")
@@ -173,11 +175,11 @@ def test_a_closed_ticket_is_not_acknowledged(filed: Story, verdicts: Saying) -> 
 def test_a_finding_without_a_ticket_can_be_called_wrong_and_no_more(story: Story) -> None:
     story.judge(0, {"calm": "firing"}, severity="info")
     with story.engine.begin() as connection:
-        answer(connection, print_of("calm"), Response("wrong", "Vera", PAGE, "It is a copy."))
+        respond(connection, print_of("calm"), Response("wrong", "Vera", PAGE, "It is a copy."))
     (kept,) = story.rows("select * from tickets.response")
     assert (kept["ticket_id"], kept["detector"], story.actions()) == (None, "ebs_volume_starving", [])
     with pytest.raises(ResponseError, match="calm: has no ticket"), story.engine.begin() as connection:
-        answer(connection, print_of("calm"), Response("acknowledge", "Vera", PAGE))
+        respond(connection, print_of("calm"), Response("acknowledge", "Vera", PAGE))
 
 
 def test_the_command_line_has_the_same_verbs(filed: Story, command: Any) -> None:  # noqa: F811
@@ -186,7 +188,9 @@ def test_the_command_line_has_the_same_verbs(filed: Story, command: Any) -> None
     assert "open, acknowledged by vera" in well(command("list"))
     well(command("comment", finding, "I look at it."))
     assert "kept for the rule's page" in well(command("wrong", finding, "--reason", "It is a copy."))
-    assert "acknowledge" in well(command("responses", finding)) and "It is a copy." in well(command("responses", finding))
+    assert "acknowledge" in well(command("responses", finding)) and "It is a copy." in well(
+        command("responses", finding)
+    )
     assert "Nobody said anything." in well(command("responses", print_of("v2")))
     assert {row["place"] for row in filed.rows("select place from tickets.response")} == {COMMAND_LINE}
     refused = command("comment", finding, " ")

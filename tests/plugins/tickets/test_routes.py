@@ -86,7 +86,10 @@ def test_what_gets_worse_joins_a_further_tracker_as_it_is_then(story: Story) -> 
     tell(story, config, into)
     assert [update.action for update in into["main"].updates] == ["comment"]
     (joined,) = into["oncall"].issue_drafts
-    assert (joined.severity, joined.notification.finding and joined.notification.finding.message) == ("critical", "It is worse.")
+    assert (joined.severity, joined.notification.finding and joined.notification.finding.message) == (
+        "critical",
+        "It is worse.",
+    )
     assert joined.notification.note == ""
     story.judge(2, {"v1": "firing"}, severity="warning", message="It is better.")
     tell(story, config, into)
@@ -156,9 +159,11 @@ def test_a_tracker_that_left_the_config_is_told_nothing_and_a_new_one_begins_ane
     story.judge(1, {"v1": "firing"}, reason="other", message="It is another thing.")
     config = config_of(Route(to=["main"]))
     tell(story, config, {"main": into["main"]})
-    assert [issue_draft.notification.finding.message for issue_draft in into["main"].issue_drafts if issue_draft.notification.finding] == [
-        "It is another thing."
-    ]
+    assert [
+        issue_draft.notification.finding.message
+        for issue_draft in into["main"].issue_drafts
+        if issue_draft.notification.finding
+    ] == ["It is another thing."]
     assert into["main"].updates == [] and into["billing"].updates == []
 
 

@@ -23,11 +23,11 @@ from streamwarden.base.hours import last_full_hour
 from streamwarden.tickets.sinks.console import Tracker as ConsoleSink
 from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
 
-from tests.sample_fleet import live_through
 from tests.plugins.tickets.endpoints.endpoint import Clock
 from tests.plugins.tickets.endpoints.kinds import MAIL, opened
 from tests.plugins.tickets.endpoints.mail import Mailbox
 from tests.roundup import Tracker, running_tracker
+from tests.sample_fleet import live_through
 
 from .conftest import page_of
 
@@ -61,7 +61,9 @@ class Night:
 
 
 @pytest.fixture(scope="module")
-def sample_fleet(module_warehouse: sa.Engine, airflow: Airflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+def sample_fleet(
+    module_warehouse: sa.Engine, airflow: Airflow, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Night]:
     with running_tracker(tmp_path_factory.mktemp("tracker")) as tracker:
         yield Night(tracker, module_warehouse)
 

@@ -50,7 +50,9 @@ def next_run(story: Story, tracker: Tracker) -> str:
 
 
 def answers(story: Story) -> list[tuple[str, str]]:
-    return [(row["verb"], row["who"]) for row in story.rows("select verb, who from tickets.response order by response_id")]
+    return [
+        (row["verb"], row["who"]) for row in story.rows("select verb, who from tickets.response order by response_id")
+    ]
 
 
 class Visitor:

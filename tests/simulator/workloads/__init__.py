@@ -31,9 +31,9 @@ from tests.simulator.workloads import (
     clients,
     counts,
     drops,
+    external_calls,
     groups,
     latency,
-    external_calls,
     past,
     polls,
     restores,
@@ -211,7 +211,9 @@ def _event(life: Life, reason: tuple[str, ...]) -> Fault:
 
 def _is_meant(resource: Mapping[str, str], finding: Finding) -> bool:
     resource = finding.resource.columns
-    return all(value in resource[key] if key == "endpoint" else resource[key] == value for key, value in resource.items())
+    return all(
+        value in resource[key] if key == "endpoint" else resource[key] == value for key, value in resource.items()
+    )
 
 
 def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:

@@ -98,8 +98,8 @@ def volumes(warehouse: sa.Engine, hour: datetime) -> dict[str, sa.RowMapping]:
 
 
 def verdicts(warehouse: sa.Engine, hour: datetime) -> dict[str, sa.RowMapping]:
-    judgement = evaluate(warehouse, load_detectors()["ebs_volume_starving"], hour, Config())
-    assert judgement.status == "judged", judgement.reason
+    run = evaluate(warehouse, load_detectors()["ebs_volume_starving"], hour, Config())
+    assert run.status == "evaluated", run.message
     found = rows(warehouse, "select * from detect.evaluation where hour = :hour", hour=hour)
     return {row["identity"]["volume_id"]: row for row in found}
 
@@ -215,7 +215,9 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
         300
     }
-    gaps = rows(warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1")
+    gaps = rows(
+        warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1"
+    )
     assert [(gap["resource"], gap["status"]) for gap in gaps] == [
         (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instances", "volumes")
     ]

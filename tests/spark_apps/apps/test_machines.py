@@ -79,8 +79,8 @@ def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
             load = {"hour": LAST_HOUR, "app": app, "status": "loaded"}
             if not connection.execute(sa.text("select 1 from detect.load where app = :app"), {"app": app}).scalar():
                 insert_row(connection, "detect.load", load)
-    judgement = evaluate(warehouse, load_detectors()["instance_unhealthy"], LAST_HOUR, Config())
-    assert judgement.status == "judged", judgement.reason
+    run = evaluate(warehouse, load_detectors()["instance_unhealthy"], LAST_HOUR, Config())
+    assert run.status == "evaluated", run.message
     return {row["identity"]["machines"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
 
 

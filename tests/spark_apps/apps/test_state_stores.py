@@ -107,8 +107,8 @@ def run_hour(spark: Any, cluster: Config, warehouse: sa.Engine) -> Callable[...,
     def run(hour: datetime = HOUR, config: Config = cluster) -> dict[str, dict[str, Any]]:
         run_app(spark, "state_stores", hour, config)
         detector = load_detectors()["state_store_schema_drift"]
-        judgement = evaluate(warehouse, detector, hour, config)
-        assert judgement.status == "judged", judgement.reason
+        run = evaluate(warehouse, detector, hour, config)
+        assert run.status == "evaluated", run.message
         rows = select(warehouse, "select * from detect.evaluation where hour = :hour", hour=hour)
         return {row["resource"].split("/")[1]: row for row in rows}
 

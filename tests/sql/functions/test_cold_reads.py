@@ -429,7 +429,7 @@ CALLS: list[Any] = [
          "metrics.volume_hourly": [USUAL | {"read_bytes": 7}, USUAL | EARLIER | {"read_bytes": 5},
                                    *_strays(USUAL | {"read_bytes": 900}, account="2", region="s")]},
         "select hour, cluster, read_bytes, sent_bytes, is_upset from broker_reads_hourly(:hour, 1)"
-        " where hour > cast(:hour as timestamptz) - interval '2 hours' order by 1, 2",
+        " where hour > :hour - interval '2 hours' order by 1, 2",
         [(EARLIER["hour"], "c", 5.0, 3600.0, False), (HOUR, "c", 7.0, 3600.0, False), (HOUR, "d", None, None, False)],
         id="what brokers read and sent; controllers aside, and null where one of them isn't known",
     ),

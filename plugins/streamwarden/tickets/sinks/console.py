@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from streamwarden.base.config.trackers import Console as Settings
-from streamwarden.tickets.sinks.contract import IssueDraft, Issue, Update
+from streamwarden.tickets.sinks.contract import Issue, IssueDraft, Update
 from streamwarden.tickets.sinks.plain import issue_text, notification_text
 
 _STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}

@@ -12,12 +12,21 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import Github
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.rendering.readable import SEVERITIES
+from streamwarden.tickets.sinks.contract import (
+    SETTLES,
+    Issue,
+    IssueDraft,
+    IssueGone,
+    State,
+    TrackerDown,
+    Unsure,
+    Update,
+)
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
-from streamwarden.rendering.readable import SEVERITIES
 
 BODY_LIMIT = 65_536  # characters of an issue or a comment
 TITLE_LIMIT = 256

@@ -13,12 +13,21 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import Gitlab
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.rendering.readable import SEVERITIES
+from streamwarden.tickets.sinks.contract import (
+    SETTLES,
+    Issue,
+    IssueDraft,
+    IssueGone,
+    State,
+    TrackerDown,
+    Unsure,
+    Update,
+)
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
-from streamwarden.rendering.readable import SEVERITIES
 
 TEXT_LIMIT = 900_000  # of 1,048,576 characters; notes hold 1,000,000
 TITLE_LIMIT = 255

@@ -23,8 +23,8 @@ from pydantic import TypeAdapter, ValidationError
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
 from streamwarden.rendering.readable import clean, span
+from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
 
 TIMEOUT_SECONDS = 15
 ATTEMPTS = 4
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 class Refused(StreamwardenError):
     """The tracker understood and said no: nothing was done."""
 
-    def __init__(self, message: str, status: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, line: str, status: int, message: str) -> None:
+        super().__init__(line)
         self.status = status
         self.message = message
 

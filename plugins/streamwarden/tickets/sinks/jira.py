@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import Jira
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Update
+from streamwarden.rendering.readable import SEVERITIES
+from streamwarden.tickets.sinks.contract import SETTLES, Issue, IssueDraft, IssueGone, State, TrackerDown, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.jira_markup import adf, adf_text, reference, wiki
-from streamwarden.rendering.readable import SEVERITIES
 
 SUMMARY_LIMIT = 255
 PAGE = 100

@@ -14,11 +14,11 @@ from typing import Protocol
 
 from streamwarden.base.config.trackers import Mail
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, Notification, TrackerDown, Unsure, Update
+from streamwarden.rendering.readable import clean
+from streamwarden.tickets.sinks.contract import SETTLES, Issue, IssueDraft, Notification, TrackerDown, Unsure, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Network
 from streamwarden.tickets.sinks.plain import issue_text, notification_text
-from streamwarden.rendering.readable import clean
 
 TIMEOUT_SECONDS = 30
 TEXT_LIMIT = 200_000
@@ -63,7 +63,9 @@ class Tracker:
         key = self._id(
             f"{issue_draft.fingerprint[:32]}.{issue_draft.notification.hour:%Y%m%dT%H}"
         )  # a later ticket is a thread of its own
-        message = self._message(key, "create", f"[Streamwarden] {issue_draft.title}", issue_draft.severity, issue_draft.notification)
+        message = self._message(
+            key, "create", f"[Streamwarden] {issue_draft.title}", issue_draft.severity, issue_draft.notification
+        )
         message.set_content(issue_text(issue_draft, TEXT_LIMIT))
         if issue_draft.plot_png:
             message.add_attachment(issue_draft.plot_png, "image", "png", filename="plot.png")

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import PagerDuty
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, Notification, State, Update
+from streamwarden.tickets.sinks.contract import SETTLES, Issue, IssueDraft, IssueGone, Notification, State, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.plain import notification_text
@@ -140,7 +140,10 @@ class Tracker:
             },
         }
         if notification and notification.url:
-            event |= {"client_url": notification.url, "links": [{"href": notification.url, "text": "Plot, history, rule, SQL"}]}
+            event |= {
+                "client_url": notification.url,
+                "links": [{"href": notification.url, "text": "Plot, history, rule, SQL"}],
+            }
         if self._settings.image_url and notification:
             source = self._settings.image_url.replace("{fingerprint}", key.removeprefix(_BEFORE))
             event["images"] = [{"src": source, "href": notification.url or source, "alt": "The evidence"}]

@@ -9,9 +9,9 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from streamwarden.rendering.readable import clean
 from streamwarden.tickets.sinks.contract import IssueDraft, Notification
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
-from streamwarden.rendering.readable import clean
 
 LINE = 100  # characters
 NO_LIMIT = 10_000_000
@@ -19,7 +19,11 @@ NO_LIMIT = 10_000_000
 
 def issue_text(issue_draft: IssueDraft, limit: int = NO_LIMIT) -> str:
     """A new ticket, the lines for machines last."""
-    values = {"fingerprint": issue_draft.fingerprint, "detector": issue_draft.detector, "resource_name": issue_draft.resource_name}
+    values = {
+        "fingerprint": issue_draft.fingerprint,
+        "detector": issue_draft.detector,
+        "resource_name": issue_draft.resource_name,
+    }
     machine = "".join(f"{key}: {clean(value)}\n" for key, value in values.items())
     return f"{notification_text(issue_draft.notification, limit - len(machine) - 1)}\n{machine}"
 

@@ -14,7 +14,16 @@ from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attem
 
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import (
+    SETTLES,
+    Issue,
+    IssueDraft,
+    IssueGone,
+    State,
+    TrackerDown,
+    Unsure,
+    Update,
+)
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.plain import issue_text, notification_text
 

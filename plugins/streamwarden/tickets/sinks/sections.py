@@ -12,8 +12,8 @@ from datetime import timedelta
 
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.tickets.sinks.contract import Notification
 from streamwarden.rendering.readable import clean, moment, readable_metrics, span
+from streamwarden.tickets.sinks.contract import Notification
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,11 @@ def _finding(notification: Notification, finding: Finding) -> Iterator[Section]:
         how = "To name an owner, write under owners: in streamwarden.yaml"
         yield Section(lines=(how,), commands=(clean(owner_entry(finding.resource.key)),))
     if finding.actions or finding.commands:
-        actions = (clean(finding.actions),) if finding.actions else ()
-        yield Section("What to do", lines=actions, commands=tuple(clean(line) for line in finding.commands))
+        yield Section(
+            "Recommended actions",
+            items=tuple(clean(action) for action in finding.actions),
+            commands=tuple(clean(line) for line in finding.commands),
+        )
     if metrics := readable_metrics(finding.key_metric_values):
         pairs = tuple((clean(label), clean(text)) for label, text in metrics)
         yield Section(f"Figures of the hour {moment(notification.hour)}", metrics=pairs)

@@ -13,7 +13,16 @@ from pydantic import BaseModel
 
 from streamwarden.base.config.trackers import ServiceNow
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, IssueGone, State, TrackerDown, Unsure, Update
+from streamwarden.tickets.sinks.contract import (
+    SETTLES,
+    Issue,
+    IssueDraft,
+    IssueGone,
+    State,
+    TrackerDown,
+    Unsure,
+    Update,
+)
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker

@@ -17,8 +17,8 @@ from streamwarden.base.config.trackers import Slack
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import (
     SETTLES,
-    IssueDraft,
     Issue,
+    IssueDraft,
     IssueGone,
     Notification,
     State,
@@ -135,7 +135,11 @@ class Tracker:
 
     def create(self, issue_draft: IssueDraft) -> Issue:
         title = f"{ICONS[issue_draft.severity]} *{escaped(issue_draft.title)}*"
-        payload = {"fingerprint": issue_draft.fingerprint, "detector": issue_draft.detector, "resource_name": issue_draft.resource_name[:200]}
+        payload = {
+            "fingerprint": issue_draft.fingerprint,
+            "detector": issue_draft.detector,
+            "resource_name": issue_draft.resource_name[:200],
+        }
         self._address()  # asked before the deed, so that nothing fails after it
         posted = self._post(mrkdwn(issue_draft.notification, title), TICKET, payload)
         return self._as_told(f"{posted.channel}/{posted.ts}", _Message(ts=str(posted.ts)))

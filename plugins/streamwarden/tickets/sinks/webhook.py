@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from streamwarden.base.config.trackers import Webhook
-from streamwarden.tickets.sinks.contract import SETTLES, IssueDraft, Issue, Notification, Update
+from streamwarden.tickets.sinks.contract import SETTLES, Issue, IssueDraft, Notification, Update
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network
 from streamwarden.tickets.sinks.plain import notification_text
@@ -50,7 +50,16 @@ class Tracker:
     def create(self, issue_draft: IssueDraft) -> Issue:
         key = f"{issue_draft.fingerprint[:32]}-{issue_draft.notification.hour:%Y%m%dT%H}"  # a later ticket of the finding has another one
         resource = {"detector": issue_draft.detector, "resource_name": issue_draft.resource_name}
-        self._post("create", key, key, issue_draft.fingerprint, issue_draft.title, issue_draft.severity, issue_draft.notification, resource)
+        self._post(
+            "create",
+            key,
+            key,
+            issue_draft.fingerprint,
+            issue_draft.title,
+            issue_draft.severity,
+            issue_draft.notification,
+            resource,
+        )
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:

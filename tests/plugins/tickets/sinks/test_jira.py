@@ -8,7 +8,7 @@ from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.jira_markup import adf, wiki
 
 from tests.plugins.tickets.endpoints.jira import Jira
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft, finding, notification
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, finding, issue_draft, notification
 
 
 def endpoint_of(team: Team) -> Jira:

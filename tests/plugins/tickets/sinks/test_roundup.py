@@ -26,7 +26,9 @@ def notification(note: str) -> Notification:
 
 
 def issue_draft(fingerprint: str, title: str = "A <script>alert(1)</script>") -> IssueDraft:
-    return IssueDraft(fingerprint, "rule", "disk", title, "critical", notification("First line.\n\nSecond <b>line</b>."), PNG)
+    return IssueDraft(
+        fingerprint, "rule", "disk", title, "critical", notification("First line.\n\nSecond <b>line</b>."), PNG
+    )
 
 
 @pytest.fixture
@@ -218,7 +220,9 @@ def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker,
         title = f"stumbling {lose_answers}"
         issue = sink.create(issue_draft(f"s{lose_answers}", title))
         sink.update(
-            Update(issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "T", "critical", notification("Once."))
+            Update(
+                issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "T", "critical", notification("Once.")
+            )
         )
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]

@@ -7,7 +7,7 @@ from streamwarden.tickets.sinks.contract import IssueGone, TrackerDown
 from streamwarden.tickets.sinks.slack import mrkdwn
 
 from tests.plugins.tickets.endpoints.slack import CHANNEL, SCOPES, Slack
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft, finding, notification
+from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, finding, issue_draft, notification
 
 
 @pytest.fixture

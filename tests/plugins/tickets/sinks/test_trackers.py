@@ -10,8 +10,17 @@ import pytest
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.resources import Resource
-from streamwarden.tickets.sinks.contract import IssueDraft, IssueGone, Notification, Related, Sink, TrackerDown, Unsure, Update
 from streamwarden.rendering.readable import clean
+from streamwarden.tickets.sinks.contract import (
+    IssueDraft,
+    IssueGone,
+    Notification,
+    Related,
+    Sink,
+    TrackerDown,
+    Unsure,
+    Update,
+)
 
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint, Faulty
 from tests.plugins.tickets.endpoints.kinds import KINDS, opened
@@ -38,8 +47,12 @@ def notification(note: str = "", found: Finding | None = None) -> Notification:
     return Notification(note, hour(0), found, since, url="https://air/streamwarden/findings/ab", related=related)
 
 
-def issue_draft(title: str = "Disk is slow: vol-1", said: Notification | None = None, fingerprint: str = PRINT) -> IssueDraft:
-    return IssueDraft(fingerprint, "rule", "vol-1", title, "critical", said or notification(found=finding()), b"\x89PNG\r\n")
+def issue_draft(
+    title: str = "Disk is slow: vol-1", said: Notification | None = None, fingerprint: str = PRINT
+) -> IssueDraft:
+    return IssueDraft(
+        fingerprint, "rule", "vol-1", title, "critical", said or notification(found=finding()), b"\x89PNG\r\n"
+    )
 
 
 def change(key: str, action: str, note: str, marker: str = "m1", **more: Any) -> Update:

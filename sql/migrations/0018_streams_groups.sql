@@ -1,3 +1,0 @@
--- Groups of Kafka Streams' own protocol are listed too.
-comment on column inventory.consumer_group_hourly.protocol is
-'classic, consumer (KIP-848) or streams (KIP-1071: its members aren''t told)';
