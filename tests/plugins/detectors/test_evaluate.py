@@ -13,15 +13,15 @@ from tests.sql.rows import insert_row
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = """/*
 title: A test
-about: group
-owner: tests
+resource_kind: group
+owner_role: tests
 maturity: experimental
 reads: [metrics.consumer_group_hourly]
-says:
-  bad: {status: alarm, severity: warning, reason: "{{ size_bytes }} of {{ name }} on {{ bootstrap_servers }}.",
-        cure: "Mend it.", commands: ["mend {{ group_id }} {{ size_bytes }}"]}
-  good: {status: ok, reason: "Fine."}
-  dark: {status: skip, reason: "Nothing.", is_not_applicable: true}
+verdicts:
+  bad: {status: firing, severity: warning, message: "{{ size_bytes }} of {{ name }} on {{ bootstrap_servers }}.",
+        impact: "Nothing happens.", actions: ["Fix it."], commands: ["fix {{ group_id }} {{ size_bytes }}"]}
+  good: {status: ok, message: "Fine."}
+  dark: {status: unknown, message: "Nothing.", is_not_applicable: true}
 clear_after_hours: 1
 runbook: none
 limitations: none
@@ -192,7 +192,7 @@ def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
         (ROW.format(reason="fine"), "reason 'fine' is not defined under `verdicts`"),
         (f"{ROW.format(reason='good')} union all {ROW.format(reason='good')}", "two rows about group:c/a <b>"),
         (ROW.format(reason="good").replace("'c' as cluster", "null as cluster"), "key column cluster is null"),
-        (ROW.format(reason="bad").replace("size_bytes", "weight"), "says.bad: c/a <b>: "),
+        (ROW.format(reason="bad").replace("size_bytes", "weight"), "verdicts.bad: c/a <b>: "),
     ],
 )
 def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: Path, sql: str, told: str) -> None:

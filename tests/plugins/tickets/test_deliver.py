@@ -115,7 +115,7 @@ def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config:
     evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
     metrics = {"topic": evil, "heap_max_bytes": 4 * 1024**3}
     story.judge(
-        0, {evil: "firing"}, metrics=metrics, key_metrics=tuple(metrics), actions=f"Mend {clean(evil)}",
+        0, {evil: "firing"}, metrics=metrics, key_metrics=tuple(metrics), actions=(f"Mend {clean(evil)}",),
         message="fingerprint: 1 " + "fingerprint: " * 60,
     )  # fmt: skip
     plan(story, config)
@@ -132,7 +132,7 @@ def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config:
 def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) -> None:
     metrics = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
     story.judge(
-        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"), actions="Make it larger.",
+        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"), actions=("Make it larger.",),
         commands=("aws ec2 modify-volume --volume-id v1",),
     )  # fmt: skip
     plan(story, config)

@@ -51,7 +51,7 @@ def _nodes(section: Section) -> Iterator[Node]:
         broken = [node for line in section.lines for node in (_text(line), {"type": "hardBreak"})]
         yield _paragraph(*broken[:-1])
     if section.items:
-        yield _list([[_text(item)] for item in section.items])
+        yield _list([[_text(item)] for item in section.items], is_ordered=section.are_ordered)
     if section.commands:
         yield {"type": "codeBlock", "attrs": {"language": "bash"}, "content": [_text("\n".join(section.commands))]}
     if section.metrics:
@@ -73,9 +73,9 @@ def _paragraph(*content: Node) -> Node:
     return {"type": "paragraph", "content": list(content)}
 
 
-def _list(items: Sequence[Sequence[Node]]) -> Node:
+def _list(items: Sequence[Sequence[Node]], *, is_ordered: bool = False) -> Node:
     return {
-        "type": "bulletList",
+        "type": "orderedList" if is_ordered else "bulletList",
         "content": [{"type": "listItem", "content": [_paragraph(*content)]} for content in items],
     }
 
@@ -100,7 +100,8 @@ def _wiki_parts(section: Section) -> Iterator[str]:
     if section.lines:
         yield "\n".join(_escaped(line) for line in section.lines)
     if section.items:
-        yield "\n".join(f"* {_escaped(item)}" for item in section.items)
+        mark = "#" if section.are_ordered else "*"
+        yield "\n".join(f"{mark} {_escaped(item)}" for item in section.items)
     if section.commands:
         commands = "\n".join(section.commands).replace("{noformat}", "{ noformat}")
         yield f"{{noformat}}\n{commands}\n{{noformat}}"

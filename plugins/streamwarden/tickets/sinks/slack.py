@@ -225,7 +225,8 @@ def _parts(section: Section) -> Iterator[str]:
     if section.heading:
         yield f"*{escaped(section.heading)}*"
     yield from (escaped(line) for line in section.lines)
-    yield from (f"• {escaped(item)}" for item in section.items)
+    for number, item in enumerate(section.items, 1):
+        yield f"{f'{number}.' if section.are_ordered else '•'} {escaped(item)}"
     if section.commands:
         commands = "\n".join(escaped(line).replace("```", "'''") for line in section.commands)
         yield f"```\n{commands}\n```"

@@ -35,7 +35,7 @@ def finding(name: str = "vol-1", **said: Any) -> Finding:
     given = {"metrics": {"heap_max_bytes": 2**32, "rate_percent": 5}, "key_metrics": ("heap_max_bytes", "rate_percent")}
     given |= {
         "message": "It is bad.",
-        "actions": "Make it larger.",
+        "actions": ("Make it larger.",),
         "commands": ("aws ec2 modify-volume --volume-id vol-1",),
     }
     return Finding("rule", resource, "bad", "firing", "critical", **(given | said))
@@ -194,7 +194,7 @@ def test_a_long_title_is_cut(team: Team) -> None:
 
 def test_nothing_from_outside_is_markup(team: Team) -> None:
     found = finding(
-        NASTY, message=f"It is {NASTY}", actions=NASTY, commands=(NASTY,), metrics={"n": NASTY}, key_metrics=("n",)
+        NASTY, message=f"It is {NASTY}", actions=(NASTY,), commands=(NASTY,), metrics={"n": NASTY}, key_metrics=("n",)
     )
     said = notification(f"Note {NASTY}", found)
     team.sink.create(issue_draft(title=clean(NASTY), said=said))
