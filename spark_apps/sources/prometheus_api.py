@@ -16,7 +16,8 @@ import httpx
 from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
-from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
+from spark_apps.sources.known_series import STARTED, UPTIME
 
 MOMENTS = 12
 """Gauges are read every five minutes of a whole hour."""
