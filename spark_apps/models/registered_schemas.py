@@ -65,7 +65,11 @@ def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Reg
     found: dict[str, dict[int, Registered]] = {}
     for row in rows:
         cluster, schema_id = row["cluster"], row["schema_id"]
-        imports = dict(_imports(row, by_version, frozenset()))
+        imports: dict[str, str] = {}
+        for name, definition in _imports(row, by_version, frozenset()):
+            imports.setdefault(name, definition)
+            if row["schema_type"] == "AVRO" and imports[name] != definition:  # there a name is but a label
+                imports[f"{name} #{len(imports)}"] = definition
         found.setdefault(cluster, {})[schema_id] = Registered(
             schema_id, row["schema_type"], row["definition"], imports, tuple(sorted(versions[cluster, schema_id]))
         )
