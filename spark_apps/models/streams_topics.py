@@ -27,6 +27,15 @@ _INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$|^(.+(?:{'|'.join(_
 _SAMZA = re.compile(r"^__samza_(coordinator|checkpoint)(?:_ver_\d+_for)?_([^_]+)_([^_]+)$")
 _GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
 
+OWN_FORMATS = (
+    r"-(?:KTABLE-SUPPRESS-STATE-STORE-[0-9]{10}"
+    r"|KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-[0-9]{10}|.+-subscription-store"
+    rf"|.+-Buffer){CHANGELOG}$"
+)
+"""Changelogs whose values are in a binary format of Kafka Streams itself, not of a serializer: the buffers of
+`suppress()` and of a stream-table join with a grace period (they begin with a timestamp), and the subscriptions of a
+foreign-key join (they begin with their version, 0 or 1). A `suppress()` with a name has a store with any name."""
+
 
 class Part(NamedTuple):
     """What a topic is to an application: its changelog, repartition, coordinator or checkpoint topic."""
