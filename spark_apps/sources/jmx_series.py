@@ -224,6 +224,20 @@ def readings_of(
                     yield metric, labels, total
 
 
+def replicas_in(names: Names, found: Iterable[tuple[str, Labels, float]]) -> dict[str, set[str]]:
+    """Labels in which series differ that are one reading, and their values: what tells the replicas apart."""
+    scraped: dict[tuple[int, str, Labels], list[dict[str, str]]] = {}
+    for name, of_series, _ in found:
+        for family, attribute, of_bean, by in _meant(names, name, of_series):
+            scraped.setdefault((family, attribute, of_bean), []).append(dict(by))
+    differing: dict[str, set[str]] = {}
+    for replicas in scraped.values():
+        for label in {label for one in replicas for label in one}:
+            if len(values := {one.get(label, "") for one in replicas}) > 1:
+                differing.setdefault(label, set()).update(values)
+    return differing
+
+
 _Attributes = dict[str, float]
 
 

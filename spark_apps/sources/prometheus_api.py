@@ -18,7 +18,7 @@ import httpx
 from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
-from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
 
 MOMENTS = 12
@@ -44,6 +44,14 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
         await asyncio.to_thread(_answer, names_at(at), at, found.get(at, []) + at_edges.get(at, []))
         for at in sorted(found.keys() | at_edges.keys())
     ]
+
+
+async def ask_replicas(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime) -> dict[str, set[str]]:
+    """Labels other than key properties in which series that `match` selects differ, by the values at the hour's start:
+    of servers of a highly available pair, or of several JVMs. Raises Refused or TimeoutError."""
+    names = names_of(endpoint.role, 0, 1)
+    found = await _query(client, endpoint, sorted(names.meanings), hour, hour, HOUR)
+    return replicas_in(names, found.get(hour, []))
 
 
 _Series = list[tuple[str, Labels, float]]

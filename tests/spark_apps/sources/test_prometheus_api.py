@@ -19,10 +19,10 @@ from urllib.parse import parse_qs
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from streamwarden.base.config import JmxEndpoint
+from streamwarden.base.config import Config, JmxEndpoint
 from streamwarden.base.hours import HOUR, start_of_hour
 
-from spark_apps.sources.jmx import Jmx
+from spark_apps.sources.jmx import Jmx, replicas_of
 from tests.answering import answering
 
 PAST = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -236,6 +236,11 @@ def test_a_highly_available_pair_is_read_once(prometheus: _Listening) -> None:
         ]
     }
     rows = ask(prometheus.url, role="app")
+    jvm = {"role": "app", "app": "orders", "cluster": "c", "protocol": "prometheus_api", "match": 'instance="b1:7071"'}
+    jvms = [jvm | {"url": prometheus.url}, jvm | {"url": f"{prometheus.url}/fails"}]
+    config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "b:9092"}], "jmx": jvms})
+    [(resource, labels)] = replicas_of(config, PAST).items()
+    assert labels == {"prometheus_replica": {"a", "b"}} and resource.startswith("orders of c at http://")
     for metric, expected in (("heap_used_bytes", 100), ("threads", 40), ("heap_max_bytes", 400)):
         assert list(values_of(rows, metric).values()) == [expected] * 13, metric
 
