@@ -56,6 +56,8 @@ _UNKNOWN = "UNKNOWN "
 """How the shape begins of a value that may be framed, with an id that no registry knows."""
 _MOST_UNKNOWN_SCHEMAS = 20
 _NEAR_MS = 400 * 86_400_000
+_TIMES_MS = (946_684_800_000, 4_102_444_800_000)
+"""The years 2000 to 2100."""
 _LOOK_ALIKES = "resource string, bucket int, value binary, is_deep boolean, count bigint, first bigint, last bigint"
 _REPORT = (
     "resource string, gap string, format string, readable bigint, versions int, uncompared string,"
@@ -260,8 +262,11 @@ def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFra
         registered_frame, registered_side_frame = (
             f.when(f.array_contains("ids", frame.cast("int")), frame) for frame in (_frame(), _side_frame())
         )
-    shape = _shape(registered_frame, registered_side_frame)
-    return _counted(_judged(_counted(shapes.withColumn("shape", shape))))
+    shapes = shapes.withColumn("shape", _shape(registered_frame, registered_side_frame))
+    is_unknown = f.startswith("shape", f.lit(FRAMED)) & f.coalesce(registered_frame, registered_side_frame).isNull()
+    marked = f.when(_begins_with_time(), "BINARY").otherwise(f.concat(f.lit(_UNKNOWN), _schema_id()))
+    shapes = shapes.withColumn("shape", f.when(is_unknown, marked).otherwise(f.col("shape")))
+    return _counted(_judged(_counted(shapes)))
 
 
 def _counted(shapes: DataFrame) -> DataFrame:
@@ -279,7 +284,7 @@ def _judged(shapes: DataFrame) -> DataFrame:
     values = f.sum(f.when(is_unknown, f.col("count"))).over(of_log)
     has_known = f.max(f.startswith("shape", f.lit(FRAMED))).over(of_log)
     are_ids = (ids <= _MOST_UNKNOWN_SCHEMAS) & (has_known | (2 * ids <= values))
-    framed = f.concat(f.lit(FRAMED), f.substring("shape", len(_UNKNOWN) + 1, 10))
+    framed = f.concat(f.lit(FRAMED), _schema_id())
     return shapes.withColumn("shape", f.when(~is_unknown, f.col("shape")).when(are_ids, framed).otherwise("BINARY"))
 
 
@@ -294,8 +299,7 @@ def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
         fractions,
         f.concat(f.lit(FRAMED), f.coalesce(registered_frame, registered_side_frame)),
         f.when(may_be_long & f.expr("substring(value, 1, 1) in (X'00', X'FF')"), "LONG")
-        .when(_begins_with_time(), "BINARY")
-        .when(_frame().isNotNull(), f.concat(f.lit(_UNKNOWN), _frame()))
+        .when(_frame().isNotNull(), f.concat(f.lit(FRAMED), _frame()))
         .when(f.expr("is_valid_utf8(cast(value as string))") & ~f.contains(f.col("value"), f.lit(b"\x00")), "TEXT")
         .otherwise("BINARY"),
     )
@@ -303,11 +307,20 @@ def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
     return f.when(is_own_format, "BINARY").otherwise(of_serializer)
 
 
+def _schema_id() -> Column:
+    """The id in a shape, as text."""
+    return f.regexp_extract("shape", "[0-9]+$", 0)
+
+
+def _first_milliseconds() -> Column:
+    return f.conv(f.hex(f.expr("substring(value, 1, 8)")), 16, 10).try_cast("bigint")
+
+
 def _begins_with_time() -> Column:
     """Whether the first 8 bytes are a moment near the one at which the value was written, in milliseconds: those of a
     buffer of Kafka Streams are. What a frame's id and payload say together is far from it, but for ids near 105,000."""
-    milliseconds = f.conv(f.hex(f.expr("substring(value, 1, 8)")), 16, 10).try_cast("bigint")
-    is_near = f.abs(milliseconds - f.shiftright("first", 20)) < _NEAR_MS
+    is_near = f.abs(_first_milliseconds() - f.shiftright("first", 20)) < _NEAR_MS
+    is_near &= _first_milliseconds().between(*_TIMES_MS)
     return (f.length("value") > 8) & f.coalesce(is_near, f.lit(False))
 
 
@@ -316,7 +329,7 @@ def _has_record_context() -> Column:
     behind its length (ProcessorRecordContext)."""
     topic = f.expr("decode(substring(value, 21, conv(hex(substring(value, 17, 4)), 16, 10)), 'ISO-8859-1')")
     has_topic = _number_at(17).between(1, 249) & topic.rlike("^[a-zA-Z0-9._-]+$") & (f.length(topic) == _number_at(17))
-    return f.coalesce(_begins_with_time() & has_topic, f.lit(False))
+    return f.coalesce(_first_milliseconds().between(*_TIMES_MS) & has_topic, f.lit(False))
 
 
 def _is_list() -> Column:
