@@ -109,6 +109,28 @@ def _options(config: Config, *roles: Role) -> dict[str, str]:
     }
 
 
+def replicas_of(config: Config, hour: datetime) -> dict[str, dict[str, set[str]]]:
+    """By `resource` of an endpoint of a Prometheus server whose `match` selects several replicas: the labels in which
+    they differ at the hour's start, and the values. Those that don't answer are left out: the source has gaps of them.
+    """
+    endpoints = [Endpoint(**endpoint) for endpoint in json.loads(_options(config, *get_args(Role))["endpoints"])]
+
+    async def asked(endpoint: Endpoint, slots: asyncio.Semaphore) -> dict[str, set[str]]:
+        async with slots, httpx.AsyncClient(timeout=None, trust_env=False) as client:  # noqa: S113 see request()
+            try:
+                return await prometheus_api.ask_replicas(client, endpoint, hour)
+            except (Refused, TimeoutError):
+                return {}
+
+    async def all_asked(archived: list[Endpoint]) -> list[dict[str, set[str]]]:
+        slots = asyncio.Semaphore(4)
+        return await asyncio.gather(*(asked(endpoint, slots) for endpoint in archived))
+
+    archived = [endpoint for endpoint in endpoints if endpoint.protocol in ARCHIVES]
+    found = zip(archived, asyncio.run(all_asked(archived)), strict=True)
+    return {endpoint.resource: labels for endpoint, labels in found if labels}
+
+
 class Jmx(DataSource):
     """See the module. Options: `hour`; `roles` of the config's endpoints (`broker`, `app`, `node`, parted by commas),
     or the `endpoints` themselves as JSON with `gaps`, `samples`, `sample_seconds`; the number of `partitions`."""

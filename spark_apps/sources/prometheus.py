@@ -18,7 +18,8 @@ from functools import lru_cache
 import httpx
 
 from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
-from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
+from spark_apps.sources.known_series import STARTED, UPTIME
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
 _LARGE_BYTES = 2**18

@@ -3,6 +3,8 @@
 The endpoint's `match` tells which series are this JVM's. Names are those of `spark_apps.sources.jmx_series`; a server
 answers with what it held at the moments asked for. Two queries: what is read at each moment, and the wide metrics (one
 series per topic) at the hour's edges, so that the counts of consecutive hours join.
+
+An answer that the server itself calls partial is none: figures that are sums over series would come out too small.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ import httpx
 from streamwarden.base.hours import HOUR
 
 from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
-from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
+from spark_apps.sources.known_series import STARTED, UPTIME
 
 MOMENTS = 12
 """Gauges are read every five minutes of a whole hour."""
+_LONGEST_WARNING = 300
 
 
 async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime) -> list[Answer]:
@@ -40,6 +44,14 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
         await asyncio.to_thread(_answer, names_at(at), at, found.get(at, []) + at_edges.get(at, []))
         for at in sorted(found.keys() | at_edges.keys())
     ]
+
+
+async def ask_replicas(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime) -> dict[str, set[str]]:
+    """Labels other than key properties in which series that `match` selects differ, by the values at the hour's start:
+    of servers of a highly available pair, or of several JVMs. Raises Refused or TimeoutError."""
+    names = names_of(endpoint.role, 0, 1)
+    found = await _query(client, endpoint, sorted(names.meanings), hour, hour, HOUR)
+    return replicas_in(names, found.get(hour, []))
 
 
 _Series = list[tuple[str, Labels, float]]
@@ -72,16 +84,31 @@ async def _query(
         reply = json.loads(response.content)
         series = reply["data"]["result"] if reply["status"] == "success" else None
         moments = _by_moment(series, start, end, step) if series is not None else None
+        lacking = _lacking(reply)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Refused("the answer isn't a Prometheus server's; is this its address?") from None
     if moments is None:
         raise Refused("the server couldn't answer the query")
+    if lacking:
+        raise Refused(f"the server's answer is partial: {lacking}")
     return moments
 
 
+def _lacking(reply: dict[str, Any]) -> str | None:
+    """What the server says is missing from its answer: warnings of Prometheus, Thanos, Mimir; VictoriaMetrics' mark.
+
+    `infos` are about the query, and leave nothing out.
+    """
+    if warnings := reply.get("warnings"):
+        text = "; ".join(map(str, warnings)) if isinstance(warnings, list) else str(warnings)
+        return text if len(text) <= _LONGEST_WARNING else f"{text[:_LONGEST_WARNING]}…"
+    return "some of its storage nodes didn't answer" if reply.get("isPartial") else None
+
+
 def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelta) -> dict[datetime, _Series]:
+    """Of series that say the same, as two servers of a pair do, the one that goes on the longest stands last."""
     moments: dict[datetime, _Series] = {}
-    for one in series:
+    for one in sorted(series, key=lambda one: (one["values"][-1][0], sorted(one["metric"].items()))):
         labels = tuple((key, value) for key, value in one["metric"].items() if key != "__name__")
         for seconds, value in one["values"]:
             # Exactly the moment asked for: the server rounds to milliseconds, a step to microseconds.

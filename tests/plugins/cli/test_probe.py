@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import sqlalchemy as sa
@@ -201,6 +202,37 @@ def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[.
     [line] = [answer for answer in answers if answer.problem is None]
     assert line.asked == "nodes of c" and line.told.startswith("1 answer, ")
     assert [re.split("[,( ]", actions)[0] for actions in cures(answers)] == ["write", "start"]
+
+
+class _Pair(_Exporter):
+    """A Thanos in front of two servers that scrape the same machine."""
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
+        series = [
+            {
+                "metric": {"__name__": "node_load1", "instance": "m:9100", "prometheus_replica": replica},
+                "values": [[float(form["start"][0]), "1"]],
+            }
+            for replica in "ab"
+        ]
+        page = json.dumps({"status": "success", "data": {"result": series}}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+
+def test_a_match_that_selects_several_replicas_is_said(config_of: Callable[..., Any]) -> None:
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Pair)) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        node = {"role": "node", "cluster": "c", "protocol": "prometheus_api", "url": url, "match": 'instance="m:9100"'}
+        config = config_of(kafka=[{"name": "c", "bootstrap_servers": "b"}], jmx=[node])
+        answers = ask_all([*jvms.questions(config)])
+    assert problems(answers) == {} and {answer.told for answer in answers} == {
+        "1 answer, 1 readings or more",
+        "`match` selects several replicas, each series is read once (prometheus_replica: a, b)",
+    }
 
 
 @pytest.mark.parametrize(
