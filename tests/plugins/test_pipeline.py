@@ -36,7 +36,7 @@ def test_a_run_ends_with_what_could_not_be_had(
             connection.execute(
                 sa.text(
                     "insert into detect.coverage (hour, app, source, resource_name, status, message, asked_at)"
-                    " values (:hour, 'an app', :source, :resource, 'missing', :reason, :hour)"
+                    " values (:hour, 'an app', :source, :resource_name, 'missing', :message, :hour)"
                 ),
                 {"hour": HOUR, "source": source, "resource_name": resource_name, "message": message},
             )

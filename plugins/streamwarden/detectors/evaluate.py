@@ -168,7 +168,7 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for row in rows:
         if missing := [column for column in detector.identity if row.get(column) is None]:
-            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['message']}).")
+            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['reason']}).")
         key = resource_key(detector.resource_kind, *(str(row[column]) for column in detector.identity))
         if key in found:
             raise StreamwardenError(f"{detector.file}: two rows about {key}.")

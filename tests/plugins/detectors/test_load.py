@@ -92,7 +92,7 @@ def test_header_loads(tmp_path: Path) -> None:
             "causes: {disk_slows_broker: [fine]}\nclear_after",
             "disk_slows_broker: fine: is not a firing reason",
         ),
-        ("clear_after", "causes: {lag_nears_retention: [wrong]}\nclear_after", "and this is resource_kind: volume"),
+        ("clear_after", "causes: {lag_nears_retention: [wrong]}\nclear_after", "and this detector evaluates: volume"),
         ("clear_after", "caused_by: {disk_slows_broker: [wrong]}\nclear_after", "hits a broker, and this"),
         ("account, region, volume_id,", "account, volume_id,", "the select has no column region"),
         ("iops_max, baseline_iops\nfrom", "iops_max, baseline_iops, *\nfrom", "the last select must name its columns"),

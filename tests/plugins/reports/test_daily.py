@@ -52,7 +52,7 @@ def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     said = {
         "metrics": metrics,
         "key_metrics": ("burst_balance_percent", "size_gib"),
-        "actions": f"Make {clean(EVIL)} larger.",
+        "actions": (f"Make {clean(EVIL)} larger.",),
     }
     story.judge(0, {EVIL: "firing", "b": "firing", "c": "unknown"}, **said, message=f"{EVIL} is empty.")
     reconcile(warehouse, Config(), DETECTORS)
@@ -76,11 +76,11 @@ def test_it_says_what_is_open_new_closed_and_not_evaluated(story: Story) -> None
     for expected in (
         "3 of 13 past hours were judged", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
         "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "healthy again",
-        "1 resource ", "c, for example", "reason", "10 past hours of this day were never judged",
+        "1 resource ", "c, for example", "because", "10 past hours of this day were never judged",
     ):  # fmt: skip
         assert expected in text, expected
     assert "<script" not in report.html
-    assert f"What to do: Make {clean(EVIL)} larger." in report.text
+    assert f"1. Make {clean(EVIL)} larger." in report.text
     assert next(iter(report.images.values())).startswith(b"\x89PNG")
 
 

@@ -129,7 +129,7 @@ def test_the_pictures_of_a_ticket(chromium: Any, sample_fleet: Night) -> None:
     page = context.new_page()
     issue = next(one for one in sample_fleet.tracker.issues() if "vol-03a1" in one["title"])
     page.goto(f"{sample_fleet.tracker.settings.url}/issue{issue['id']}")
-    assert "What follows from it" in page.locator("body").inner_text()
+    assert "Downstream effects" in page.locator("body").inner_text()
     picture(page, "ticket-roundup", full_page=True)
     mail = next(one for one in sample_fleet.mailbox.mails.values() if "vol-03a1" in str(one["Subject"]))
     plot = next(part for part in mail.iter_attachments()).get_content()

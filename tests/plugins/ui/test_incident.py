@@ -41,7 +41,7 @@ def test_an_incident_is_one_page(page: Any, incident: Story) -> None:
     page.get_by_role("link", name="Incident: cause, what follows, why").click()
     text = page.locator("main").inner_text()
     assert page.locator("h1").inner_text() == "ebs_volume_starving title: vol-1"
-    assert "Its bucket is empty." in text and "What follows from it (2)" in text
+    assert "Its bucket is empty." in text and "Downstream effects (2)" in text
     tree = page.locator(".tree li").all_inner_texts()
     assert [line.splitlines()[0] for line in tree] == [
         "warning consumer_group_lagging title: billing 90 %",

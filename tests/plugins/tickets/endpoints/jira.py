@@ -22,11 +22,12 @@ USER = "bot@acme.example"
 MISSING = {"errorMessages": ["Issue does not exist or you do not have permission to see it."], "errors": {}}
 STATUSES = {"To Do": "new", "In Progress": "indeterminate", "Done": "done"}
 CHILDREN = {
-    "doc": {"paragraph", "heading", "bulletList", "codeBlock", "table"},
+    "doc": {"paragraph", "heading", "bulletList", "orderedList", "codeBlock", "table"},
     "paragraph": {"text", "hardBreak"},
     "heading": {"text"},
     "codeBlock": {"text"},
     "bulletList": {"listItem"},
+    "orderedList": {"listItem"},
     "listItem": {"paragraph"},
     "table": {"tableRow"},
     "tableRow": {"tableHeader", "tableCell"},

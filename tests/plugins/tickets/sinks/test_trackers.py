@@ -87,7 +87,7 @@ def test_a_ticket_is_filed_found_changed_closed_and_opened(team: Team) -> None:
     assert (told.fingerprint, told.is_open) == (PRINT, True)
     text = told.said[0]
     plain = re.sub(r"\\(.)", r"\1", text)
-    for expected in ("It is bad.", "In alarm since", "owned by storage", "Make it larger.", "--volume-id vol-1",
+    for expected in ("It is bad.", "Firing since", "Owner: storage", "Make it larger.", "--volume-id vol-1",
                      "4.0 GiB", "findings/ab"):  # fmt: skip
         assert expected in plain, expected
     for number, action in enumerate(("comment", "close", "reopen")):
