@@ -65,7 +65,7 @@ class Github(Answers):
         "https://api.github.com", description="Address of the API; of an Enterprise server https://HOST/api/v3."
     )
     repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="owner/name of the repository.")
-    label: Name = Field("streamwarden", description="Label that all tickets have; they are found by it.")
+    label: Name = Field("streamwarden", description="Label that all tickets have; a lost warehouse finds them by it.")
     labels: list[Name] = Field(default_factory=list, description="Further labels.")
     assignees: list[Name] = Field(default_factory=list, description="Who is assigned.")
 
@@ -91,7 +91,7 @@ class Jira(Answers):
     fingerprint_field: str | None = Field(
         None,
         pattern=r"^customfield_\d+$",
-        description="Text field that holds the fingerprint; none: a label `streamwarden-…` does.",
+        description="Text field that holds the fingerprint as well as the end of the description does.",
     )
     close_transition: Name | None = Field(
         None, description="Transition that closes; none: the first that leads to a status of the category Done."
@@ -166,7 +166,7 @@ class Gitlab(Answers):
     kind: Literal["gitlab"] = Field("gitlab", description="`gitlab`")
     url: SafeAddress = Field("https://gitlab.com", description="Address of the server.")
     project: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)*$", description="Path of the project, e.g. acme/ops.")
-    label: Name = Field("streamwarden", description="Label that all tickets have; they are found by it.")
+    label: Name = Field("streamwarden", description="Label that all tickets have; a lost warehouse finds them by it.")
     labels: list[Name] = Field(default_factory=list, description="Further labels.")
     assignee_ids: list[int] = Field(default_factory=list, description="Ids of the users who are assigned.")
 

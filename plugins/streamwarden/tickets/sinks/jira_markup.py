@@ -39,6 +39,11 @@ def reference(marker: str) -> str:
     return f"{_BEFORE_WORDS}{marker}"
 
 
+def fingerprints(text: str) -> set[str]:
+    """The fingerprints in a text's lines of reference; those of comments are longer."""
+    return set(re.findall(rf"^{_BEFORE_WORDS}([0-9a-f]{{64}})\s*$", text, flags=re.MULTILINE))
+
+
 def _document(told: Sequence[Section], marker: str) -> Node:
     content = [node for section in told for node in _nodes(section)]
     return {"version": 1, "type": "doc", "content": [*content, _paragraph(_text(reference(marker)))]}
