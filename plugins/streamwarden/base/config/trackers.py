@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamwarden.base.config.fields import Name, SafeAddress, Section, Severity, is_loopback
+from streamwarden.base.config.fields import MailAddress, Name, SafeAddress, Section, Severity, is_loopback
 
 Label = Annotated[str, Field(pattern=r"^\S{1,255}$")]
 TrackerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
@@ -190,10 +190,8 @@ class Mail(Credentials):
     host: Name = Field(description="The mail server.")
     port: int = Field(587, ge=1, le=65535, description="Its port: 587 for `starttls`, 465 for `tls`, 25 for `none`.")
     security: Literal["starttls", "tls", "none"] = Field("starttls", description="How the connection is encrypted.")
-    mail_from: str = Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$", description="Sender.")
-    mail_to: list[Annotated[str, Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$")]] = Field(
-        min_length=1, description="Recipients."
-    )
+    mail_from: MailAddress = Field(description="Sender.")
+    mail_to: list[MailAddress] = Field(min_length=1, description="Recipients.")
 
     @model_validator(mode="after")
     def _are_told_once(self) -> Any:
