@@ -225,6 +225,10 @@ AWS = "account: '111122223333', regions: [us-east-1]"
             "jmx.0.instance_id: is no EC2 instance's id; it looks like i-0123456789abcdef0 (value: 'vol-1')",
         ),
         ("jmx_files: [{path: /etc}]", "jmx_files.0.path: is a folder; name the files in it: /etc/*.json"),
+        (
+            "detectors: {topic_abandoned: {params: {keep: '(?P<a>x)'}}}",
+            "detectors.topic_abandoned.params.keep: not a regular expression as PostgreSQL reads it: named groups",
+        ),
         ("ebs_prices: /etc", "ebs_prices: /etc: Is a directory."),
         ("reports: {folder: /etc/passwd}", "reports.folder: /etc/passwd is a file; name a folder"),
         ("reports: {folder: /etc/passwd/x}", "reports.folder: /etc/passwd is a file; name a folder"),
@@ -259,7 +263,7 @@ def test_what_a_config_cannot_mean_is_refused(tmp_path: Path, text: str, told: s
     file.write_text(text)
     done = in_this_process("config", "check", str(file))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"streamwarden: {file}: ") or "ebs_prices" in text
+    assert done.stderr.startswith(f"streamwarden: {file}: ") or "ebs_prices" in text or "keep" in text
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 

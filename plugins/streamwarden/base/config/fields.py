@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from streamwarden.base.config.sql_pattern import compiles_in_postgres
+
 
 def begins_with(*schemes: str) -> Callable[[str], str]:
     """A check that a URL has one of these schemes, and a host. Whitespace would end it early somewhere."""
@@ -110,7 +112,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_is_on
 ClusterName = Annotated[Name, AfterValidator(_is_part_of_a_key)]
 MailAddress = Annotated[str, AfterValidator(_is_mail_address)]
 MailSender = Annotated[str, AfterValidator(_is_sender)]
-Pattern = Annotated[Name, AfterValidator(_compiles)]
+SqlPattern = Annotated[Name, AfterValidator(compiles_in_postgres)]
+"""A regular expression that PostgreSQL runs."""
 JobPattern = Annotated[Name, AfterValidator(_names_the_job)]
 Wanted = Annotated[str, AfterValidator(_compiles_if_pattern)]
 """A value, or a regular expression where it begins with ^."""

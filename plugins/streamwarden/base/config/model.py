@@ -16,9 +16,9 @@ from streamwarden.base.config.fields import (
     JobPattern,
     MailSender,
     Name,
-    Pattern,
     Section,
     Severity,
+    SqlPattern,
     Wanted,
     WebAddress,
     begins_with,
@@ -360,7 +360,7 @@ class DetectorSettings(Section):
 class Owner(Section):
     """Who owns things whose keys match a pattern."""
 
-    key_pattern: Pattern = Field(
+    key_pattern: SqlPattern = Field(
         description="Regular expression on a thing's key, e.g. `^(group|topic):orders-prod/billing-`; the view `thing`"
         " has all keys."
     )
@@ -370,7 +370,7 @@ class Owner(Section):
 class LatencyTarget(Section):
     """How soon Kafka Streams applications whose keys match a pattern are to have processed a record."""
 
-    key_pattern: Pattern = Field(
+    key_pattern: SqlPattern = Field(
         description="Regular expression on an application's key, e.g. `^application:orders-prod/billing-`; the view"
         " `thing` has all keys."
     )
