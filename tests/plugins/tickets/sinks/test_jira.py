@@ -168,3 +168,18 @@ def test_wiki_markup_is_only_ours() -> None:
     assert "||Heap max|4.0 GiB|" in text
     assert "* Possible cause: [Disk is slow: vol\\-0|https://t/1] (open)" in text
     assert text.endswith("\n\nReference: m")
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        (r"CORP\svc-reader", r"CORP&#92;svc\-reader"),
+        ("\\\\host", "&#92;&#92;host"),
+        ("(x) (i) (/) (!) (*r) (on)", r"&#40;x) &#40;i) &#40;/) &#40;\!) &#40;\*r) &#40;on)"),
+        (":) :( :P ;)", ":&#41; :&#40; &#58;P &#59;&#41;"),
+        ("h1. Title", "h1&#46; Title"),
+        ("group:Payments (2 of 3)", "group:Payments (2 of 3)"),
+    ],
+)
+def test_escapes_are_no_markup_themselves(text: str, markup: str) -> None:
+    assert markup in wiki(notification(text), "m")
