@@ -52,6 +52,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--config", "/nope", "run"], "--config /nope: no such config file"),
         (["config", "check", "/nowhere.yaml"], "/nowhere.yaml: no such config file"),
         (["detectors", "explain", "nothing"], "nothing: no such detector; there are: "),
         (["run", "--hour", "soon"], "hour 'soon': not a time; write it like 2026-11-21T05:00."),
