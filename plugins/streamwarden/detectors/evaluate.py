@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from streamwarden.detectors import select
 from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
 from streamwarden.detectors.resources import Resource, resource_key
+
+log = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 Params = Mapping[str, ParameterValue]
@@ -216,9 +219,29 @@ def sync_config(connection: sa.Connection, config: Config) -> None:
     _sync(connection, "detect.latency_target", "seconds", targets)
 
 
+_RUN: dict[str, bool] = {}
+"""Patterns that PostgreSQL was asked for, and whether it runs them."""
+
+
+def _runs(connection: sa.Connection, table: str, pattern: str) -> bool:
+    """Whether PostgreSQL runs a pattern; one that it refuses is left out, with a warning, and stops no detector."""
+    if pattern not in _RUN:
+        try:
+            with connection.begin_nested():
+                connection.execute(sa.text("select '' ~ :pattern"), {"pattern": pattern})
+            _RUN[pattern] = True
+        except sa.exc.DBAPIError as error:
+            if not isinstance(error.orig, psycopg.errors.InvalidRegularExpression):
+                raise
+            log.warning("%s: key_pattern %r is left out: %s", table, pattern, str(error.orig).splitlines()[0])
+            _RUN[pattern] = False
+    return _RUN[pattern]
+
+
 def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[tuple[int, str, str | float]]) -> None:
     """Replaces what a table of patterns has, where that isn't what is wanted."""
     names = f"position, key_pattern, {column}"
+    wanted = [one for one in wanted if _runs(connection, table, one[1])]
     has = connection.execute(sa.text(f"select {names} from {table} order by position")).all()  # noqa: S608 our own names
     if [tuple(row) for row in has] == wanted:
         return

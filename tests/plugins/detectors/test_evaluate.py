@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
+from streamwarden.base.config.model import Owner
 from streamwarden.detectors import Detector, evaluate, findings, load_detectors
+from streamwarden.detectors.evaluate import sync_config
 
 from tests.sql.rows import insert_row
 
@@ -203,3 +205,13 @@ def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: 
     assert "a_test.sql" in str(detector_run.message)
     assert "\n" not in str(detector_run.message)
     assert stored(warehouse) == []
+
+
+def test_a_pattern_that_postgresql_refuses_stops_nothing(
+    warehouse: sa.Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    owners = [Owner.model_construct(key_pattern=one, owner="a") for one in ("^(?P<c>demo)/", "^group:")]
+    with warehouse.begin() as connection:
+        sync_config(connection, Config.model_construct(owners=owners, latency_targets=[]))
+        assert connection.exec_driver_sql("select detect.owner_of('group:demo/x')").scalar() == "a"
+    assert "key_pattern '^(?P<c>demo)/' is left out" in caplog.text

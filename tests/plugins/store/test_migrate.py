@@ -1,7 +1,6 @@
 """Migrations: forward only, repeatable, each table and column with a comment."""
 
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -94,7 +93,9 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
     (release / "migrations" / "9001_later.sql").write_text(
         "alter table metrics.consumer_group_hourly\n  add column later integer;  -- A later column\n"
     )
-    with pytest.raises(StreamwardenError, match=r"isn't up to date \(sql/migrations/9001_later.*: run `streamwarden mi"):
+    with pytest.raises(
+        StreamwardenError, match=r"isn't up to date \(sql/migrations/9001_later.*: run `streamwarden mi"
+    ):
         require_migrated(empty_warehouse)
     migrate(empty_warehouse)
     require_migrated(empty_warehouse)
@@ -113,7 +114,9 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
 
 def test_a_warehouse_from_before_the_first_release_is_refused_in_one_line(empty_warehouse: sa.Engine) -> None:
     with empty_warehouse.begin() as connection:
-        connection.exec_driver_sql("create table public.schema_migration (name text primary key, checksum text not null)")
+        connection.exec_driver_sql(
+            "create table public.schema_migration (name text primary key, checksum text not null)"
+        )
         connection.exec_driver_sql("insert into public.schema_migration values ('migrations/0003_detect.sql', 'x')")
     with pytest.raises(StreamwardenError, match=r"made before release 0\.1\.0.*Migrate into a new database"):
         require_migrated(empty_warehouse)

@@ -12,7 +12,9 @@ from streamwarden.tickets.sinks.contract import Notification
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
 
 LIMIT = 32_767  # characters of a description or a comment
-_SPECIAL = re.compile(r"([\\{}\[\]*_+^~|!?#@&-])")
+_SPECIAL = re.compile(r"([{}\[\]*_+^~|!?#@&-])")
+_ICON = re.compile(r"\((?=(?:[xin+!?/yY*-]|on|off|\*[rgby]|flag|flagoff)\))|(?<=[:;])[()]|:(?=[PpDd]\b)|;(?=-?\))")
+_BLOCK = re.compile(r"^(h[1-6]|bq)\.(?=\s)")
 _BEFORE_WORDS = "Reference: "
 Node = dict[str, Any]
 
@@ -37,6 +39,11 @@ def wiki(notification: Notification, marker: str) -> str:
 def reference(marker: str) -> str:
     """The line by which a text is known again."""
     return f"{_BEFORE_WORDS}{marker}"
+
+
+def fingerprints(text: str) -> set[str]:
+    """The fingerprints in a text's lines of reference; those of comments are longer."""
+    return set(re.findall(rf"^{_BEFORE_WORDS}([0-9a-f]{{64}})\s*$", text, flags=re.MULTILINE))
 
 
 def _document(told: Sequence[Section], marker: str) -> Node:
@@ -117,4 +124,9 @@ def _wiki_link(link: Link) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+    """Text that is only text. A backslash before a backslash would be a line break, and icons need no special
+    character: both become entities."""
+    marks = [(match.start(), match[0]) for match in _ICON.finditer(text)]
+    entities = dict(marks) | {at: "\\" for at, char in enumerate(text) if char == "\\"}
+    parts = (f"&#{ord(entities[at])};" if at in entities else _SPECIAL.sub(r"\\\1", c) for at, c in enumerate(text))
+    return _BLOCK.sub(r"\1&#46;", "".join(parts))

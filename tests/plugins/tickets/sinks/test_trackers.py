@@ -177,6 +177,45 @@ def test_somebody_elses_issue_is_not_touched(team: Team) -> None:
     assert team.endpoint.tickets() == before
 
 
+def edited(endpoint: Any) -> None:
+    """People clear all that they can edit: labels, the text, the id of another system."""
+    for kept in (endpoint.issues if hasattr(endpoint, "issues") else endpoint.incidents).values():
+        issue = kept.get("fields", kept)
+        text = issue.get("body") or issue.get("description")
+        nothing = "Reworded." if isinstance(text, str) else {"version": 1, "type": "doc", "content": []}
+        for key, value in {"labels": [], "body": nothing, "description": nothing, "correlation_id": ""}.items():
+            if key in issue:
+                issue[key] = value
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab", "jira", "jira_data_center", "servicenow"])
+def test_a_ticket_is_known_by_its_key_whatever_people_edit(kind: str) -> None:
+    team = Team(kind)
+    issue = team.sink.create(issue_draft())
+    edited(team.endpoint)
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.key == issue.key
+    team.sink.update(change(issue.key, "close", "Over."))
+    (told,) = team.endpoint.tickets()
+    assert not told.is_open and "Over." in told.said[-1]
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab", "jira", "jira_data_center"])
+def test_a_comment_that_is_refused_holds_nothing_up(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    team = Team(kind)
+    issue = team.sink.create(issue_draft())
+    locked: set[Any] = team.endpoint.locked  # type: ignore[attr-defined]
+    locked.add(issue.key if kind.startswith("jira") else 1)
+    team.sink.update(change(issue.key, "comment", "More."))
+    team.sink.update(change(issue.key, "close", "Over.", "m2"))
+    (told,) = team.endpoint.tickets()
+    assert (told.is_open, len(told.said)) == (False, 1)
+    assert f"{issue.key}: " in caplog.text and "is left out" in caplog.text
+    locked.clear()
+    team.sink.update(change(issue.key, "reopen", "It is back.", "m3"))
+    assert "It is back." in team.endpoint.tickets()[0].said[-1]
+
+
 def test_a_text_that_is_too_long_is_cut_and_says_so(team: Team) -> None:
     storm = "Many.\n\n" + "\n".join(f"- {number} {'x' * 300}" for number in range(5000))
     issue = team.sink.create(issue_draft(said=notification(storm)))
