@@ -17,8 +17,8 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine
 from streamwarden.store.housekeeping import retention_days
 from streamwarden.store.migrate import migrate
-from tests.bench.metric import Metric
 
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)

@@ -30,7 +30,7 @@ from tests.simulator import (
     instances,
     lag,
     memory,
-    news,
+    notifications,
     schemas,
     volumes,
     workloads,
@@ -47,14 +47,14 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "lag": lag.evaluate,
     "workloads": workloads.evaluate,
     "incidents": incidents.evaluate,
-    "news": news.evaluate,
+    "notifications": notifications.evaluate,
     "brokers": brokers.evaluate,
     "growth": growth.evaluate,
     "disks": disks.evaluate,
     "compaction": compaction.evaluate,
     "instances": instances.evaluate,
 }
-OF_FAULTS = ("incidents", "news")
+OF_FAULTS = ("incidents", "notifications")
 """Parts that have nothing to judge where nothing fails."""
 MOST = 1_000_000
 MOST_SEEDS = 1000

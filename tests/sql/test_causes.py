@@ -57,7 +57,7 @@ def test_a_case_of_causes(module_warehouse: sa.Engine, fleet: dict[str, Any], ca
     for pair, row in expected.items():
         cause = found[pair]
         assert (round(cause.strength, 2), cause.is_accepted) == (row["strength"], row["accepted"]), cause
-        assert cause.render_text == row.get("message", cause.render_text)
+        assert cause.message == row.get("message", cause.message)
 
 
 def each(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -103,7 +103,7 @@ def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
 
 
 def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    there_and_back = {name: Mechanism(path=("broker",), parts="resource", verdicts="so") for name in ("there", "back")}
+    there_and_back = {name: Mechanism(path=("broker",), parts="resource", message="so") for name in ("there", "back")}
     monkeypatch.setattr("streamwarden.causes.weighing.mechanisms", lambda: there_and_back)
     slow, flushes = DETECTORS["broker_slow"], DETECTORS["log_flush_slow"]
     detectors = {

@@ -80,7 +80,7 @@ def test_what_is_stored_can_be_read_by_who_asks_in_sql(warehouse: sa.Engine, tmp
     with warehouse.connect() as connection:
         row = connection.execute(sa.text("select * from public.findings_now")).one()
     assert (row.reason, row.severity, row.message) == ("bad", "warning", "7.0 KiB of c/a <b> on kafka-1:9092.")
-    assert (row.actions, row.commands) == (["Fix it."], ["mend 'a <b>' 7168"])
+    assert (row.actions, row.commands) == (["Fix it."], ["fix 'a <b>' 7168"])
 
 
 def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
