@@ -127,6 +127,7 @@ def test_an_aws_that_cannot_be_reached_takes_no_time(ask_aws: Probe, monkeypatch
     assert "hunter2" not in str(answers)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[..., Any], tmp_path: Path) -> None:
     """From no right at all to all rights, by nothing but the probe's own lines."""

@@ -200,6 +200,7 @@ class Reading:
         self.consumer.close()
 
 
+@pytest.mark.rare
 def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

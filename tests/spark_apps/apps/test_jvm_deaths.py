@@ -27,7 +27,7 @@ from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.spark_apps.jolokia import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(600)]
 FOLDER = Path(__file__).parent
 DEADLINE_SECONDS = 120
 
@@ -114,7 +114,6 @@ def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
         return tuple(connection.execute(sa.text(query), {"hour": hour}).one())
 
 
-@pytest.mark.rare
 def test_its_threads(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, wareh
         connection.execute(lock, {"run": f"test_app {HOUR}"})
 
 
+@pytest.mark.rare
 def test_a_killed_load_leaves_nothing_and_can_be_repeated(
     spark: SparkSession, warehouse: sa.Engine, warehouse_url: str, tmp_path: Path, project_root: Path
 ) -> None:
