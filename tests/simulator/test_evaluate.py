@@ -62,7 +62,9 @@ def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
 def test_nobody_is_told_the_same_news_twice(bench: Bench) -> None:
     [result] = scores_of("notifications", bench, SMALL)
     assert result.wrong == [] and all(goal.is_met for goal in result.goals), result.goals
-    assert isinstance(result, notifications.NotificationsScore) and result.issues > 5 and result.told > 2 * result.issues
+    assert (
+        isinstance(result, notifications.NotificationsScore) and result.issues > 5 and result.told > 2 * result.issues
+    )
 
 
 @pytest.mark.rare
