@@ -6,8 +6,8 @@ Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints
 (ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are spread over the partitions and asked all at once within
 each, at the same times everywhere. An endpoint that doesn't answer costs its own time-out and becomes one gap row.
 
-JVMs know only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h. A
-Prometheus server also knows the past: it is asked once, for the whole hour.
+JVMs know only the present (`streamwarden.base.hours.gap_of_present`). A Prometheus server also knows the past: it is
+asked once, for the whole hour.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from typing import Any, cast, get_args
 import httpx
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 from streamwarden.base.config import Config, JmxEndpoint, load_config
-from streamwarden.base.hours import HOUR
+from streamwarden.base.hours import ONLY_PRESENT, gap_of_present
 
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.arrow_batches import batch_of
@@ -51,7 +52,6 @@ SCHEMA = StructType(
         StructField("gap", StringType()),
     ]
 )
-KNOWN_FOR = 2 * HOUR
 TASKS_BEGIN_SECONDS = 0.5
 """After so long all tasks of a job have begun, and take their first sample."""
 PROTOCOLS: dict[str, Ask] = {
@@ -79,6 +79,17 @@ def read_jmx(spark: SparkSession, config: Config, hour: datetime, *roles: Role) 
     options = _options(config, *roles)
     options |= {"hour": hour.isoformat(), "partitions": str(spark.sparkContext.defaultParallelism)}
     return read_source(spark, Jmx(options))
+
+
+def asked_in_time(configured: DataFrame, jmx: DataFrame) -> DataFrame:
+    """Of configured endpoints (cluster, endpoint, …) those that the hour may have a row of, be it an empty one.
+
+    Left out are those that could only be asked about now when the hour was over.
+    """
+    if "gap" not in jmx.columns:
+        return configured
+    too_late = jmx.where(f.contains("gap", f.lit(ONLY_PRESENT))).select("cluster", "endpoint").distinct()
+    return configured.join(f.broadcast(too_late), ["cluster", "endpoint"], "left_anti")
 
 
 def _options(config: Config, *roles: Role) -> dict[str, str]:
@@ -186,11 +197,8 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
         yield from (self._batch(None, 1, resource=resource, gap=gap) for resource, gap in partition.gaps)
-        now = datetime.now(UTC)
         endpoints = partition.endpoints
-        if not self.hour <= now < self.hour + KNOWN_FOR:
-            gap = f"missing: a JVM only knows the present; it was asked at {now:%Y-%m-%d %H:%M} UTC, and readings"
-            gap += f" count for this hour from {self.hour:%H:%M} to {self.hour + KNOWN_FOR:%H:%M}"
+        if gap := gap_of_present(self.hour, "a JVM"):
             yield from (self._gap(endpoint, gap) for endpoint in endpoints if endpoint.protocol in PROTOCOLS)
             endpoints = [endpoint for endpoint in endpoints if endpoint.protocol in ARCHIVES]
         if endpoints:
