@@ -173,7 +173,8 @@ pace as materialized (
   from metrics.jvm_app_hourly as a
   inner join metrics.jvm_app_hourly as b
     on
-      a.cluster = b.cluster and a.endpoint = b.endpoint and a.process_started_at = b.process_started_at
+      a.cluster = b.cluster and a.endpoint = b.endpoint
+      and public.is_same_start(a.process_started_at, b.process_started_at)
       and b.hour > cast(:hour as timestamptz) - interval '24 hours' and b.hour <= cast(:hour as timestamptz)
   where a.hour = cast(:hour as timestamptz)
   group by a.cluster, a.endpoint
