@@ -97,8 +97,6 @@ class TopicSlice(ClusterPartition):
 class ChangelogReader(ClusterReader):
     """See the module."""
 
-    only_present = "a cluster's list of changelogs"
-
     def partitions(self) -> list[InputPartition]:
         return [part for name in self.clusters for part in self._plan(name)]
 
@@ -153,15 +151,11 @@ class ChangelogReader(ClusterReader):
         settings, _ = configs_of(connection, list(topics))
         topics = {name: found for name, found in topics.items() if names.has_store(name, settings.get(name))}
         logs = _logs(connection, topics, datetime.fromisoformat(self.options["hour"]))
-        # Of an hour that is over: changelogs with records from before its end; which others there were isn't known.
-        gap = self.gap_of_hour
-        plan = [TopicSlice(cluster, gap=gap)] if gap or not topics else []
+        plan: list[TopicSlice] = [] if topics else [TopicSlice(cluster)]
         for topic, partitions in topics.items():
             stem = topic.removesuffix(CHANGELOG)
             _, application_id, store = names.split(topic) or ("", stem, stem)
             found = [logs[topic, partition] for partition in partitions]
-            if gap and not any(isinstance(log, Log) and log.end > log.start for log in found):
-                continue
             refused = next((log for log in found if isinstance(log, BaseException)), None)
             whole = TopicSlice(cluster, topic=topic, application_id=application_id, store=store)
             if refused is not None:
