@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
 from spark_apps.sources.jmx_catalog import METRICS, number
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, with_labels_as_json
 
 _UPTIME = "uptime_ms"
 _ROOT = r"(?:.+\.)?jvm\."
@@ -54,10 +54,8 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, _sample: int, _samp
     readings = [reading for reading in found if reading[0] in METRICS]
     if not readings:
         raise Refused("it has no gauge of the JVM; register the gauge sets of metrics-jvm under `jvm`")
-    # The start by our own clock, so that a skewed clock over there spoils no rate.
     uptime_ms = next((value for metric, _, value in found if metric == _UPTIME), None)
-    started_at = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
-    return Answer(at, started_at, with_labels_as_json(readings))
+    return Answer(at, start_of(at, uptime_ms, None), with_labels_as_json(readings))
 
 
 def readings_of(gauges: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -60,6 +60,51 @@ class Answer:
     """Metric, labels as JSON, value."""
     denied: str | None = None
     """What it wouldn't tell."""
+
+
+SAME_START = timedelta(minutes=1)
+"""Starts of a process that differ by less are one start: a start out of two clocks differs with every answer."""
+
+
+def start_of(at: datetime, uptime_ms: float | None, start: datetime | None) -> datetime | None:
+    """When a process started, by our own clock, so that a skewed clock over there spoils no rate.
+
+    Args:
+        at: when it answered, by our clock.
+        uptime_ms: its uptime. An answer that takes long makes `at` less this late.
+        start: the start that it reports, by its own clock: the same with every answer, so that is what counts where
+            the two agree.
+    """
+    by_uptime = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
+    if by_uptime is None or start is None:
+        return by_uptime or start
+    return min(start, at) if abs(start - by_uptime) < SAME_START else by_uptime
+
+
+def time_of(seconds: float | None) -> datetime | None:
+    """The moment so many seconds after 1970; null where it is none."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def carried_over(answers: Iterable[Answer], known: Iterable[datetime]) -> None:
+    """Gives answers of one process the starts that are known already: a start within a minute of one is that one.
+
+    Args:
+        answers: of one endpoint; the first of them that agree is the start of all of them.
+        known: starts that earlier runs stored.
+    """
+    starts = sorted(known)
+    for answer in answers:
+        if (start := answer.process_started_at) is None:
+            continue
+        near = next((one for one in starts if abs(one - start) < SAME_START), None)
+        if near is None:
+            starts.append(start)
+        else:
+            answer.process_started_at = near
 
 
 NOTHING_THERE = "nothing accepts connections there"

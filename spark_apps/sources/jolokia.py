@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
 from spark_apps.sources.jmx_catalog import beans_of, number, readings_of
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, time_of, with_labels_as_json
 
-_RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime"]}
+_RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime", "StartTime"]}
 
 
 async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, samples: int) -> Answer:
@@ -25,9 +25,10 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
     ]
     entries = await _post(client, endpoint, wanted)
     at = datetime.now(UTC)
-    # The start by our own clock, so that a skewed clock over there spoils no rate.
-    uptime_ms = number(_value_of(entries[0]).get("Uptime"))
-    answer = Answer(at, at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None, [])
+    runtime = _value_of(entries[0])
+    start_ms = number(runtime.get("StartTime"))
+    start = time_of(None if start_ms is None else start_ms / 1000)
+    answer = Answer(at, start_of(at, number(runtime.get("Uptime")), start), [])
     denied: list[str] = []
     for bean, entry in zip(beans, entries[1:], strict=True):  # by position: an entry may lack its request
         if entry.get("status") not in (200, 404):  # 404: this JVM has no such bean

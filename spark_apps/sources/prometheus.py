@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import httpx
 
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, time_of, with_labels_as_json
 from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
 from spark_apps.sources.known_series import STARTED, UPTIME
 
@@ -61,18 +61,13 @@ def _started_at(
 ) -> datetime | None:
     """The start by our own clock, so that a skewed clock over there spoils no rate.
 
-    The uptime is the JVM's own; the start may be that of an exporter beside it.
+    The uptime is the JVM's own; the start may be that of an exporter beside it, which its uptime then refutes.
     """
-    if uptime_ms is not None:
-        return at - timedelta(milliseconds=uptime_ms)
-    if started is None:
-        return None
-    try:
-        started_at = datetime.fromtimestamp(started, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+    start = time_of(started)
     skew = their_now - at if their_now else timedelta()
-    return started_at - skew if abs(skew) > _SKEW else started_at
+    if start is not None and abs(skew) > _SKEW:
+        start -= skew
+    return start_of(at, uptime_ms, start)
 
 
 def _date_of(response: httpx.Response) -> datetime | None:

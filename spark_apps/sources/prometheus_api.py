@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from streamwarden.base.hours import HOUR
 
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, time_of, with_labels_as_json
 from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
 
@@ -62,10 +62,7 @@ def _answer(names: Names, at: datetime, series: _Series) -> Answer:
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
     # The start first: an uptime is as old as the scrape it comes from.
-    if started is not None:
-        started_at = _time(started)
-    else:
-        started_at = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
+    started_at = time_of(started) if started is not None else start_of(at, uptime_ms, None)
     return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
 
 
@@ -116,10 +113,3 @@ def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelt
             at = end if end - at < timedelta(milliseconds=1) else at
             moments.setdefault(at, []).append((one["metric"]["__name__"].lower(), labels, float(value)))
     return moments
-
-
-def _time(seconds: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -135,11 +135,16 @@ def _escaped(subject: str) -> str:
 class SchemaRegistryReader(ClusterReader):
     """See the module. A task per cluster."""
 
+    only_present = "a Schema Registry"
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, ClusterPartition):
             return
         name = partition.cluster
         resource = f"{name} schema registry"
+        if gap := self.gap_of_hour:
+            yield from self.batches([self.gap_row(name, resource, gap)])
+            return
         registry = None
         try:
             registry = Registry(cluster_named(name))

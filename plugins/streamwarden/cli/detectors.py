@@ -71,7 +71,7 @@ def causes(hour: HourOption = None) -> None:
         known = before.get((cause.effect, cause.cause))
         table.add_row(
             *(escape(clean(names.get(one, one[:12]))) for one in (cause.effect, cause.cause)),
-            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.render_text)),
+            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.message)),
             "–" if known is None else f"{known:.2f}",
         )  # fmt: skip
     out.print(table if found else "Nothing in alarm hangs together with anything else in alarm.")

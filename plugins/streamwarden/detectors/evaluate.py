@@ -38,6 +38,13 @@ class DetectorRun:
     firing: int = 0
     ok: int = 0
     unknown: int = 0
+    blocked_by: tuple[str, ...] = ()
+    """Apps that its tables lack."""
+
+    @property
+    def findings(self) -> int:
+        """How many it made."""
+        return self.firing + self.ok + self.unknown
 
 
 def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Config) -> DetectorRun:
@@ -50,7 +57,8 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     found: list[Finding] = []
     with engine.begin() as connection:
         connection.execute(_FOR_LARGE_QUERIES)
-        problem = _not_loaded(connection, detector, hour)
+        missing = _not_loaded(connection, detector, hour)
+        problem = next(iter(missing.values()), None)
         status = "blocked" if problem else "evaluated"
         if not problem:
             sync_config(connection, config)
@@ -59,7 +67,9 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
             except StreamwardenError as error:
                 status, problem, found = "failed", f"{error}{_shown(error.excerpt)}", []
     counts = {s: sum(finding.status == s for finding in found) for s in ("firing", "ok", "unknown")}
-    detector_run = DetectorRun(detector.id, status, problem, counts["firing"], counts["ok"], counts["unknown"])
+    detector_run = DetectorRun(
+        detector.id, status, problem, counts["firing"], counts["ok"], counts["unknown"], tuple(missing)
+    )
     _store(engine, detector, hour, config, params, detector_run, found, time.monotonic() - started)
     return detector_run
 
@@ -254,18 +264,18 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
         )
 
 
-def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> str | None:
+def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> dict[str, str]:
+    """By app that a detector reads and that the hour lacks: why."""
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
         {"hour": hour, "apps": list(detector.apps)},
     )
     known = {app: (status, error) for app, status, error in loads}
-    for app in detector.apps:
-        if app not in known:
-            return f"app {app} hasn't loaded this hour"
-        if known[app][0] != "loaded":
-            return f"app {app} failed: {known[app][1]}"
-    return None
+    return {
+        app: f"app {app} failed: {known[app][1]}" if app in known else f"app {app} hasn't loaded this hour"
+        for app in detector.apps
+        if app not in known or known[app][0] != "loaded"
+    }
 
 
 def _store(

@@ -123,8 +123,16 @@ place as (
   left join metrics.consumer_group_hourly as g using (hour, cluster, group_id)
   left join alone as a using (cluster, group_id)
   where p.hour = :hour
-  and exists (
-    select 1 from inventory.topic_hourly as t where t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
+  and (
+    (p.cluster, p.topic) in (
+      select t.cluster, t.topic from inventory.topic_hourly as t where t.hour = :hour
+    )
+    -- Which topics there were in an hour that was over isn't known; one whose log had an end was there.
+    or (
+      p.log_end_offset is not null and p.cluster not in (
+        select t.cluster from inventory.topic_hourly as t where t.hour = :hour
+      )
+    )
   )
 ),
 

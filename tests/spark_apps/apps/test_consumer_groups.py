@@ -352,17 +352,26 @@ def test_a_past_hour_comes_from_the_commit_history(
         None,
         None,
     )
-    # The group that only warmed up committed today: what it had then isn't known, and is not 0.
-    assert places["warm-up", name, 0]["committed_offset"] is None
-    assert groups["warm-up"]["lag_unknown_partitions"] == 1
-    assert not rows(warehouse, "metrics.replica_sample", "topic")  # how large they were then isn't known
+    # The group that only warmed up committed today: nothing says that it was there.
+    assert {group for group, _, _ in places} == {keeps_up, stops, rewinds} == groups.keys()
+    only_present = (
+        *(f"inventory.{table}_hourly" for table in ("topic", "broker", "consumer_group", "schema")),
+        *(f"metrics.{table}" for table in ("partition_hourly", "log_dir_hourly", "replica_sample")),
+        "inventory.consumer_member_hourly",
+    )
+    assert {table: len(rows(warehouse, table, "hour")) for table in only_present} == dict.fromkeys(only_present, 0)
+    told = rows(warehouse, "detect.coverage", "source", "resource")
+    for source in ("kafka_topics", "kafka_groups", "kafka_log_dirs"):
+        assert told[source, "shop"]["status"] == "missing"
+        assert "only knows the present" in told[source, "shop"]["reason"]
+    assert told["kafka_commits", "shop"]["status"] == told["kafka_offsets", "shop"]["status"] == "answered"
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
     found = rows(warehouse, "detect.evaluation", "resource")
     assert found[f"shop/{keeps_up}"]["status"] == "ok"
     assert found[f"shop/{stops}"]["status"] == "alarm"
     assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
-    assert found["shop/warm-up"]["status"] == "skip"
+    assert "shop/warm-up" not in found
 
 
 @pytest.mark.parametrize(("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), (3, 39.5, 360)])

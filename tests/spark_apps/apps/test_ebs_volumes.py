@@ -208,9 +208,10 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     run(spark, old)
     known = rows(warehouse, "select volume_id, size_gib from inventory.volume_hourly where hour = :hour", hour=old)
     sizes = {row["volume_id"]: row["size_gib"] for row in known}
-    assert sizes[SPIKY_VOLUME_ID] == 33 and sizes["vol-gone"] == 8 and sizes[QUIET_VOLUME_ID] == 100
+    assert sizes == {SPIKY_VOLUME_ID: 33, "vol-gone": 8}, "how large the others were then isn't known"
     by_id = volumes(warehouse, old)
     assert by_id[QUIET_VOLUME_ID]["minutes_present"] == by_id[QUIET_VOLUME_ID]["minutes_expected"] == 60
+    assert by_id[QUIET_VOLUME_ID]["baseline_iops"] is None  # CloudWatch has its history, EC2 not its size
     assert by_id[SPIKY_VOLUME_ID]["baseline_iops"] == 100 and by_id["vol-gone"]["minutes_present"] == 0
     assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
         300
@@ -219,9 +220,10 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
         warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1"
     )
     assert [(gap["resource"], gap["status"]) for gap in gaps] == [
-        (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instances", "volumes")
+        (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instance types", "instances", "volumes")
     ]
-    assert gaps[1]["reason"].startswith("5 volumes were not seen in that hour and are taken as of 20")
+    assert {gap["reason"].partition(";")[0] for gap in gaps} == {"EC2's inventory only knows the present"}
+    assert not rows(warehouse, "select 1 from inventory.instance_hourly where hour = :hour", hour=old)
 
 
 def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
