@@ -140,15 +140,15 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
 
     said = verdicts(warehouse, THIS_HOUR)
     assert {v: row["status"] for v, row in said.items()} == {
-        ORDERS_VOLUME_ID: "alarm",
+        ORDERS_VOLUME_ID: "firing",
         RECOVERING_VOLUME_ID: "ok",
         SPIKY_VOLUME_ID: "ok",
         QUIET_VOLUME_ID: "ok",
         BROKER_VOLUME_ID: "ok",
-        DETACHED_VOLUME_ID: "skip",
+        DETACHED_VOLUME_ID: "unknown",
     }
     alarm = said[ORDERS_VOLUME_ID]
-    assert alarm["severity"] == "critical" and alarm["because"] == "bucket_empty"
+    assert alarm["severity"] == "critical" and alarm["reason"] == "bucket_empty"
     assert "gp3" in alarm["cure"] and "--iops 3000" in alarm["commands"][0]
 
     instances = {row["instance_id"]: row for row in rows(warehouse, "select * from metrics.instance_hourly")}
@@ -178,7 +178,7 @@ def test_a_source_that_is_down_takes_nothing_away(spark: Any, endpoint: AwsEndpo
     assert len(unread) == 6 and all(row["minutes_present"] is None for row in unread.values())
     gaps = rows(warehouse, "select * from detect.coverage where status = 'refused'")
     assert len(gaps) >= 9 and all("cloudwatch:GetMetricData" in gap["reason"] for gap in gaps)
-    assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"skip"}
+    assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"unknown"}
 
     endpoint.faults.clear()
     run(spark, THIS_HOUR)  # the next run fills the gap
@@ -247,7 +247,7 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     run(spark, LAST_HOUR)
     by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
     assert by_id["vol-0c6"]["burst_balance_last_percent"] <= 2 and by_id["vol-0c6"]["minutes_throttled"] == 0
-    binds = {v: said[v]["because"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
+    binds = {v: said[v]["reason"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
     assert binds == {
         "vol-0c1": "instance_limit", "vol-0c2": "at_throughput_limit", "vol-0c3": "at_iops_limit",
         "vol-0c4": "bucket_lasts",

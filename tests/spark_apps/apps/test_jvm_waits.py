@@ -91,7 +91,7 @@ def test_a_record_that_waits(
     assert cpu_ms >= RECORD_MS if connections == 0 else cpu_ms < RECORD_MS / 2
     assert row["pool_connections"] == (connections or None)
     # Who computes may be short of CPU here; who waits isn't, however busy this machine is.
-    assert said.because == because or (connections == 0 and said.because == "short_of_cpu"), said.reason
+    assert said.reason == because or (connections == 0 and said.reason == "short_of_cpu"), said.reason
     if connections == 1:
         assert row["pool_connections_in_use"] == row["pool_threads_waiting"] == 1
 
