@@ -22,6 +22,8 @@ _EXAMPLES = {
     "cluster": "c", "account": "a", "region": "r", "volume_id": "vol-1", "instance_id": "i-1", "broker_id": "1",
     "endpoint": "e1", "topic": "t", "application_id": "app", "group_id": "g", "client_id": "reader",
 }  # fmt: skip
+_SEVERAL = ("endpoint", "broker_id", "topic", "group_id", "client_id")
+"""Columns by which a table has several rows per resource."""
 _OTHERS = {"cluster": "d", "account": "b"}
 
 
@@ -94,6 +96,11 @@ def _sql(kind: str, columns: dict[str, list[Column]], metric: str) -> str:
     if kind == "broker" and "endpoint" in names:  # a broker that never responded has no id
         keys["broker_id"] = "coalesce(t.broker_id::text, t.endpoint)"
     selected = "".join(f"  {key if key == f't.{name}' else f'{key} as {name}'},\n" for name, key in keys.items())
+    has_several = bool(_extra_keys(kind, own))
+    value, missing = f"t.{metric}", f"t.{metric} is null"
+    if has_several:
+        value, missing = f"max(t.{metric})", f"count(t.{metric}) = 0"
+    grouped = f"\ngroup by {', '.join(keys.values())}" if has_several else ""
     return f"""/*
 title: SYMPTOM IN FOUR WORDS
 resource_kind: {kind}
@@ -113,7 +120,9 @@ verdicts:
     impact: "WHAT HAPPENS TO WHOM IF NOTHING IS DONE."
     actions: ["RESTORE SERVICE.", "FIX THE CAUSE.", "PREVENT IT."]
     commands: ["A COMMAND, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
-  within_limit: {{status: ok, message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, within its limit of {{{{ limit }}}}."}}
+  within_limit:
+    status: ok
+    message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, within its limit of {{{{ limit }}}}."
   not_reported: {{status: unknown, message: "Not evaluated: THE SOURCE did not report THE METRIC."}}
 open_after_hours: 1
 clear_after_hours: 2
@@ -132,14 +141,13 @@ limitations: |
 -- One row per {kind}: the reason, its key, the metrics. Available columns:
 {_available(columns)}select
   case
-    when max(t.{metric}) is null then 'not_reported'
-    when max(t.{metric}) > :limit then 'above_limit'
+    when {missing} then 'not_reported'
+    when {value} > :limit then 'above_limit'
     else 'within_limit'
   end as reason,
-{selected}  max(t.{metric}) as {metric}
+{selected}  {value}{f" as {metric}" if has_several else ""}
 from {table} as t
-where t.hour = :hour
-group by {", ".join(keys.values())}
+where t.hour = :hour{grouped}
 """  # noqa: S608
 
 
@@ -151,9 +159,14 @@ def _available(columns: dict[str, list[Column]]) -> str:
     return "".join(lines)
 
 
+def _extra_keys(kind: str, columns: list[Column]) -> list[str]:
+    """Key columns of a table beyond those of the resource: there may be several rows per resource."""
+    return [c.name for c in columns if not c.nullable and c.name in _SEVERAL and c.name not in KINDS[kind]]
+
+
 def _cases(kind: str, table: str, columns: list[Column], metric: str) -> str:
-    extra = {"endpoint"} & {column.name for column in columns}
-    here = {name: _EXAMPLES[name] for name in (*KINDS[kind], *sorted(extra - set(KINDS[kind])))}
+    extra = _extra_keys(kind, columns)
+    here = {name: _EXAMPLES[name] for name in (*KINDS[kind], *extra)}
     other = {name: _OTHERS.get(name, value) for name, value in here.items()}
 
     def row(of: dict[str, str], value: str, hour: str = "") -> str:
@@ -167,6 +180,11 @@ def _cases(kind: str, table: str, columns: list[Column], metric: str) -> str:
         rows = "".join(f"      - {one}\n" for one in given)
         return f"- name: {name}\n  given:\n    {table}:\n{rows}  expect:\n{''.join(expect)}"
 
+    several = (
+        [case("THE WORST OF SEVERAL ROWS", [row(here, "100"), row(here | {extra[0]: '"2"'}, "101")],
+              [expected(here, "above_limit", "101.0")])]
+        if extra else []
+    )  # fmt: skip
     before, scope = "hour: 2026-01-05T09:00:00Z, ", KINDS[kind][0]
     return "".join(
         [
@@ -175,6 +193,7 @@ def _cases(kind: str, table: str, columns: list[Column], metric: str) -> str:
             case("ABOVE THE LIMIT", [row(here, "101")], [expected(here, "above_limit", "101.0")]),
             case("AT THE LIMIT", [row(here, "100")], [expected(here, "within_limit", "100.0")]),
             case("NOT REPORTED", [row(here, "null")], [expected(here, "not_reported", "null")]),
+            *several,
             case(
                 "ANOTHER HOUR DOES NOT COUNT", [row(here, "101", before), row(here, "100")],
                 [expected(here, "within_limit", "100.0")],
