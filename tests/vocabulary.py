@@ -57,10 +57,11 @@ MAX_ALLOWED = 15
 
 def problems(root: Path = ROOT) -> Iterator[str]:
     """A line for each banned word: file, line, word, and what to write instead."""
-    pattern = re.compile(r"(?<![a-z])(?:" + "|".join(f"(?P<w{n}>{word})" for n, word in enumerate(BANNED)) + r")(?![a-z])", re.I)
+    words = "|".join(f"(?P<w{n}>{word})" for n, word in enumerate(BANNED))
+    pattern = re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.I)
     instead = list(BANNED.values())
-    tracked = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split("\n")
-    for name in tracked:
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
         if not any(fnmatch(name, scope) for scope in SCOPES) or any(fnmatch(name, one) for one in EXCLUDED):
             continue
         if Path(name).suffix not in (".py", ".sql", ".md", ".yaml", ".yml", ".html", ".txt", ".sh", ".js", ".css"):

@@ -134,7 +134,8 @@ def _make_room(connection: sa.Connection, staged: str, app: str, hour: datetime)
               {in_time} and exists (select 1 from {staged} as s where s.source = c.source and s.message like :too_late)
               and not exists (
                 select 1 from {staged} as s
-                where s.source = c.source and s.resource_name = c.resource_name and (s.message not like :too_late) is not false
+                where s.source = c.source and s.resource_name = c.resource_name
+                and (s.message not like :too_late) is not false
               )
             )"""),
         values,

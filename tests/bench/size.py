@@ -201,7 +201,8 @@ def documented(hour: dict[str, Filled]) -> str:
         kept = max(days.values())
         a_day = each * resource.rows_a_day
         lines.append(
-            f"| {resource.name} ({resource.rhythm}, {_size(each)}) | {_size(a_day)} | {_size(a_day * kept)} in {kept} days |"
+            f"| {resource.name} ({resource.rhythm}, {_size(each)}) | {_size(a_day)} |"
+            f" {_size(a_day * kept)} in {kept} days |"
         )
     group = THINGS[-1]
     kept = retention_days(settings, group.tables[0])

@@ -151,7 +151,8 @@ def _course(dice: random.Random, symptom: Symptom) -> dict[int, EvaluatedRow]:
 
 
 def _write(
-    connection: sa.Connection, world: World, courses: list[tuple[Symptom, dict[int, EvaluatedRow]]], number: int, at: datetime,
+    connection: sa.Connection, world: World, courses: list[tuple[Symptom, dict[int, EvaluatedRow]]], number: int,
+    at: datetime,
     dice: random.Random,
 ) -> None:  # fmt: skip
     connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})

@@ -18,7 +18,8 @@ def test_a_detached_volume_is_no_gap(warehouse: sa.Engine) -> None:
         for name, nothing in (("detached", True), ("silent", False), ("x", False)):
             insert_row(
                 connection, "detect.evaluation",
-                {"hour": HOUR, "detector": "d", "fingerprint": name, "resource_name": name, "status": "unknown", "message": name,
+                {"hour": HOUR, "detector": "d", "fingerprint": name, "resource_name": name, "status": "unknown",
+                 "message": name,
                  "is_not_applicable": nothing},
             )  # fmt: skip
         newest = connection.execute(sa.text((PAGES / "newest_hour.sql").read_text())).mappings().one()

@@ -391,7 +391,9 @@ _EXCEPTION = sa.text("""
       first_hour = least(exception.first_hour, excluded.first_hour),
       last_hour = greatest(exception.last_hour, excluded.last_hour),
       matched_hour = greatest(exception.matched_hour, excluded.matched_hour),
-      resources = case when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources end""")
+      resources = case
+        when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources
+      end""")
 # Joined: as a condition PostgreSQL would compare each hour's row of each thing with all keys, one by one.
 _RESOURCES = sa.text("""
     select key, name, owner, application

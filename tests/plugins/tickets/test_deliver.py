@@ -132,7 +132,8 @@ def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config:
 def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) -> None:
     metrics = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
     story.judge(
-        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"), actions=("Make it larger.",),
+        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"),
+        actions=("Make it larger.",),
         commands=("aws ec2 modify-volume --volume-id v1",),
     )  # fmt: skip
     plan(story, config)

@@ -144,11 +144,11 @@ class Github(Endpoint):
 
     def _invalid(self, values: dict[str, Any]) -> Any:
         bad = [
-            {"resource_name": "Issue", "field": key, "code": "custom", "message": f"{key} is too long (maximum is {most})"}
+            {"resource": "Issue", "field": key, "code": "custom", "message": f"{key} is too long (maximum is {most})"}
             for key, most in (("title", 256), ("body", 65_536))
             if len(values.get(key) or "") > most
         ] + [
-            {"resource_name": "Issue", "field": "assignees", "code": "invalid", "value": login}
+            {"resource": "Issue", "field": "assignees", "code": "invalid", "value": login}
             for login in values.get("assignees", [])
             if login not in self.assignable
         ]  # fmt: skip
