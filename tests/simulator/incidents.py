@@ -263,14 +263,14 @@ class World:
             cluster.silent.add(broker)
         reason = dice.choice(["bucket_empty", "at_iops_limit", "at_throughput_limit"])
         self.add("ebs_volume_starving", cluster.volume(broker), reason, since, incident, is_root=is_root)
-        for detector, verdicts, chance in (("broker_slow", "hurts", 0.7), ("log_flush_slow", "slow", 0.5)):
+        for detector, verdicts, chance in (("broker_slow", "clients_affected", 0.7), ("log_flush_slow", "slow", 0.5)):
             if broker not in cluster.silent and dice.random() < chance:
                 self.add(detector, f"broker:{cluster.name}/{broker}", verdicts, since + dice.randint(0, 1), incident)
         self.spread(cluster, broker, since, incident)
 
     def cpu(self, cluster: Cluster, incident: str) -> None:
         broker, since = self.calm(cluster), self.dice.randint(0, 2)
-        self.add("broker_slow", f"broker:{cluster.name}/{broker}", "hurts", since, incident, is_root=True)
+        self.add("broker_slow", f"broker:{cluster.name}/{broker}", "clients_affected", since, incident, is_root=True)
         if self.dice.random() < 0.5:
             self.add("log_flush_slow", f"broker:{cluster.name}/{broker}", "slow", since, incident)
         self.spread(cluster, broker, since, incident)

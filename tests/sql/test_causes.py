@@ -107,12 +107,12 @@ def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkey
     monkeypatch.setattr("streamwarden.causes.weighing.mechanisms", lambda: there_and_back)
     slow, flushes = DETECTORS["broker_slow"], DETECTORS["log_flush_slow"]
     detectors = {
-        slow.id: replace(slow, causes={"there": ("hurts",)}, caused_by={"back": ("hurts",)}),
+        slow.id: replace(slow, causes={"there": ("clients_affected",)}, caused_by={"back": ("hurts",)}),
         flushes.id: replace(flushes, causes={"back": ("slow",)}, caused_by={"there": ("slow",)}),
     }
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        store(connection, {"of": slow.id, "resource": "broker:c/1", "reason": "hurts"}, "firing")
+        store(connection, {"of": slow.id, "resource": "broker:c/1", "reason": "clients_affected"}, "firing")
         first = store(connection, {"of": flushes.id, "resource": "broker:c/1", "reason": "slow", "hours": 2}, "firing")
         found = weigh(connection, detectors, HOUR)
         transaction.rollback()

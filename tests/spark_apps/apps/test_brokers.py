@@ -173,7 +173,7 @@ def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa
     detector = load_detectors()["produce_failing"]
     with warehouse.connect() as connection:
         [found] = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
-    assert (found.reason, found.metrics["refused_requests"]) == ("refused", 120)
+    assert (found.reason, found.metrics["rejected_requests"]) == ("rejected", 120)
     assert set(found.affected) == {"topic:demo/keyed", "topic:demo/small"}
 
 
