@@ -8,14 +8,13 @@ series per topic) at the hour's edges, so that the counts of consecutive hours j
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 from streamwarden.base.hours import HOUR
 
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, json_document, request, with_labels_as_json
 from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
 
 MOMENTS = 12
@@ -68,11 +67,11 @@ async def _query(
         "step": f"{step.total_seconds():.6f}",
     }
     response = await request(client, endpoint, "POST", path="/api/v1/query_range", data=form)
+    reply = await json_document(response)
     try:
-        reply = json.loads(response.content)
         series = reply["data"]["result"] if reply["status"] == "success" else None
         moments = _by_moment(series, start, end, step) if series is not None else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise Refused("the answer isn't a Prometheus server's; is this its address?") from None
     if moments is None:
         raise Refused("the server couldn't answer the query")
