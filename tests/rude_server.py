@@ -20,10 +20,10 @@ _FILL = b'"' + b"x" * (2**20 - 3) + b'",'
 
 @cache
 def _bomb() -> bytes:
-    """2.6 GiB in some 3 MB."""
+    """0.5 GiB in 0.5 MB."""
     compressed = bytearray()
     packer = gzip.zlib.compressobj(9, gzip.zlib.DEFLATED, 31)  # type: ignore[attr-defined]
-    for _ in range(2662):
+    for _ in range(512):
         compressed += packer.compress(b" " * 2**20)
     return bytes(compressed + packer.flush())
 
@@ -69,7 +69,7 @@ def _answers(name: str) -> Iterator[bytes]:
         case "gzip bomb":
             yield _head(Content_Length=len(_bomb()), Content_Encoding="gzip") + _bomb()
         case "gzip in gzip":
-            twice = gzip.compress(_bomb())
+            twice = gzip.compress(gzip.compress(b"[]"))
             yield _head(Content_Length=len(twice), Content_Encoding="gzip, gzip") + twice
         case "half a gzip":
             half = gzip.compress(b"[1, 2, 3]" * 1000)[:-20]
@@ -112,6 +112,7 @@ class _Server(ThreadingTCPServer):
 
     def __init__(self, name: str) -> None:
         super().__init__(("127.0.0.1", 0), _Rude)
+        _bomb()  # made before anybody waits for it
         self.name, self.over = name, threading.Event()
 
 
