@@ -6,7 +6,6 @@ that ends so, or bare. What an application counts for itself has no common name,
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,7 +14,15 @@ from typing import Any
 import httpx
 
 from spark_apps.sources.jmx_catalog import METRICS, number
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import (
+    Answer,
+    Endpoint,
+    Refused,
+    json_document,
+    request,
+    start_of,
+    with_labels_as_json,
+)
 
 _UPTIME = "uptime_ms"
 _ROOT = r"(?:.+\.)?jvm\."
@@ -43,10 +50,7 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, _sample: int, _samp
     """All metrics of one sample."""
     response = await request(client, endpoint, "GET", headers={"Accept": "application/json"})
     at = datetime.now(UTC)
-    try:
-        page = json.loads(response.content)
-    except (ValueError, RecursionError):
-        page = None
+    page = await json_document(response)
     gauges = page.get("gauges") if isinstance(page, Mapping) else None
     if not isinstance(gauges, Mapping):
         raise Refused("the answer isn't the JSON of a Dropwizard metrics servlet; is this its address?")

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -17,6 +18,7 @@ from typing import Any
 
 import httpx
 from streamwarden.base.addresses import address_of
+from streamwarden.base.bounded_http import LimitExceeded, json_of, read
 from streamwarden.base.config import JmxEndpoint, load_config
 
 from spark_apps.sources.jmx_catalog import Role
@@ -61,6 +63,11 @@ class Answer:
     denied: str | None = None
     """What it wouldn't tell."""
 
+
+LARGE_BYTES = 2**18
+PARSER = ThreadPoolExecutor(1)
+"""Reads large answers, so that neither the other endpoints' answers wait, nor their time-outs pass. One: more would
+fight for the interpreter, and hold an answer each."""
 
 SAME_START = timedelta(minutes=1)
 """Starts of a process that differ by less are one start: a start out of two clocks differs with every answer."""
@@ -151,12 +158,16 @@ async def request(
         address, auth = _with_credentials(endpoint)
         url = httpx.URL(address)
         url = url.copy_with(path=url.path.rstrip("/") + path) if path else url
-        async with asyncio.timeout(endpoint.timeout_seconds):
-            response = await client.request(method, url, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
+        seconds = endpoint.timeout_seconds
+        response = await read(client, method, url, seconds=seconds, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
+    except LimitExceeded as limit:
+        raise Refused(str(limit)) from None
     except httpx.ConnectError:
         raise Refused(NOTHING_THERE) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise Refused("the address isn't one for its protocol") from None
+    except httpx.DecodingError as error:
+        raise Refused(f"the answer can't be decompressed: {error}") from None
     except httpx.HTTPError:
         raise Refused("the connection broke off before the answer was complete") from None
     if response.status_code in (401, 403):
@@ -164,6 +175,18 @@ async def request(
     if response.status_code != 200:
         raise Refused(f"HTTP {response.status_code}")
     return response
+
+
+async def json_document(response: httpx.Response) -> Any:
+    """The answer's JSON, None where it isn't JSON; Refused past a limit. The other endpoints don't wait for it."""
+    try:
+        if len(response.content) < LARGE_BYTES:
+            return json_of(response.content)
+        return await asyncio.get_running_loop().run_in_executor(PARSER, json_of, response.content)
+    except LimitExceeded as limit:
+        raise Refused(str(limit)) from None
+    except ValueError:
+        return None
 
 
 def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +9,16 @@ from typing import Any
 import httpx
 
 from spark_apps.sources.jmx_catalog import beans_of, number, readings_of
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, time_of, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import (
+    Answer,
+    Endpoint,
+    Refused,
+    json_document,
+    request,
+    start_of,
+    time_of,
+    with_labels_as_json,
+)
 
 _RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime", "StartTime"]}
 
@@ -47,10 +55,9 @@ def _value_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 async def _post(client: httpx.AsyncClient, endpoint: Endpoint, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The reply's entries, one per request."""
     response = await request(client, endpoint, "POST", json=wanted)
-    try:
-        reply = json.loads(response.content)
-    except (ValueError, RecursionError):
-        raise Refused("the answer isn't JSON; is this the address of a Jolokia agent?") from None
+    reply = await json_document(response)
+    if reply is None:
+        raise Refused("the answer isn't JSON; is this the address of a Jolokia agent?")
     if isinstance(reply, dict) and isinstance(reply.get("status"), int):
         raise Refused(f"the agent answered with status {reply['status']}")
     if not isinstance(reply, list) or len(reply) != len(wanted) or not all(isinstance(e, dict) for e in reply):

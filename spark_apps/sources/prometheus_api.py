@@ -10,14 +10,22 @@ An answer that the server itself calls partial is none: figures that are sums ov
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 from streamwarden.base.hours import HOUR
 
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, start_of, time_of, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import (
+    Answer,
+    Endpoint,
+    Refused,
+    json_document,
+    request,
+    start_of,
+    time_of,
+    with_labels_as_json,
+)
 from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
 
@@ -77,8 +85,8 @@ async def _query(
         "step": f"{step.total_seconds():.6f}",
     }
     response = await request(client, endpoint, "POST", path="/api/v1/query_range", data=form)
+    reply = await json_document(response)
     try:
-        reply = json.loads(response.content)
         series = reply["data"]["result"] if reply["status"] == "success" else None
         moments = _by_moment(series, start, end, step) if series is not None else None
         lacking = _lacking(reply)
