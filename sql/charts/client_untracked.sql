@@ -2,7 +2,7 @@
 title: What the client fetches, and what all topics send
 unit: bytes/s
 kind: lines
-why: "By the brokers' own figures in the seconds before each run asked: no group's commits tell what this client reads."
+why: "By the brokers' consumed figures in the seconds before each run asked: no group's commits tell what this client reads."
 */
 with fetched as (
   select
@@ -16,7 +16,7 @@ with fetched as (
     where hour > :hour - interval '24 hours' and hour <= :hour
     and cluster = :cluster and metric = 'client_fetch_bytes_per_second' and labels::jsonb ->> 'client' = :client_id
     group by hour, endpoint, labels
-  ) as told
+  ) as labeled
   group by hour
 )
 

@@ -306,7 +306,7 @@ class World:
         topic, since = self.dice.choice(sorted({topic for topic, _ in cluster.leaders})), self.dice.randint(0, 2)
         spots = self.dice.sample([s for s in sorted(cluster.leaders) if s[0] == topic], 2)
         resource = f"topic:{cluster.name}/{topic}"
-        self.add("transaction_hanging", resource, "holds_readers", since, incident, spots, is_root=True)
+        self.add("transaction_hanging", resource, "blocks_readers", since, incident, spots, is_root=True)
         for name in sorted(cluster.groups):
             held = [spot for spot in spots if spot in cluster.groups[name]]
             if held and name not in cluster.busy and self.dice.random() < 0.6:

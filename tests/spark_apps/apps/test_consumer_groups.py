@@ -473,7 +473,7 @@ def test_a_transaction_that_is_left_open(
 
     hangs = said()
     figures = hangs["figures"]
-    assert (hangs["because"], figures["standing_groups"]) == ("holds_readers", "held-up")
+    assert (hangs["because"], figures["blocked_groups"]) == ("blocks_readers", "held-up")
     assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
     told = [_run_tool(command) for command in hangs["commands"]]
     assert str(figures["last_stable_offset"]) in told[1], told

@@ -14,7 +14,7 @@ SAID = [
     ("consumer_trial_failed", "c", 2, "passed", 24),
     ("consumer_trial_failed", "c", 1, "settled", None),
     ("consumer_trial_failed", "d", 2, "on_trial", 7),
-    ("consumer_untracked", "e", 1, "silent", None),
+    ("consumer_untracked", "e", 1, "untracked", None),
 ]
 
 
