@@ -74,7 +74,7 @@ having count(*) > 1
 union all
 select
   at,
-  'limit usual for all together' as series,
+  'limit baseline_share for all together' as series,
   sum(baseline) as value,
   false as is_below
 from minute
