@@ -1,8 +1,8 @@
 /*
-title: What the client fetches, and what all topics send
+title: Fetch rate of the client and bytes out of the cluster
 unit: bytes/s
 kind: lines
-why: "By the brokers' consumed figures in the seconds before each run asked: no group's commits tell what this client reads."
+why: "Per-client fetch rate as brokers report it at each collection run. No committed offset covers these bytes."
 */
 with fetched as (
   select
@@ -22,13 +22,13 @@ with fetched as (
 
 select
   hour as at,
-  'the client' as series,
+  'client' as series,
   value
 from fetched
 union all
 select
   hour,
-  'sent to consumers',
+  'bytes out',
   sum(bytes_out / nullif(covered_seconds, 0))
 from metrics.topic_hourly
 where cluster = :cluster

@@ -64,7 +64,7 @@ def stays_on_the_brink(life: Life) -> None:
     behind = life.uniform(0.83, 0.95) * KEPT
     wobbles = life.draws.normal(0, 3 * MINUTE, HOURS)
     group.path = [(float(t), float(t - behind + wobbles[t])) for t in range(HOURS)]
-    life.fault(AT_RISK, "on_the_brink", "at_risk", group_id="billing")
+    life.fault(AT_RISK, "near_retention", "at_risk", group_id="billing")
 
 
 def falls_out_of_what_size_keeps(life: Life) -> None:
@@ -86,7 +86,7 @@ def topic_made_anew(life: Life) -> None:
     if since:
         group.offsets["events"] = 10**9
         del life.groups["search"]
-    life.fault(AT_RISK, "topic_anew", group_id="billing")
+    life.fault(AT_RISK, "topic_recreated", group_id="billing")
 
 
 def repartition_topic_is_purged(life: Life) -> None:
