@@ -113,7 +113,7 @@ def record_takes_too_long(life: Life) -> None:
     _stands(group, since)
     if since < NOW:
         _loop(life, group, since, group.poll_interval * life.uniform(1.05, 4))
-    life.fault(POISONOUS, "loops", group_id="billing")
+    life.fault(POISONOUS, "poll_timeout_loop", group_id="billing")
     life.may.add(RESTLESS)
 
 
@@ -124,7 +124,7 @@ def record_never_ends(life: Life) -> None:
     _stands(group, since)
     if since < NOW:
         _loop(life, group, since, life.uniform(12, 16) * MINUTE)
-    life.fault(POISONOUS, "loops", group_id="billing")
+    life.fault(POISONOUS, "poll_timeout_loop", group_id="billing")
     life.may.add(RESTLESS)
 
 
@@ -144,7 +144,7 @@ def record_kills_its_readers(life: Life) -> None:
         lives.begins(t, others, owner)
         t += life.uniform(40, 80) * SECOND
         lives.begins(t, list(range(MEMBERS)), owner)
-    life.fault(POISONOUS, "kills", group_id="billing")
+    life.fault(POISONOUS, "member_exit_loop", group_id="billing")
     life.may.add(RESTLESS)
 
 

@@ -749,9 +749,9 @@ def test_a_record_that_throws_its_readers_out(
     quick = Config.model_validate({"detectors": {"consumer_poison_pill": {"params": params}}})
     evaluate(warehouse, load_detectors()["consumer_poison_pill"], hour, quick)
     said = rows(warehouse, "detect.evaluation", "resource")["shop/bills"]
-    assert said["because"] == "loops", said["reason"]
+    assert said["because"] == "poll_timeout_loop", said["reason"]
     # Who had a partition beside it may have left that one unread for longer: it says that it can't tell which it is.
-    assert said["figures"]["place"] == f"{name}-2" or said["figures"]["beside_partitions"], said["reason"]
+    assert said["figures"]["place"] == f"{name}-2" or said["figures"]["neighbor_partitions"], said["reason"]
     assert (said["figures"]["poll_interval_ms"], said["figures"]["turn_seconds"]) == (6000, pytest.approx(6, abs=1.5))
     assert {owner.partition(" on ")[0] for owner in said["figures"]["owners"]} <= {f"worker-{n}" for n in range(3)}
 
