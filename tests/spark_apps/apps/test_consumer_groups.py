@@ -399,7 +399,7 @@ def test_a_clock_ahead_hides_no_standstill(
     assert places[beyond, name]["lag_records"] is None
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     found = rows(warehouse, "detect.evaluation", "resource")
-    assert (found[f"shop/{stands}"]["because"], found[f"shop/{beyond}"]["because"]) == ("stands", "beyond_the_end")
+    assert (found[f"shop/{stands}"]["because"], found[f"shop/{beyond}"]["because"]) == ("stuck", "offset_out_of_range")
 
 
 def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
