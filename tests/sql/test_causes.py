@@ -107,7 +107,7 @@ def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkey
     monkeypatch.setattr("streamwarden.causes.weighing.mechanisms", lambda: there_and_back)
     slow, flushes = DETECTORS["broker_slow"], DETECTORS["log_flush_slow"]
     detectors = {
-        slow.id: replace(slow, causes={"there": ("clients_affected",)}, caused_by={"back": ("hurts",)}),
+        slow.id: replace(slow, causes={"there": ("clients_affected",)}, caused_by={"back": ("clients_affected",)}),
         flushes.id: replace(flushes, causes={"back": ("slow",)}, caused_by={"there": ("slow",)}),
     }
     with module_warehouse.connect() as connection, connection.begin() as transaction:
