@@ -235,7 +235,7 @@ def client_does_not_come_to_its_end(life: Life) -> None:
     since = life.onset(1.5, 60)
     life.processes[0].states.append((since, "PENDING_SHUTDOWN"))
     life.processes[0].threads.append((since, 0, 0))
-    life.fault(DEAD, "hangs", endpoint="joiner-0.")
+    life.fault(DEAD, "shutdown_stuck", endpoint="joiner-0.")
 
 
 def application_ends(life: Life) -> None:
@@ -244,7 +244,7 @@ def application_ends(life: Life) -> None:
     life.groups[APP].died = since
     for process in life.processes:
         process.silent_from = since
-    life.fault(DEAD, "gone")
+    life.fault(DEAD, "application_down")
 
 
 def threads_die_and_are_replaced(life: Life) -> None:
