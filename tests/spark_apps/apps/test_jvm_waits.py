@@ -52,7 +52,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     [
         pytest.param(4, "external_wait", id="look-ups"),
         pytest.param(1, "connection_pool_exhausted", id="one connection for two threads", marks=pytest.mark.rare),
-        pytest.param(0, "works", id="computes", marks=pytest.mark.rare),
+        pytest.param(0, "not_waiting", id="computes", marks=pytest.mark.rare),
     ],
 )
 def test_a_record_that_waits(
