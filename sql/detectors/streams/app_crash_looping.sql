@@ -43,7 +43,7 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Process {{ name }} restarts repeatedly: {{ short_runs | counted("run") }} of 24 h ended within
+      Process {{ name }} restarts repeatedly: {{ short_runs | counted("run") }} in 24 h lasted less than
       {{ life_seconds | span }} (limit {{ lives }} runs), last start {{ process_started_at }}.
     details: *details
     impact: >

@@ -61,7 +61,7 @@ verdicts:
   recently_used:
     status: ok
     message: "Internal topics of {{ name }} are unused for {{ unused_days }} (limit {{ required_unused_days }})."
-  usage_not_reported: {status: unknown, message: "Not evaluated: {{ gap }} of the internal topics of {{ name }} not reported."}
+  usage_not_reported: {status: unknown, message: "Not evaluated: {{ gap }} not reported for the internal topics of {{ name }}."}
   short_history:
     status: unknown
     message: >
