@@ -150,49 +150,7 @@ limitations: |
   them may be missed. In a compacted log, old records are final states: a field that only young records have resembles a
   removed one if it disappears at once. Interactive queries by other clients are not covered.
 */
--- Constants that were absent for a whole day, before or since, and do not move with the age of records.
-with steady_constant as (
-  select
-    c.hour,
-    c.cluster,
-    c.topic,
-    c.path,
-    c.change,
-    c.old_version,
-    c.new_version,
-    case c.change
-      when 'constant_added' then c.new_first_at - s.first_at
-      else s.last_at - c.old_last_at
-    end >= make_interval(hours => :known_hours)
-    and past.is_known
-    and not coalesce(past.is_moving, false) as is_confirmed
-  from metrics.state_store_change_hourly as c
-  inner join metrics.state_store_hourly as s using (hour, cluster, topic)
-  cross join lateral (
-    select
-      bool_or(
-        b.hour <= c.hour - make_interval(hours => :known_hours)
-        and b.values_profiled >= s.values_profiled * :known_share
-      ) as is_known,
-      bool_or(
-        case c.change when 'constant_added' then c.new_first_at - a.new_first_at else c.old_last_at - a.old_last_at end
-        > (c.hour - a.hour) * :moves_ratio
-      ) as is_moving
-    from metrics.state_store_hourly as b
-    left join metrics.state_store_change_hourly as a
-      on
-        b.hour = a.hour and c.cluster = a.cluster and c.topic = a.topic and c.path = a.path and c.change = a.change
-        and string_to_array(coalesce(c.old_type, c.new_type), ', ')
-        && string_to_array(coalesce(a.old_type, a.new_type), ', ')
-    where
-      b.cluster = c.cluster and b.topic = c.topic and b.values_profiled > 0
-      and b.hour >= c.hour - make_interval(hours => :known_hours) * 1.25
-      and b.hour <= c.hour - make_interval(hours => :known_hours) / 4
-  ) as past
-  where c.hour = :hour and c.change in ('constant_added', 'constant_removed')
-),
-
-change as (
+with change as (
   select
     *,
     row_number() over (partition by cluster, topic order by impact, old_version, path) as rank
@@ -202,7 +160,7 @@ change as (
       -- 1: new code cannot restore old state; 2: old code cannot read new state; 3: some code cannot; 4: compatible.
       case
         when old_schema_id is null and least(old_count, new_count) < :min_values then 4
-        when change in ('constant_added', 'constant_removed') and is_confirmed is not true then 4
+        when change in ('constant_added', 'constant_removed') and confirmed.is_confirmed is not true then 4
         when strict_only and :strict_readers = 0 then
           case
             when
@@ -218,7 +176,8 @@ change as (
         else 4
       end as impact
     from metrics.state_store_change_hourly
-    left join steady_constant using (hour, cluster, topic, path, change, old_version, new_version)
+    left join public.confirmed_constants(:hour, cast(:known_hours as integer), :known_share, :moves_ratio) as confirmed
+      using (cluster, topic, path, change, old_version, new_version)
     where hour = :hour
   ) as weighed
 ),
