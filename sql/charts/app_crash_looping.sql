@@ -1,12 +1,12 @@
 /*
-title: Age of the process when it was asked
+title: Uptime of the process
 unit: seconds
 kind: lines
-why: "Two days: a line that rises is a process that lives, one that falls back each hour is one that is started again and again."
+why: "Two days: uptime that drops to zero again and again is a crash loop."
 */
 select
   hour as at,
-  'age' as series,
+  'uptime' as series,
   extract(epoch from hour + interval '1 hour' - process_started_at)::double precision as value
 from metrics.jvm_app_hourly
 where hour > :hour - interval '48 hours' and hour <= :hour

@@ -1,8 +1,8 @@
 /*
-title: Bytes sent and produced of the application's internal topics
+title: Bytes in and out of the application's internal topics
 unit: bytes/s
 kind: lines
-why: "Five weeks, all of its internal topics together: since both lie at 0 nobody has used them."
+why: "Five weeks, all internal topics together: unused since both are 0."
 */
 select
   t.hour as at,
@@ -11,7 +11,7 @@ select
 from inventory.topic_hourly as i
 inner join metrics.topic_hourly as t on i.cluster = t.cluster and i.topic = t.topic
 cross join lateral (
-  values ('produced', t.bytes_in / t.covered_seconds), ('sent', t.bytes_out / t.covered_seconds)
+  values ('bytes in', t.bytes_in / t.covered_seconds), ('bytes out', t.bytes_out / t.covered_seconds)
 ) as part (series, value)
 where i.hour = :hour and i.cluster = :cluster and i.application_id = :application_id
 and t.hour > :hour - interval '35 days' and t.hour <= :hour

@@ -2,9 +2,9 @@
 title: Internal topics that the group reads
 unit: ""
 kind: table
-why: "Whose each topic is, how much was last read, and how much of it consumers are sent, the application's own restores included."
+why: "Owner of each topic, last commit of the group, and bytes out to all consumers, including restores of the owner."
 */
-with read as (
+with group_topic as (
   select
     a.topic,
     m.client_id || ' on ' || m.host as reader,
@@ -28,7 +28,7 @@ select
   min(r.reader) as reader,
   max(r.committed_at) as last_commit_at,
   max(b.bytes_out / nullif(b.covered_seconds, 0)) as sent_bytes_per_second
-from read as r
+from group_topic as r
 inner join inventory.topic_hourly as t
   on t.hour = :hour and t.cluster = :cluster and r.topic = t.topic
 left join metrics.topic_hourly as b on t.hour = b.hour and t.cluster = b.cluster and t.topic = b.topic

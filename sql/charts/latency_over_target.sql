@@ -1,8 +1,8 @@
 /*
-title: What records' ages are made of, at the end of their way
+title: End-to-end latency by part
 unit: seconds
 kind: lines
-why: "By the hour of two days, as it was judged, against the target: the part that rises with the age is where to look."
+why: "Two days, as evaluated, against the target: the part that rises with the total is the cause."
 */
 select
   e.hour as at,
@@ -12,15 +12,15 @@ from detect.evaluation as e
 cross join lateral (
   values
   ('limit target', 'target_seconds'),
-  ('all of it', 'age_mean_seconds'),
+  ('total', 'age_mean_seconds'),
   ('in the log', 'in_log_seconds'),
-  ('otherwise before it is read', 'before_kafka_seconds'),
-  ('in the application', 'inside_seconds')
-) as named (series, figure)
+  ('before the log or in fetches', 'before_kafka_seconds'),
+  ('in the application', 'in_application_seconds')
+) as named (series, metric)
 cross join lateral (
   select
     named.series,
-    cast(e.metrics ->> named.figure as double precision) as value
+    cast(e.metrics ->> named.metric as double precision) as value
 ) as part
 where e.detector = 'latency_over_target'
 and e.resource = public.resource_key('application', :cluster, :application_id)

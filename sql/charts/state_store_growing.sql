@@ -1,8 +1,8 @@
 /*
-title: Size of the store over two weeks
+title: Store size, two weeks
 unit: bytes
 kind: lines
-why: "Total size of its RocksDB files, all tasks and processes: a line that never falls has no end."
+why: "Total size of its RocksDB files over all tasks and processes: a line that never falls is unbounded growth."
 */
 select
   m.hour as at,

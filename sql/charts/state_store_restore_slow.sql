@@ -1,8 +1,8 @@
 /*
-title: Restore of each store if that machine dies
+title: Restore time of each store if the host fails
 unit: seconds
 kind: stacked
-why: "Of the stores of the machine whose death costs most: what has no standby is what the application waits for."
+why: "Stores of the host with the longest restore: the application waits for stores without a standby."
 */
 select
   one.store as label,

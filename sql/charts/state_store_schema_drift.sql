@@ -1,14 +1,14 @@
 /*
-title: What changed in the values
+title: Schema changes of the values
 unit: ""
 kind: table
-why: "Each changed path with both types, how many values have either, where the passage lies in the log, and what breaks."
+why: "Each changed path with both types, value counts, first and last offsets, and what the change breaks."
 */
 select
   path,
   replace(change, '_', ' ') as change,
-  coalesce(old_type, 'not there') as before,
-  coalesce(new_type, 'not there') as after,
+  coalesce(old_type, 'absent') as before,
+  coalesce(new_type, 'absent') as after,
   case
     when strict_only and (breaks_backward or breaks_forward) then 'strict readers only'
     when breaks_backward and breaks_forward then 'restore and rollback'

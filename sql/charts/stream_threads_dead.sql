@@ -2,8 +2,8 @@
 title: Stream threads of the process
 unit: threads
 kind: lines
-below: {title: "Lag of its group, latest partition", unit: seconds}
-why: "A step down while failures step up is a death. Without failures threads were taken away; the lag below says whether it matters."
+below: {title: "Consumer group lag (worst partition)", unit: seconds}
+why: "Alive threads drop while failed threads rise: threads died. Without failures, threads were removed; the lag shows the impact."
 */
 with process as (
   select
@@ -29,7 +29,7 @@ left join metrics.consumer_group_hourly as g
 cross join lateral (
   values
   ('alive', p.stream_threads_alive, false),
-  ('failed since the start', p.stream_threads_failed, false),
+  ('failed since start', p.stream_threads_failed, false),
   ('lag', g.lag_seconds_max, true)
 ) as line (series, value, is_below)
 order by at, series

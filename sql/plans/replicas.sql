@@ -38,7 +38,7 @@ one as (
       when 'stops writes' then t.metrics ->> 'stopping_topics'
       when 'deceives' then t.metrics ->> 'deceiving_topics'
       when 'one rack' then t.metrics ->> 'one_rack_topics'
-      else t.metrics ->> 'astray_topics'
+      else t.metrics ->> 'misplaced_topics'
     end as integer) as topics
   from told as t
   cross join lateral json_array_elements(

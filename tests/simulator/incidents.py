@@ -296,8 +296,8 @@ class World:
         self.add(
             "app_memory_heavy", f"application:{cluster.name}/{app}", "system_full", since - 1, incident, is_root=True
         )
-        self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "gone", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="no_members")
+        self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "application_down", since, incident)
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="nobody")
 
     def app(self, cluster: Cluster) -> str:
         return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])

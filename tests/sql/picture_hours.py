@@ -472,7 +472,7 @@ def latency_over_target() -> Rows:
         log = 1.2 + noise(ago, 0.4) + max(0, 9 - ago) * 1.4
         before, inside = 0.8 + noise(ago + 5, 0.2), 1.5 + noise(ago + 9, 0.3)
         return json.dumps({"target_seconds": 10, "age_mean_seconds": log + before + inside, "in_log_seconds": log,
-                           "before_kafka_seconds": before, "inside_seconds": inside})  # fmt: skip
+                           "before_kafka_seconds": before, "in_application_seconds": inside})  # fmt: skip
 
     found = said("latency_over_target", application, {}, "application:shop/orders")
     return {"detect.evaluation": hourly(found, 47, metrics=metrics)}

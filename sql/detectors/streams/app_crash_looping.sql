@@ -1,35 +1,61 @@
 /*
-title: A process is started again and again
+title: Application crash loop
 resource_kind: process
 owner_role: application
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample]
 params:
-  lives: {default: 3, unit: lives, why: "two are a deploy that was taken back"}
-  life_seconds: {default: 5400, unit: s, why: "a start is seen once an hour: those of lives of less than an hour lie so far apart at most"}
-  regular_seconds: {default: 180, unit: s, why: "a schedule starts a job to the minute; a crash comes when it comes"}
-  loop_starts: {default: 4, unit: starts, why: "in an hour: it does nothing but start, and its group nothing but rebalance"}
-  loop_regular_seconds: {default: 10, unit: s, why: "a schedule starts a job within seconds; a life that a crash ends is some seconds longer or shorter each time"}
-key_metrics: [short_lives, shortest_life_seconds, last_heap_ratio, last_memory_ratio, process_started_at]
+  lives: {default: 3, unit: runs, why: "two short runs are a deployment that was rolled back"}
+  life_seconds:
+    default: 5400
+    unit: s
+    why: "start times are sampled once an hour, so starts of runs under an hour appear at most this far apart"
+  regular_seconds: {default: 180, unit: s, why: "a scheduler starts a job to the minute; crashes are irregular"}
+  loop_starts: {default: 4, unit: starts, why: "within an hour: the process only starts, and its group only rebalances"}
+  loop_regular_seconds:
+    default: 10
+    unit: s
+    why: "a scheduler starts a job within seconds; the length of a run that ends in a crash varies by more"
+key_metrics: [short_runs, shortest_run_seconds, last_heap_ratio, last_memory_ratio, process_started_at]
 verdicts:
   crash_loop:
     status: firing
     severity: critical
-    message: "It was started {{ starts_in_hour }} times within the hour, the last time at {{ process_started_at }}: it does nothing but start.{% if last_heap_ratio %} Before its last end a collection left {{ last_heap_ratio }} of its heap in use.{% endif %}{% if last_memory_ratio %} It had {{ last_memory_ratio }} of its memory.{% endif %}"
-    actions:
-      - &cure "{% if last_memory_ratio >= 0.9 %}The kernel may have killed it: look for its memory first (dmesg, OOMKilled).{% elif last_heap_ratio >= 0.9 %}Its heap was full: look for OutOfMemoryError in its log.{% else %}Read the end of its log: an exception that no handler takes, or a health check that is too strict.{% endif %} Until it is mended stop it: each start restores its state anew."
-    commands: &commands ["journalctl -u {{ app }} --since '24 hours ago' | grep -iE 'exception|outofmemory|killed' | tail -n 50"]
+    message: >
+      Process {{ name }} is in a crash loop: {{ starts_in_hour | counted("start") }} within the hour (limit
+      {{ loop_starts }}), the last at {{ process_started_at }}.
+    details: &details
+      - "{% if last_heap_ratio %}Heap in use after GC was {{ last_heap_ratio }} before the last short run ended.{% endif %}"
+      - "{% if last_memory_ratio %}Resident memory was {{ last_memory_ratio }} of its limit before the last short run ended.{% endif %}"
+    impact: >
+      Each start restores state and rebalances the consumer group; its lag grows meanwhile.
+    actions: &actions
+      - "Stop the process or roll back its last deployment, so that its group stops rebalancing."
+      - >
+        {% if last_memory_ratio >= 0.9 %}Check whether the process was OOM-killed (dmesg, or OOMKilled in its pod's
+        status).{% endif %}
+      - "{% if last_heap_ratio >= 0.9 %}Search the application log for OutOfMemoryError: the heap was full.{% endif %}"
+      - "Find the last exception in the application log: an uncaught exception, or a liveness probe that is too strict."
+      - "Fix that cause, then start the process again."
+    commands: &commands
+      - "journalctl -u {{ app }} --since '24 hours ago' | grep -iE 'exception|outofmemory|killed' | tail -n 50"
   restarting:
     status: firing
     severity: warning
-    message: "It was started {{ starts }} times within 24 hours, {{ short_lives }} lives ended within {{ life_seconds }}; the last start was at {{ process_started_at }}.{% if last_heap_ratio %} Before its last end a collection left {{ last_heap_ratio }} of its heap in use.{% endif %}{% if last_memory_ratio %} It had {{ last_memory_ratio }} of its memory.{% endif %}"
-    actions:
-      - *cure
+    message: >
+      Process {{ name }} restarts repeatedly: {{ short_runs | counted("run") }} in 24 h lasted less than
+      {{ life_seconds | span }} (limit {{ lives }} runs), last start {{ process_started_at }}.
+    details: *details
+    impact: >
+      Each restart rebalances the consumer group and restores the state of the process; processing pauses meanwhile.
+    actions: *actions
     commands: *commands
-  scheduled: {status: ok, message: "It is started {{ starts }} times a day, to the minute: a schedule."}
-  steady: {status: ok, message: "It was started {{ starts }} times within 24 hours, and lived."}
-  short_history: {status: unknown, message: "It is known of only {{ known_hours }} of the last 24."}
-  untold: {status: unknown, message: "It does not tell when it was started."}
+  scheduled: {status: ok, message: "Process {{ name }} starts on a schedule: {{ starts }} regular starts within 24 h."}
+  steady: {status: ok, message: "Process {{ name }} is not in a crash loop: {{ starts | counted('start') }} within 24 h."}
+  short_history:
+    status: unknown
+    message: "Not evaluated: process {{ name }} has only {{ known_hours | counted('hour') }} of metrics within the last 24 h."
+  not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its start time."}
 causes:
   threads_stop_group: [crash_loop, restarting]
   restarts_unrest_group: [crash_loop, restarting]
@@ -39,38 +65,30 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 6
 description: |
-  At least `lives` lives of a process (an address) ended within life_seconds, from one start that was seen to the next, in 24
-  hours; unless the starts follow each other to regular_seconds. A crash loop: the samples of the hour show loop_starts
-  starts in it, not as far apart as a schedule's.
+  A process (one address) restarts repeatedly if at least `lives` of its runs within 24 hours ended within `life_seconds`,
+  measured from one observed start to the next. Runs of nearly equal length (within `regular_seconds`) are a schedule. A
+  process is in a crash loop if the samples of one hour show `loop_starts` starts at irregular intervals
+  (`loop_regular_seconds`).
 runbook: |
-  1. What was highest before it ended? Memory, heap and threads of each life stand in the finding.
-  2. Does the whole application do so? Then it is what it reads, a record or a schema, or a deploy; else this machine.
-  3. Kafka Streams: the group rebalances with each start, and the others take over its tasks and restore them.
+  ## Meaning
+  The process starts, runs for a short time, ends, and is started again by its supervisor.
+  ## Impact
+  Kafka Streams: each start rebalances the group; other processes take over the tasks and restore their state.
+  ## Diagnosis
+  1. What was highest before each run ended? The finding lists memory, heap, and threads of each run.
+  2. Do all processes of the application restart? Then suspect a record, a schema, or a deployment.
+  3. Does only this process restart? Then suspect its host: memory, disk, clock.
+  ## Mitigation
+  1. Roll back the last deployment, or stop the process until the cause is fixed.
+  2. OOM-killed: raise the memory limit, or reduce heap and RocksDB caches.
+  3. Uncaught exception: fix the record handling or the schema.
 limitations: |
-  It is asked once an hour: several lives between two runs count as one, and a crash loop is seen only where a Prometheus
-  server has the samples of all the hour. What a life restored is known as far as it was asked while it did. Processes that get another address with each start
-  (pods without a stable name) aren't seen to be the same. Crashes at regular times look like a schedule.
+  Start times are sampled once an hour: several runs between two samples count as one. A crash loop is visible only where
+  a Prometheus server has samples of the whole hour. Restored records of a run are known only if it was sampled during the
+  restore. Processes that get a new address with each start (pods without a stable name) are not recognized as one.
+  Crashes at regular intervals resemble a schedule.
 */
-with known as (
-  select
-    *,
-    -- Of starts that are one, the first.
-    max(process_started_at) filter (where is_start) over (
-      partition by cluster, endpoint order by process_started_at
-    ) as started_at
-  from (
-    select
-      *,
-      public.is_same_start(
-        process_started_at, lag(process_started_at) over (partition by cluster, endpoint order by process_started_at)
-      ) is not true as is_start
-    from metrics.jvm_app_hourly
-    where hour > :hour - interval '24 hours' and hour <= :hour
-    and process_started_at is not null
-  ) as one
-),
-
-life as (
+with run as (
   select
     cluster,
     endpoint,
@@ -85,20 +103,20 @@ life as (
   group by cluster, endpoint, started_at
 ),
 
-ended as (
+ended_run as (
   select
-    life.*,
-    lived.seconds as life_seconds,
-    lived.seconds < :life_seconds as is_short
+    run.*,
+    lasted.seconds as run_seconds,
+    lasted.seconds < :life_seconds as is_short
   from (
     select
       *,
       lead(process_started_at) over (partition by cluster, endpoint order by process_started_at) as next_started_at
-    from life
-  ) as life
+    from run
+  ) as run
   cross join lateral (
-    select extract(epoch from life.next_started_at - life.process_started_at)::double precision as seconds
-  ) as lived
+    select extract(epoch from run.next_started_at - run.process_started_at)::double precision as seconds
+  ) as lasted
 ),
 
 process as (
@@ -107,32 +125,32 @@ process as (
     endpoint,
     sum(hours) as known_hours,
     count(*) filter (where process_started_at > :hour - interval '23 hours') as starts,
-    count(*) filter (where is_short) as short_lives,
-    min(life_seconds) as shortest_life_seconds,
-    max(life_seconds) filter (where is_short) - min(life_seconds) <= :regular_seconds as is_regular,
+    count(*) filter (where is_short) as short_runs,
+    min(run_seconds) as shortest_run_seconds,
+    max(run_seconds) filter (where is_short) - min(run_seconds) <= :regular_seconds as is_regular,
     (array_agg(heap_ratio order by process_started_at desc) filter (where is_short))[1] as last_heap_ratio,
     (array_agg(memory_ratio order by process_started_at desc) filter (where is_short))[1] as last_memory_ratio,
     json_agg(
       json_build_object(
-        'started_at', process_started_at, 'life_seconds', life_seconds, 'heap_ratio', heap_ratio, 'threads', threads,
+        'started_at', process_started_at, 'run_seconds', run_seconds, 'heap_ratio', heap_ratio, 'threads', threads,
         'highest_memory_ratio', highest_memory_ratio, 'records_to_restore', records_to_restore
       ) order by process_started_at
-    ) filter (where is_short) as ended_lives
-  from ended
+    ) filter (where is_short) as ended_runs
+  from ended_run
   group by cluster, endpoint
 ),
 
-in_hour as (
+hour_starts as (
   select
     cluster,
     endpoint,
     count(*) as starts,
-    max(apart_seconds) - min(apart_seconds) <= :loop_regular_seconds as is_regular
+    max(interval_seconds) - min(interval_seconds) <= :loop_regular_seconds as is_regular
   from (
     select
       *,
       extract(epoch from started_at - lag(started_at) over (partition by cluster, endpoint order by started_at))
-        as apart_seconds
+        as interval_seconds
     from (
       select
         a.cluster,
@@ -145,18 +163,17 @@ in_hour as (
       from metrics.jvm_app_hourly as a
       inner join metrics.jvm_app_sample as s using (hour, cluster, endpoint)
       where a.hour = :hour and s.metric = 'threads' and s.process_started_at >= a.hour
-    ) as started
-    where is_start
-  ) as one
+    ) as run_start
+  ) as start_interval
   group by cluster, endpoint
 )
 
 select
   case
     when n.starts >= :loop_starts and not n.is_regular then 'crash_loop'
-    when p.short_lives >= :lives and p.is_regular then 'scheduled'
-    when p.short_lives >= :lives then 'restarting'
-    when a.process_started_at is null then 'untold'
+    when p.short_runs >= :lives and p.is_regular then 'scheduled'
+    when p.short_runs >= :lives then 'restarting'
+    when a.process_started_at is null then 'not_reported'
     when p.known_hours <= :lives then 'short_history'
     else 'steady'
   end as reason,
@@ -165,14 +182,14 @@ select
   a.app,
   p.starts,
   n.starts as starts_in_hour,
-  p.short_lives,
-  p.shortest_life_seconds,
+  p.short_runs,
+  p.shortest_run_seconds,
   p.last_heap_ratio,
   p.last_memory_ratio,
   a.process_started_at,
   coalesce(p.known_hours, 0) as known_hours,
-  p.ended_lives
+  p.ended_runs
 from metrics.jvm_app_hourly as a
 left join process as p using (cluster, endpoint)
-left join in_hour as n using (cluster, endpoint)
+left join hour_starts as n using (cluster, endpoint)
 where a.hour = :hour

@@ -1,74 +1,157 @@
 /*
-title: Records take longer than they should
+title: End-to-end latency above target
 resource_kind: application
 owner_role: application
 maturity: stable
-reads: [metrics.jvm_app_hourly, metrics.stream_node_hourly, metrics.consumer_partition_hourly, metrics.consumer_group_hourly, inventory.topic_hourly]
+reads:
+  - metrics.jvm_app_hourly
+  - metrics.stream_node_hourly
+  - metrics.consumer_partition_hourly
+  - metrics.consumer_group_hourly
+  - inventory.topic_hourly
 params:
-  share: {default: 0.05, unit: ratio, why: "a target is what nearly all records keep: one reading in twenty may be above it"}
-  least_readings: {default: 3, unit: readings, why: "one task's readings of a run; fewer are of one task that had a record or two"}
-  ahead_seconds: {default: 1, unit: s, why: "clocks that are kept by NTP differ by less"}
-  replay_hours: {default: 24, unit: h, why: "a group that is new, or went back, reads old records until it has caught up; after a day that is lag"}
-key_metrics: [target_seconds, late_ratio, before_kafka_seconds, in_log_seconds, inside_seconds]
+  share: {default: 0.05, unit: ratio, why: "a target applies to nearly all records: one reading in twenty may exceed it"}
+  least_readings: {default: 3, unit: readings, why: "readings of one task in one run; fewer come from a task with a record or two"}
+  ahead_seconds: {default: 1, unit: s, why: "clocks synchronized by NTP differ by less"}
+  replay_hours: {default: 24, unit: h, why: "a new or rewound group reads old records until it catches up; after a day that is lag"}
+key_metrics: [target_seconds, late_ratio, before_kafka_seconds, in_log_seconds, in_application_seconds]
 verdicts:
   in_log:
     status: firing
     severity: warning
-    message: &reason "In {{ late_ratio }} of {{ readings | counted('reading') }}, each the mean of a task's last minute, records were older than {{ target_seconds }} {% if is_entrance %}already when {{ node }} took them in{% else %}when they came to the end of their way, {{ node }}{% endif %}{% if brought_seconds.value >= 1 %}, not counting the {{ brought_seconds }} that even the youngest brought along{% endif %}: {{ age_mean_seconds }} on the mean{% if age_max_seconds %}, {{ age_max_seconds }} at most{% endif %}. Of the mean at least {{ in_log_seconds }} passed in the log of {{ topic }}, at most {{ before_kafka_seconds }} otherwise before it was read (on the way into the log, being fetched, waiting for less than a commit), {{ inside_seconds }} in the application."
+    message: &message >
+      Application {{ name }} exceeds its latency target of {{ target_seconds }} in {{ late_ratio }} of
+      {{ readings | counted("reading") }} at node {{ node }}: records are {{ age_mean_seconds }} old on average.
+    details: &details
+      - >
+        Of the average, at least {{ in_log_seconds }} passed in the log of {{ topic }}, at most {{ before_kafka_seconds }}
+        elsewhere before the read, and {{ in_application_seconds }} in the application.
+      - "{% if age_max_seconds %}The oldest record was {{ age_max_seconds }} old.{% endif %}"
+      - >
+        {% if initial_age_seconds >= 1 %}Records of {{ initial_age_topic }} are at least {{ initial_age_seconds }} old when
+        written; this is not counted as late.{% endif %}
+      - "{% if is_source %}Measured where records enter, as they may wait for windows afterwards.{% endif %}"
+    impact: "Results of the application are later than promised to its users."
     actions:
-      - "It reads {{ topic }} too late: at least {{ log_worst_seconds }} behind in its worst partition. More threads or members, up to the number of partitions; or make a record cheaper. Where one partition is late, look at its leader and at the member that owns it."
-    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }}"]
-  taken_in_late:
+      - "Add stream threads or instances, up to the number of partitions of {{ topic }}."
+      - "Check the leader and the consumer of the worst partition, which is at least {{ worst_partition_seconds }} behind."
+      - "Reduce the processing time per record."
+    commands: &commands
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }}"
+  before_processing:
     status: firing
     severity: warning
-    message: *reason
+    message: *message
+    details: *details
+    impact: "Results of the application are later than promised to its users."
     actions:
-      - "Where they wait isn't certain: in the log of {{ topic }} between {{ in_log_seconds }} and {{ in_log_most_seconds }} of it, as {{ application_id }} commits seldom. A lag that stays between two commits says the log: more threads, or cheaper records. Else look at those who write {{ topic }}."
+      - >
+        Check the lag of {{ application_id }} between two commits: the log accounts for {{ in_log_seconds }} to
+        {{ in_log_seconds_max }}, as commits are rare.
+      - "If that lag persists, add stream threads or reduce the processing time per record."
+      - "Otherwise check the producers of {{ topic }}: linger.ms, retries, and buffers."
     commands: *commands
-  inside:
+  in_application:
     status: firing
     severity: warning
-    message: *reason
+    message: *message
+    details: *details
+    impact: "Results of the application are later than promised to its users."
     actions:
-      - "{% if own_topic and own_worst_seconds.value >= inside_seconds.value / 2 %}It waits for itself: records stay at least {{ own_worst_seconds }} in its own topic {{ own_topic }}. More threads, or fewer repartitions.{% else %}Look for what holds a record up inside: calls to other systems, commit.interval.ms (caches give results on at a commit), punctuations, buffers.{% endif %}"
+      - >
+        {% if internal_topic_seconds >= in_application_seconds.value / 2 %}Add stream threads, or remove repartitions: records wait at least
+        {{ internal_topic_seconds }} in internal topic {{ internal_topic }}.{% endif %}
+      - "Check for external calls, punctuators, and buffers that hold records back."
+      - "Lower commit.interval.ms if caches delay results: cached results are forwarded at each commit."
     commands: *commands
   before_kafka:
     status: firing
     severity: warning
-    message: *reason
+    message: *message
+    details: *details
+    impact: "Results of the application are later than promised to its users."
     actions:
-      - "Records are late before the application can read them, though not all: look at linger.ms, retries and buffers of those who write {{ topic }}, at what they read themselves, and at fetch.max.wait.ms and fetch.min.bytes of the application."
-  old_records: {status: unknown, message: "Records were older than {{ target_seconds }} in {{ raw_late_ratio }} of {{ readings | counted('reading') }}, but even the youngest of {{ brought_topic }} was {{ brought_seconds }} older than its time in the log explains: old timestamps, or a producer's clock that is behind."}
-  clock_ahead: {status: unknown, message: "A record of {{ ahead_topic }} was {{ ahead_by_seconds }} younger than now: a producer's clock is ahead, and ages can't be judged."}
-  replays: {status: unknown, message: "Its group {{ 'is new since' if is_new else 'went back at' }} {{ replays_since }} and hasn't caught up: it reads old records.", is_not_applicable: true}
-  waits_for_windows: {status: ok, message: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} when they came in, {{ age_mean_seconds }} on the mean. Behind that they may wait for the end of windows, or are suppressed until then: how long isn't judged."}
-  few: {status: unknown, message: "Only {{ readings | counted('reading') }}: too few to judge."}
-  idle: {status: unknown, message: "No process told of a record within the minute before it was asked: none came, or the client is older than Kafka 2.6."}
-  sources_unknown: {status: unknown, message: "Which topics its nodes read isn't told: the client is older than Kafka 3.3."}
-  lag_unknown: {status: unknown, message: "How long records stay in the log of what it reads isn't known."}
-  silent: {status: unknown, message: "{{ silent_processes }} of its {{ processes | counted('process', 'processes') }} did not answer over JMX."}
-  within: {status: ok, message: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} at {{ node }}; {{ age_mean_seconds }} on the mean."}
+      - "Check the producers of {{ topic }}: linger.ms, retries, buffers, and the latency of their own sources."
+      - "Check fetch.max.wait.ms and fetch.min.bytes of the application."
+  old_timestamps:
+    status: unknown
+    message: >
+      Not evaluated: even the youngest records of {{ initial_age_topic }} are {{ initial_age_seconds }} old when written to
+      the log.
+    details:
+      - "Records were older than {{ target_seconds }} in {{ raw_late_ratio }} of {{ readings | counted('reading') }}."
+      - "Either their timestamps are old, or the clock of a producer is behind."
+  producer_clock_ahead:
+    status: unknown
+    message: >
+      Not evaluated: a record of {{ clock_ahead_topic }} has a timestamp {{ clock_ahead_seconds }} in the future; the clock of
+      a producer is ahead.
+  catching_up:
+    status: unknown
+    message: >
+      Not applicable: group of {{ name }} reads old records since {{ catching_up_since }}, when it
+      {{ "was created" if is_new else "was rewound" }}.
+    is_not_applicable: true
+  windowed_results:
+    status: ok
+    message: >
+      Application {{ name }} reads records within its target of {{ target_seconds }}
+      ({{ late_ratio }} of {{ readings | counted("reading") }} late); time in windows is not evaluated.
+  too_few_readings: {status: unknown, message: "Not evaluated: {{ name }} reported only {{ readings | counted('reading') }}."}
+  idle:
+    status: unknown
+    message: "Not evaluated: no process of {{ name }} reported a record within the last minute."
+    details:
+      - "No records arrived, or its client is older than Kafka 2.6."
+  sources_not_reported:
+    status: unknown
+    message: "Not evaluated: {{ name }} did not report its source topics; its client is older than Kafka 3.3."
+  lag_not_reported:
+    status: unknown
+    message: "Not evaluated: time in the log of the source topics of {{ name }} was not reported."
+  no_response:
+    status: unknown
+    message: >
+      Not evaluated: {{ unresponsive_processes }} of {{ processes | counted("process", "processes") }} of {{ name }} did not
+      respond over JMX.
+  within_target:
+    status: ok
+    message: >
+      Application {{ name }} keeps its latency target of {{ target_seconds }}: {{ late_ratio }} of
+      {{ readings | counted("reading") }} late at node {{ node }}.
 caused_by:
-  lag_delays_records: [in_log, taken_in_late]
-  threads_delay_records: [in_log, taken_in_late]
-  external_calls_delay_records: [in_log, taken_in_late, inside]
+  lag_delays_records: [in_log, before_processing]
+  threads_delay_records: [in_log, before_processing]
+  external_calls_delay_records: [in_log, before_processing, in_application]
 open_after_hours: 2
 clear_after_hours: 3
 description: |
-  Applications with a target (`latency_targets` in the config). A reading is the mean age of the records that came to a node of
-  a task in the minute before. Of all nodes at which records end, the one with most readings above the target counts: they are
-  more than `share`. Where a sub-topology aggregates windows or suppresses updates, records may wait there on purpose: the
-  nodes count at which it takes records in. What records bring along is taken off first: what the youngest of a topic is
-  older than its mean time in the log explains. That time is lag ÷ arriving records, less the usual time between two commits.
+  Applications with a target (`latency_targets` in the configuration). A reading is the mean age of the records that reached
+  a node of a task within the last minute. The terminal node with the most readings above the target counts: they must be
+  more than `share`. A sub-topology that aggregates windows or suppresses updates may hold records back on purpose: there the
+  nodes count where records enter. The age that records have when they are written is subtracted first: the part of the
+  youngest record's age that its mean time in the log does not explain. Time in the log is lag ÷ arrival rate, less the
+  normal time between two commits.
 runbook: |
-  1. Which part is the largest? In the log: is the group behind, one partition or all? Inside: what does a record wait for?
-  2. In the log of its own topics counts as inside: a later sub-topology can be the slow one.
-  3. Is the target right? Commits, caches and fetches take seconds by default.
+  ## Meaning
+  Records are older than the configured target when the application has processed them.
+  ## Impact
+  Users of the results see stale data.
+  ## Diagnosis
+  1. Which part is the largest: before Kafka, in the log, or in the application?
+  2. In the log: is the whole group behind, or one partition?
+  3. In the application: time in the log of its own internal topics counts here; a later sub-topology can be the slow one.
+  4. Is the target realistic? Commits, caches, and fetches take seconds by default.
+  ## Mitigation
+  1. In the log: more threads or instances, or cheaper processing.
+  2. In the application: faster external calls, a shorter commit interval, fewer repartitions.
+  3. Before Kafka: producer settings.
 limitations: |
-  Means and maxima of tasks, no percentiles of records; of the minutes after the hour only. Delays in the log that are shorter
-  than the usual time between two commits can't be told from old timestamps: where all records are so late, it is silent.
-  Left and outer joins of streams hold unmatched records back until their window ends; that isn't told. Nor is who wrote
-  late: an application upstream, or a producer. A target that matches no application says nothing.
+  Readings are means and maxima of tasks, not percentiles of records, and cover only the minutes after the hour. Delays in the
+  log shorter than the normal time between two commits cannot be distinguished from old timestamps: if all records are that
+  late, the detector does not fire. Left and outer stream-stream joins hold unmatched records until their window ends; this is
+  not reported. Nor is the origin of a late write: an upstream application or a producer. A target that matches no
+  application has no effect.
 */
 with process as materialized (
   select
@@ -101,7 +184,7 @@ application as materialized (
     application_id,
     target_seconds,
     count(*) as processes,
-    count(*) - count(samples) as silent_processes
+    count(*) - count(samples) as unresponsive_processes
   from targeted
   group by number, cluster, application_id, target_seconds
 ),
@@ -125,7 +208,7 @@ node as materialized (
     on n.hour = :hour and t.cluster = n.cluster and t.endpoint = n.endpoint
 ),
 
--- How long records wait in the log: at least, as what was read since the last commit counts as lag; and at most.
+-- Time in the log: a minimum, as records read since the last commit still count as lag; and a maximum.
 lag as materialized (
   select
     a.number,
@@ -168,17 +251,17 @@ source as materialized (
   group by n.number, n.subtopology, n.node, t.topic, i.kind, l.least_seconds, l.most_seconds, l.worst_seconds
 ),
 
--- What an application takes in, and what that brings along.
-entrance as materialized (
+-- Topics that the application reads from outside, and how old their records are when they are written.
+external_source as materialized (
   select
     *,
-    greatest(age_min_seconds - log_seconds, 0) as brought_seconds
+    greatest(age_min_seconds - log_seconds, 0) as initial_age_seconds
   from source
   where not is_own
 ),
 
--- How a sub-topology gets its records: by its own entrances, else by all of the application.
-way as materialized (
+-- The external source of each sub-topology; without one of its own, all sources of the application.
+subtopology_source as materialized (
   select distinct on (n.number, n.subtopology)
     n.number,
     n.subtopology,
@@ -187,8 +270,8 @@ way as materialized (
     least(e.log_seconds, e.age_mean_seconds) as log_seconds,
     least(e.log_most_seconds, e.age_mean_seconds) as log_most_seconds,
     e.log_worst_seconds,
-    max(e.brought_seconds) over its as brought_seconds,
-    first_value(e.topic) over (its order by e.brought_seconds desc, e.topic asc) as brought_topic
+    max(e.initial_age_seconds) over its as initial_age_seconds,
+    first_value(e.topic) over (its order by e.initial_age_seconds desc, e.topic asc) as initial_age_topic
   from (
     select
       number,
@@ -196,16 +279,16 @@ way as materialized (
     from node
     group by number, subtopology
   ) as n
-  inner join entrance as e on n.number = e.number
+  inner join external_source as e on n.number = e.number
   where n.subtopology = e.subtopology or not exists (
-    select 1 from entrance as own where own.number = n.number and own.subtopology = n.subtopology
+    select 1 from external_source as own where own.number = n.number and own.subtopology = n.subtopology
   )
   window its as (partition by n.number, n.subtopology)
   order by n.number asc, n.subtopology asc, e.age_mean_seconds desc, e.topic asc
 ),
 
--- Sub-topologies in which records wait for the end of windows, and those that get what such a one gives on.
-waiting as materialized (
+-- Sub-topologies that hold records back until windows end, and those downstream of them.
+holding_subtopology as materialized (
   select distinct
     number,
     subtopology
@@ -213,63 +296,63 @@ waiting as materialized (
   where holds_back
 ),
 
-after_waiting as materialized (
+downstream_subtopology as materialized (
   select distinct
     s.number,
     s.subtopology
   from source as s
-  inner join waiting as w on s.number = w.number
+  inner join holding_subtopology as w on s.number = w.number
   where s.is_own
 ),
 
--- Where records end; in front of what holds them back, where they come in.
-judged as materialized (
+-- Nodes where records end; in sub-topologies that hold records back, nodes where they enter.
+end_node as materialized (
   select
     n.number,
     n.node,
-    n.topics is not null as is_entrance,
+    n.topics is not null as is_source,
     w.topic,
-    w.age_mean_seconds as entrance_seconds,
+    w.age_mean_seconds as source_age_seconds,
     w.log_seconds,
     w.log_most_seconds,
     w.log_worst_seconds,
-    w.brought_seconds,
-    w.brought_topic,
+    w.initial_age_seconds,
+    w.initial_age_topic,
     sum(n.readings) as readings,
     sum(n.age_mean_seconds * n.readings) / sum(n.readings) as age_mean_seconds,
     max(n.age_max_seconds) as age_max_seconds,
     sum(late.raw) / sum(n.readings) as raw_late_ratio,
     sum(late.own) / sum(n.readings) as late_ratio
   from node as n
-  inner join way as w on n.number = w.number and n.subtopology = w.subtopology
-  -- They are sorted: where the last is in time, all are.
+  inner join subtopology_source as w on n.number = w.number and n.subtopology = w.subtopology
+  -- Ages are sorted: if the last is in time, all are.
   cross join lateral (
     select
       count(*) filter (where cast(age as double precision) > n.target_seconds * 1000) as raw,
-      count(*) filter (where cast(age as double precision) > (n.target_seconds + w.brought_seconds) * 1000) as own
+      count(*) filter (where cast(age as double precision) > (n.target_seconds + w.initial_age_seconds) * 1000) as own
     from jsonb_array_elements(n.ages_ms) as age
     where cast(n.ages_ms -> -1 as double precision) > n.target_seconds * 1000
   ) as late
   where case
-    when n.holds_back then (n.number, n.node) in (select e.number, e.node from entrance as e)
-    else n.topics is null and (n.number, n.subtopology) not in (select a.number, a.subtopology from after_waiting as a)
+    when n.holds_back then (n.number, n.node) in (select e.number, e.node from external_source as e)
+    else n.topics is null and (n.number, n.subtopology) not in (select a.number, a.subtopology from downstream_subtopology as a)
   end
   group by
     n.number, n.node, n.topics is not null, w.topic, w.age_mean_seconds, w.log_seconds, w.log_most_seconds, w.log_worst_seconds,
-    w.brought_seconds, w.brought_topic
+    w.initial_age_seconds, w.initial_age_topic
 ),
 
-worst as materialized (
+worst_node as materialized (
   select distinct on (number)
     *,
-    greatest(age_mean_seconds - entrance_seconds, 0) as inside_seconds,
-    greatest(least(entrance_seconds, age_mean_seconds) - log_seconds, 0) as before_kafka_seconds,
-    bool_and(is_entrance) over (partition by number) as only_entrances
-  from judged
-  order by number asc, late_ratio desc, raw_late_ratio desc, is_entrance asc, age_mean_seconds desc, node asc
+    greatest(age_mean_seconds - source_age_seconds, 0) as in_application_seconds,
+    greatest(least(source_age_seconds, age_mean_seconds) - log_seconds, 0) as before_kafka_seconds,
+    bool_and(is_source) over (partition by number) as has_only_sources
+  from end_node
+  order by number asc, late_ratio desc, raw_late_ratio desc, is_source asc, age_mean_seconds desc, node asc
 ),
 
-own as (
+internal_topic as (
   select distinct on (number)
     number,
     topic,
@@ -279,49 +362,49 @@ own as (
   order by number asc, log_worst_seconds desc nulls last, topic asc
 ),
 
-told as (
+application_source as (
   select
     number,
     bool_and(log_seconds is not null) as is_lag_known,
     min(age_min_seconds) as age_min_seconds,
     (array_agg(topic order by age_min_seconds asc, topic asc))[1] as youngest_topic
-  from entrance
+  from external_source
   group by number
 ),
 
--- Since when a group reads old records: it went back, or is new beside others; until it has caught up.
-grouped as materialized (
+-- A group reads old records from the hour it was rewound, or created after other groups, until it has caught up.
+recent_group as materialized (
   select
     g.cluster,
     g.group_id,
     min(g.hour) as first_hour,
-    max(g.hour) filter (where g.status = 'rewind') as went_back
+    max(g.hour) filter (where g.status = 'rewind') as rewound_at
   from metrics.consumer_group_hourly as g
   where g.hour > :hour - make_interval(hours => :replay_hours) and g.hour <= :hour
   group by g.cluster, g.group_id
 ),
 
-began as materialized (
+replay_start as materialized (
   select
     a.number,
     a.cluster,
     a.application_id,
     a.target_seconds,
-    coalesce(g.went_back, g.first_hour) as since,
-    g.went_back is null as is_new
+    coalesce(g.rewound_at, g.first_hour) as since,
+    g.rewound_at is null as is_new
   from application as a
   inner join (
     select
       *,
-      min(first_hour) over (partition by cluster) as clusters_first_hour
-    from grouped
+      min(first_hour) over (partition by cluster) as cluster_first_hour
+    from recent_group
   ) as g on a.cluster = g.cluster and a.application_id = g.group_id
-  where g.went_back is not null or g.first_hour > g.clusters_first_hour
+  where g.rewound_at is not null or g.first_hour > g.cluster_first_hour
 ),
 
-replaying as (
+catching_up as (
   select b.*
-  from began as b
+  from replay_start as b
   where not exists (
     select 1 from metrics.consumer_group_hourly as g
     where g.cluster = b.cluster and g.group_id = b.application_id
@@ -331,29 +414,29 @@ replaying as (
 
 select
   case
-    when a.silent_processes = a.processes then 'silent'
+    when a.unresponsive_processes = a.processes then 'no_response'
     when n.number is null then 'idle'
-    when t.number is null then 'sources_unknown'
-    when not t.is_lag_known then 'lag_unknown'
-    when t.age_min_seconds < -:ahead_seconds then 'clock_ahead'
-    when r.number is not null then 'replays'
-    when w.number is null or w.readings < :least_readings then 'few'
+    when t.number is null then 'sources_not_reported'
+    when not t.is_lag_known then 'lag_not_reported'
+    when t.age_min_seconds < -:ahead_seconds then 'producer_clock_ahead'
+    when r.number is not null then 'catching_up'
+    when w.number is null or w.readings < :least_readings then 'too_few_readings'
     when w.late_ratio > :share then case
-      when w.inside_seconds >= greatest(w.log_seconds, w.before_kafka_seconds) then 'inside'
+      when w.in_application_seconds >= greatest(w.log_seconds, w.before_kafka_seconds) then 'in_application'
       when w.log_seconds >= w.before_kafka_seconds then 'in_log'
-      when w.log_most_seconds < w.entrance_seconds - w.log_most_seconds then 'before_kafka'
-      else 'taken_in_late'
+      when w.log_most_seconds < w.source_age_seconds - w.log_most_seconds then 'before_kafka'
+      else 'before_processing'
     end
-    when w.raw_late_ratio > :share then 'old_records'
-    when a.silent_processes > 0 then 'silent'
-    when w.only_entrances then 'waits_for_windows'
-    else 'within'
+    when w.raw_late_ratio > :share then 'old_timestamps'
+    when a.unresponsive_processes > 0 then 'no_response'
+    when w.has_only_sources then 'windowed_results'
+    else 'within_target'
   end as reason,
   a.cluster,
   a.application_id,
   a.target_seconds,
   w.node,
-  w.is_entrance,
+  w.is_source,
   w.late_ratio,
   w.raw_late_ratio,
   coalesce(w.readings, 0) as readings,
@@ -361,23 +444,23 @@ select
   w.age_max_seconds,
   w.before_kafka_seconds,
   w.log_seconds as in_log_seconds,
-  w.log_most_seconds as in_log_most_seconds,
-  w.inside_seconds,
+  w.log_most_seconds as in_log_seconds_max,
+  w.in_application_seconds,
   w.topic,
-  w.log_worst_seconds,
-  w.brought_seconds,
-  w.brought_topic,
-  o.topic as own_topic,
-  o.log_worst_seconds as own_worst_seconds,
-  t.youngest_topic as ahead_topic,
-  -t.age_min_seconds as ahead_by_seconds,
-  r.since as replays_since,
+  w.log_worst_seconds as worst_partition_seconds,
+  w.initial_age_seconds,
+  w.initial_age_topic,
+  o.topic as internal_topic,
+  o.log_worst_seconds as internal_topic_seconds,
+  t.youngest_topic as clock_ahead_topic,
+  -t.age_min_seconds as clock_ahead_seconds,
+  r.since as catching_up_since,
   r.is_new,
   a.processes,
-  a.silent_processes
+  a.unresponsive_processes
 from application as a
 left join (select distinct number from node) as n on a.number = n.number
-left join told as t on a.number = t.number
-left join worst as w on a.number = w.number
-left join own as o on a.number = o.number
-left join replaying as r on a.number = r.number
+left join application_source as t on a.number = t.number
+left join worst_node as w on a.number = w.number
+left join internal_topic as o on a.number = o.number
+left join catching_up as r on a.number = r.number

@@ -1,59 +1,88 @@
 /*
-title: A state store grows without an end
+title: Unbounded state store growth
 resource_kind: store
 owner_role: application
 maturity: stable
 reads: [metrics.state_store_memory_hourly, metrics.jvm_app_hourly, metrics.file_system_hourly]
 params:
-  days: {default: 8, unit: d, why: "a week's rhythm and the day that it is compared with"}
-  least_days: {default: 7, unit: d, why: "fewer are a rhythm, not growth"}
-  bytes_per_day: {default: 134217728, unit: bytes, why: "128 MiB a day: 47 GiB a year; less outgrows nothing soon"}
-  daily_growth: {default: 0.01, unit: ratio, why: "of its size a day: it doubles within 100 days"}
-  rising: {default: 0.75, unit: ratio, why: "of its days must be larger than the day before: one jump isn't growth"}
-  fallen: {default: 0.5, unit: ratio, why: "a store that lost half within a day was reset, and fills again"}
-  ends_days: {default: 14, unit: d, why: "two weeks: to bound what a store keeps takes a release, and the store has to be built anew"}
-key_metrics: [growth_bytes, store_bytes, left_days, doubles_in_days, growth_keys_per_day]
+  days: {default: 8, unit: d, why: "one weekly cycle and the day before it"}
+  least_days: {default: 7, unit: d, why: "fewer days may show a weekly cycle, not growth"}
+  bytes_per_day: {default: 134217728, unit: bytes, why: "128 MiB a day are 47 GiB a year; less exhausts no host soon"}
+  daily_growth: {default: 0.01, unit: ratio, why: "of its size a day: the store doubles within 100 days"}
+  rising: {default: 0.75, unit: ratio, why: "of its days are larger than the day before: one jump is not growth"}
+  fallen: {default: 0.5, unit: ratio, why: "a store that lost half its size within a day was reset, and fills again"}
+  ends_days: {default: 14, unit: d, why: "to limit what a store keeps takes a release and a rebuild of the store"}
+key_metrics: [growth_bytes, store_bytes, remaining_days, doubling_days, growth_keys_per_day]
 verdicts:
-  ends:
+  exhausts_capacity:
     status: firing
     severity: warning
-    message: "The store {{ store }} grows by {{ growth_bytes }} a day{% if growth_keys_per_day > 0 %} and {{ growth_keys_per_day }} keys{% endif %}, now {{ store_bytes }}: with all that grows there {% if is_memory %}the memory of {{ machine }} ends{% else %}{{ mountpoint }} of {{ machine }} is full{% endif %} in {{ left_days }}, at {{ ends_at }}."
+    message: >
+      Store {{ store }} of {{ application_id }} grows {{ growth_bytes }} per day (now {{ store_bytes }}); host {{ host }} runs
+      out of {{ "memory" if is_memory_bound else "disk space" }} in {{ remaining_days }}.
+    details:
+      - "Exhausted at {{ exhausted_at }}, together with all other stores that grow there."
+      - "{% if mountpoint %}The file system is assumed to be {{ mountpoint }}, the largest of the host.{% endif %}"
+      - &keys "{% if growth_keys_per_day > 0 %}The number of keys grows by {{ growth_keys_per_day }} per day.{% endif %}"
+    impact: "When the host is full or out of memory, all tasks there fail, and their state is restored elsewhere."
     actions:
-      - &cure "{% if growth_keys_per_day > 0 %}Keys come and none go: delete old ones by a punctuation, or use a windowed store; its changelog then wants cleanup.policy compact,delete.{% else %}The number of its keys doesn't grow, their values do: look at what is appended to them.{% endif %}"
+      - "Add capacity to {{ host }} before {{ exhausted_at }}."
+      - &delete_keys >
+        {% if growth_keys_per_day > 0 %}Limit the keys: delete old ones in a punctuator, or use a windowed store (its
+        changelog needs cleanup.policy=compact,delete).{% else %}Limit the values: their size grows, not the number of keys;
+        check for lists that records are appended to.{% endif %}
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic-list {{ topic }}"
       - "{% if mountpoint %}du -xh --max-depth=4 {{ mountpoint }} | grep {{ application_id }} | sort -h | tail -n 20{% endif %}"
-  grows:
+  growing:
     status: firing
     severity: info
-    message: "The store {{ store }} grows by {{ growth_bytes }} a day{% if growth_keys_per_day > 0 %} and {{ growth_keys_per_day }} keys{% endif %}, now {{ store_bytes }}: in {{ doubles_in_days }} it is twice as large."
-    actions:
-      - *cure
+    message: >
+      Store {{ store }} of {{ application_id }} grows {{ growth_bytes }} per day (now {{ store_bytes }}), and doubles in
+      {{ doubling_days }}.
+    details: [*keys]
+    impact: "The store outgrows its hosts eventually, and each restore takes longer."
+    actions: [*delete_keys]
     commands: *commands
-  steady: {status: ok, message: "The store {{ store }} doesn't grow by much: {{ store_bytes }}."}
-  windowed: {status: ok, message: "The store {{ store }} is windowed: its retention bounds it."}
-  fell: {status: unknown, message: "The store {{ store }} lost much of its size within a day: it was reset or restored.", is_not_applicable: true}
-  short: {status: unknown, message: "The size of the store {{ store }} is known of only {{ known_days }} with as many tasks as now."}
+  steady: {status: ok, message: "Store {{ store }} of {{ application_id }} does not grow significantly ({{ store_bytes }})."}
+  windowed: {status: ok, message: "Store {{ store }} of {{ application_id }} is windowed: its retention bounds its size."}
+  shrunk:
+    status: unknown
+    message: >
+      Not applicable: store {{ store }} of {{ application_id }} lost at least half its size within a day; it was reset or
+      restored.
+    is_not_applicable: true
+  short_history:
+    status: unknown
+    message: >
+      Not evaluated: store {{ store }} of {{ application_id }} has only {{ known_days }} of sizes with its current number of
+      tasks.
 open_after_hours: 24
 clear_after_hours: 24
 description: |
-  The Theil-Sen slope of the store's daily medians of total-sst-files-size, summed over all processes, is bytes_per_day
-  or more and daily_growth of its size, and most of its days are larger than the day before. Days with another number of
-  tasks don't count.
-  It ends something where it grows by bytes_per_day, as most of its days say, and what it takes with the other stores that
-  grow so on the same machine or in the same process is at most ends_days away from what is left: of the machine's largest
-  file system that can be written, and of the process' memory, of which the indexes and filters of its files (table
-  readers) take a share as the files grow.
+  A store is growing if the Theil-Sen slope of its daily medians of total-sst-files-size, summed over all processes, is at
+  least `bytes_per_day` and `daily_growth` of its size, and most of its days are larger than the day before. Days with
+  another number of tasks do not count.
+  A store exhausts a host if, together with all other growing stores of that host or process, it needs the remaining
+  capacity within `ends_days`. Capacity is the host's largest writable file system, and the memory of the process, of which
+  index and filter blocks (table readers) take a share that grows with the files.
 runbook: |
-  1. Do keys grow with it? Then nothing removes them: a TTL by punctuation, or a windowed store.
-  2. Only bytes grow: values do. Drop fields, or keep lists elsewhere.
-  3. When the disk ends, and how long a restore takes, follow from its size: see the machine's file system.
+  ## Meaning
+  A RocksDB store of a Kafka Streams application grows steadily and has no upper limit.
+  ## Impact
+  The host runs out of disk space or memory. Restores take longer with each day.
+  ## Diagnosis
+  1. Does the number of keys grow? Then nothing deletes old keys.
+  2. Do only the bytes grow? Then the values grow.
+  ## Mitigation
+  1. Add disk space or memory where it runs out.
+  2. Keys: a TTL by punctuator, or a windowed store. Values: drop fields, or store lists elsewhere.
 limitations: |
-  Which file system the stores lie on isn't told: the machine's largest is taken for it, and only where node exporter tells
-  it. Memory that lies in caches doesn't grow with the store. Keys are RocksDB's estimate, and compaction moves sizes by steps. In-memory stores tell no size. Windowed stores are taken as
-  bounded, also those whose input grows.
+  The file system of the stores is not reported: the largest of the host is assumed, and only where node exporter reports
+  it. Memory in block caches does not grow with the store. Key counts are estimates of RocksDB, and compaction changes
+  sizes in steps. In-memory stores report no size. Windowed stores count as bounded even if their input grows.
 */
-with held as (
+with current_store as (
   select distinct
     m.cluster,
     p.application_id,
@@ -74,14 +103,14 @@ growth as materialized (
   cross join lateral (select g.most_fallen_ratio >= :fallen as has_fallen) as f
 ),
 
--- What each process has of it. Windowed stores are bounded.
-part as (
+-- The share of each process in the growth of a store. Windowed stores are bounded.
+store_share as (
   select
     m.cluster,
     p.application_id,
     m.store,
     m.endpoint,
-    coalesce(p.instance_id, substring(m.endpoint from '://([^/:]+)'), m.endpoint) as machine,
+    coalesce(p.instance_id, substring(m.endpoint from '://([^/:]+)'), m.endpoint) as host,
     g.bytes_per_day * m.sst_bytes / sum(m.sst_bytes) over of_store as disk_growth,
     g.bytes_per_day * m.table_readers_bytes / sum(m.sst_bytes) over of_store as memory_growth,
     p.memory_limit_bytes - p.resident_bytes as free_bytes
@@ -94,7 +123,7 @@ part as (
 
 disk as (
   select distinct on (coalesce(instance_id, substring(endpoint from '://([^/:]+)'), endpoint))
-    coalesce(instance_id, substring(endpoint from '://([^/:]+)'), endpoint) as machine,
+    coalesce(instance_id, substring(endpoint from '://([^/:]+)'), endpoint) as host,
     mountpoint,
     available_bytes
   from metrics.file_system_hourly
@@ -102,31 +131,31 @@ disk as (
   order by coalesce(instance_id, substring(endpoint from '://([^/:]+)'), endpoint), size_bytes desc, mountpoint asc
 ),
 
-ending as (
+remaining as (
   select
     p.*,
     d.mountpoint,
-    d.available_bytes / sum(p.disk_growth) over (partition by p.machine) as disk_days,
+    d.available_bytes / sum(p.disk_growth) over (partition by p.host) as disk_days,
     p.free_bytes / nullif(sum(p.memory_growth) over (partition by p.cluster, p.endpoint), 0) as memory_days
-  from part as p
-  left join disk as d using (machine)
+  from store_share as p
+  left join disk as d using (host)
 ),
 
 soonest as (
   select distinct on (cluster, application_id, store)
     *,
-    least(disk_days, memory_days) as left_days
-  from ending
-  order by cluster asc, application_id asc, store asc, left_days asc nulls last, endpoint asc
+    least(disk_days, memory_days) as remaining_days
+  from remaining
+  order by cluster asc, application_id asc, store asc, remaining_days asc nulls last, endpoint asc
 )
 
 select
   case
     when h.kind <> 'key_value' then 'windowed'
-    when g.known_days is null or g.known_days < :least_days or g.bytes_per_day is null then 'short'
-    when g.has_fallen then 'fell'
-    when e.left_days <= :ends_days then 'ends'
-    when g.is_rising and g.bytes_per_day >= :daily_growth * g.sst_bytes then 'grows'
+    when g.known_days is null or g.known_days < :least_days or g.bytes_per_day is null then 'short_history'
+    when g.has_fallen then 'shrunk'
+    when e.remaining_days <= :ends_days then 'exhausts_capacity'
+    when g.is_rising and g.bytes_per_day >= :daily_growth * g.sst_bytes then 'growing'
     else 'steady'
   end as reason,
   cluster,
@@ -135,16 +164,16 @@ select
   h.store,
   g.bytes_per_day as growth_bytes,
   g.sst_bytes as store_bytes,
-  g.sst_bytes / nullif(greatest(g.bytes_per_day, 0), 0) as doubles_in_days,
+  g.sst_bytes / nullif(greatest(g.bytes_per_day, 0), 0) as doubling_days,
   g.keys_per_day as growth_keys_per_day,
   g.keys as store_keys,
   coalesce(g.known_days, 0) as known_days,
-  e.left_days,
+  e.remaining_days,
   :hour + interval '1 hour'
-  + make_interval(secs => case when e.left_days < 3650 then e.left_days end * 86400) as ends_at,
-  coalesce(e.memory_days < e.disk_days, e.disk_days is null) as is_memory,
-  e.machine,
+  + make_interval(secs => case when e.remaining_days < 3650 then e.remaining_days end * 86400) as exhausted_at,
+  coalesce(e.memory_days < e.disk_days, e.disk_days is null) as is_memory_bound,
+  e.host,
   e.mountpoint
-from held as h
+from current_store as h
 left join growth as g using (cluster, application_id, store)
 left join soonest as e using (cluster, application_id, store)

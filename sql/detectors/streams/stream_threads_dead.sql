@@ -1,109 +1,164 @@
 /*
-title: Stream threads have died
+title: Dead stream threads
 resource_kind: process
 owner_role: platform
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample, metrics.consumer_group_hourly]
 params:
-  usual_days: {default: 7, unit: d, why: "the most that lived within a week is what the process was meant to have"}
-  settle_minutes: {default: 15, unit: min, why: "a process that has just started is still making its threads"}
-key_metrics: [alive_threads, usual_threads, failed_threads, lag_seconds, process_started_at]
+  usual_days: {default: 7, unit: d, why: "the most threads alive within a week is what the process was configured with"}
+  settle_minutes: {default: 15, unit: min, why: "a process that has just started is still creating its threads"}
+key_metrics: [alive_threads, baseline_threads, failed_threads, lag_seconds, process_started_at]
 verdicts:
   none_alive:
     status: firing
     severity: critical
-    message: "None of its {{ usual_threads }} stream threads lives{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the process runs and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    actions:
-      - &cure "Look for the exception that ended the first thread, mend what it names, then restart the process: a thread that has died doesn't come back by itself. REPLACE_THREAD in the uncaught exception handler helps only against errors that pass."
-    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members --verbose"]
+    message: "Process {{ name }} has no stream thread alive (baseline {{ baseline_threads }}); the process runs but processes nothing."
+    details: &details
+      - "{% if failed_threads %}{{ failed_threads | counted('stream thread') }} failed since {{ process_started_at }}.{% endif %}"
+      - "{% if lag_seconds %}Consumer group {{ application_id }} is {{ lag_seconds }} behind.{% endif %}"
+    impact: &impact "The lag of consumer group {{ application_id }} grows; unread records expire when retention ends."
+    actions: &actions
+      - "Find the exception that ended the first stream thread in the log of the process."
+      - "Restart the process after you fix that cause: a dead stream thread does not restart by itself."
+      - "Prevent it: handle transient errors with REPLACE_THREAD in the uncaught exception handler."
+    commands: &commands
+      - >
+        kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }}
+        --members --verbose
   some_dead:
     status: firing
     severity: warning
-    message: "{{ alive_threads }} of its {{ usual_threads }} stream threads live{% if failed_threads %}, {{ failed_threads }} have failed{% endif %}: the others carry their tasks{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    actions:
-      - *cure
+    message: "Process {{ name }} has {{ alive_threads | counted('stream thread') }} alive (baseline {{ baseline_threads }})."
+    details: *details
+    impact: "The remaining threads process all tasks of the process with less capacity; lag can grow at peak load."
+    actions: *actions
     commands: *commands
   closed:
     status: firing
     severity: critical
-    message: "The process runs, but its Kafka Streams client is closed: none of the {{ threads_of_process | counted('stream thread') }} that it had is there any more, and members have left the group{% if lag_seconds %}; it is {{ lag_seconds }} behind{% endif %}."
-    actions:
-      - &ended "Look for the exception that ended it: unless a handler says otherwise, one that a stream thread doesn't catch closes the whole client. Mend what it names, then restart the process."
+    message: >
+      Process {{ name }} runs, but its Kafka Streams client is closed:
+      {{ previous_threads | counted("stream thread") }} no longer reported, and members left the group.
+    details: *details
+    impact: *impact
+    actions: &restart
+      - "Find the exception that closed the client: by default one uncaught exception of a stream thread closes it."
+      - "Restart the process after you fix that cause."
     commands: *commands
   error:
     status: firing
     severity: critical
-    message: "The process runs, but its Kafka Streams client is in state {{ streams_state }} and processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
-    actions:
-      - *ended
+    message: "Process {{ name }} runs, but its Kafka Streams client is in state {{ streams_state }} and processes nothing."
+    details: *details
+    impact: *impact
+    actions: *restart
     commands: *commands
-  hangs:
+  shutdown_stuck:
     status: firing
     severity: critical
-    message: "Its Kafka Streams client has been closing for an hour (state {{ streams_state }}), and the process still runs: it processes nothing{% if lag_seconds %}; the group is {{ lag_seconds }} behind{% endif %}."
+    message: >
+      Process {{ name }} runs, but its Kafka Streams client has been shutting down for over an hour (state
+      {{ streams_state }}).
+    details: *details
+    impact: *impact
     actions:
-      - "Take a thread dump of the process (jcmd PID Thread.print): a stream thread that waits for something, such as a database, keeps the client from closing. Then end the process and start it anew; give close() a time-out."
+      - "Take a thread dump first (`jcmd PID Thread.print`): it shows the blocked thread, for example one that waits for a database."
+      - "Kill the process and start it again."
+      - "Prevent it: pass a timeout to close()."
     commands: *commands
-  gone:
+  application_down:
     status: firing
     severity: critical
-    message: "The application is gone: none of its processes answers, its group has no members, and {{ lag_records }} wait, {{ lag_grown_records }} more than an hour before."
+    message: >
+      Application {{ application_id }} is down: no process responds, its group has no members, and {{ lag_records }} wait
+      ({{ lag_growth_records }} more than an hour ago).
+    details:
+      - "{% if lag_seconds %}Consumer group {{ application_id }} is {{ lag_seconds }} behind.{% endif %}"
+    impact: *impact
     actions:
-      - "Start the application; then look why it ended: the machine's log, its memory, the last lines of its own log."
+      - "Start the application."
+      - "Find out why it ended: the system log and memory of its host, and the last lines of its own log."
     commands: *commands
   replaced:
     status: firing
     severity: info
-    message: "{{ failed_threads }} stream threads have failed since {{ process_started_at }} and were replaced; all {{ alive_threads }} live."
+    message: >
+      Process {{ name }} replaced {{ failed_threads | counted("failed stream thread") }} since {{ process_started_at }};
+      {{ alive_threads }} are alive.
+    impact: "Each replaced thread restores its state, and its tasks pause meanwhile."
     actions:
-      - "Look in the log for what ended them: what is replaced again and again restores its state each time."
-  all_alive: {status: ok, message: "{{ alive_threads | counted('stream thread') }} live, none has failed."}
-  fewer_on_purpose: {status: ok, message: "{{ alive_threads | counted('stream thread') }} live of {{ usual_threads }} in the days before, and failures don't explain it: they were taken away."}
-  just_started: {status: ok, message: "The process started at {{ process_started_at }}."}
-  works: {status: ok, message: "Its Kafka Streams client is in state {{ streams_state }} and its group has {{ members | counted('member') }}; how many of its threads live isn't told."}
-  never_started: {status: ok, message: "The process has not run a stream thread within {{ usual_days }}, and none has failed."}
-  silent: {status: unknown, message: "The process did not answer over JMX."}
-  untold: {status: unknown, message: "The process did not tell its stream threads."}
-  closing: {status: unknown, message: "Its Kafka Streams client was just closing (state {{ streams_state }}), as it does when the process ends."}
-  short_history: {status: unknown, message: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
+      - "Find the exception that ended the threads in the log of the process, and fix its cause."
+    commands: *commands
+  all_alive: {status: ok, message: "Process {{ name }} has {{ alive_threads | counted('stream thread') }} alive and none failed."}
+  scaled_down:
+    status: ok
+    message: >
+      Process {{ name }} has {{ alive_threads | counted("stream thread") }} alive (baseline {{ baseline_threads }});
+      failures do not explain the difference, so threads were removed.
+  just_started: {status: ok, message: "Process {{ name }} started at {{ process_started_at }}."}
+  running:
+    status: ok
+    message: >
+      Process {{ name }} is in state {{ streams_state }} and its group has {{ members | counted("member") }}; the process
+      does not report its thread count.
+  never_started: {status: ok, message: "Process {{ name }} ran no stream thread in the last {{ usual_days }} days, and none failed."}
+  no_response: {status: unknown, message: "Not evaluated: process {{ name }} did not respond over JMX."}
+  not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its stream threads."}
+  shutting_down:
+    status: unknown
+    message: "Not evaluated: the Kafka Streams client of process {{ name }} was shutting down (state {{ streams_state }})."
+  short_history:
+    status: unknown
+    message: "Not evaluated: process {{ name }} has no baseline yet for its {{ alive_threads | counted('stream thread') }}."
+    details:
+      - "{% if failed_threads %}{{ failed_threads | counted('stream thread') }} failed since {{ process_started_at }}.{% endif %}"
 causes:
-  threads_delay_records: [some_dead, none_alive, closed, error, hangs]
-  threads_stop_group: [none_alive, some_dead, closed, error, hangs, gone]
+  threads_delay_records: [some_dead, none_alive, closed, error, shutdown_stuck]
+  threads_stop_group: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
 caused_by:
-  memory_ends_threads: [gone]
-  values_break_threads: [none_alive, some_dead, closed, error, hangs, gone]
+  memory_ends_threads: [application_down]
+  values_break_threads: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  Usual is the most that lived in any hour of the last days. Dead are those missing in every sample of the run, if as many have
-  failed since the process began. Where failures aren't told, those missing since this very process began, unless it has
-  been so for a day and the group has no lag. A client that is closed takes its figures with it: a process that had threads
-  since it began and tells of none is closed if its group has fewer members than an hour before, or none. Where the client tells its state,
-  ERROR and PENDING_ERROR are alarms whatever is known of its threads; one that is closing is an alarm if it was so an hour
-  before. A process that doesn't answer is never called dead for that alone: its group has to be without members while its
-  lag grows; one process then speaks for all.
+  The baseline is the most threads alive in any hour of the last `usual_days`. Threads are dead if they are missing in every
+  sample of the run and at least as many failed since the process started. If failures are not reported, threads missing
+  since this process started are dead, unless the count has been stable for a day and the group has no lag.
+  A closed client no longer reports metrics: a process that had threads since its start and reports none is closed if its
+  group has no members, or fewer than an hour ago. If the client reports its state, ERROR and PENDING_ERROR fire whatever
+  the thread count is; a shutdown fires if it was in progress an hour ago as well. A process that does not respond never
+  fires on its own: its group must have no members and growing lag. One process then reports for the whole application.
 runbook: |
-  1. The log of the process: "stream-thread … State transition from … to PENDING_SHUTDOWN", and the exception before it.
-  2. A record that can't be read or processed: it kills the next thread as well. A schema change of a store does it on restore.
-  3. A broker or coordinator that was away for longer than the time-outs: restart.
-  4. Nothing of that: out of memory, or file handles.
+  ## Meaning
+  Stream threads of a Kafka Streams process ended, or its client is closed. The process itself may still run.
+  ## Impact
+  The tasks of dead threads move to other threads or are not processed at all. Lag grows.
+  ## Diagnosis
+  1. Search the log for "State transition from … to PENDING_SHUTDOWN" and for the exception before it.
+  2. A poison-pill record ends the next thread as well. A schema change of a store does so during restore.
+  3. Was a broker or the group coordinator unavailable for longer than the client's timeouts?
+  4. Otherwise check for out-of-memory errors and exhausted file descriptors.
+  ## Mitigation
+  1. Fix the cause, or skip the record with a deserialization exception handler.
+  2. Restart the process.
 limitations: |
-  Deaths and replacements between two runs are seen only as a count. Several KafkaStreams instances in one JVM count as the
-  weakest of them. Failed threads that were meant to be taken away as well look dead. A client tells its state over Jolokia since
-  Kafka 2.4, over RMI and Prometheus since 4.0; where it tells that alone, one dead thread among living ones isn't seen.
+  Threads that end and are replaced between two runs are visible only in the failure count. Several KafkaStreams instances
+  in one JVM count as the weakest of them. Failed threads that were also meant to be removed count as dead. The client state is
+  available over Jolokia since Kafka 2.4, over RMI and Prometheus since 4.0; where only the state is reported, one dead
+  thread among living ones is not detected.
 */
-with known as (
+with history as (
   select
     cluster,
     endpoint,
     (array_agg(application_id order by hour desc) filter (where application_id is not null))[1] as application_id,
-    max(stream_threads_alive) filter (where hour < :hour) as usual,
-    count(of_day) >= 24 and min(of_day) = max(of_day) as is_steady,
+    max(stream_threads_alive) filter (where hour < :hour) as baseline,
+    count(last_day_alive) >= 24 and min(last_day_alive) = max(last_day_alive) as is_steady,
     bool_or(streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING') and hour = :hour - interval '1 hour')
-      as was_closing
+      as was_shutting_down
   from metrics.jvm_app_hourly
   cross join lateral (
-    select case when hour >= :hour - interval '24 hours' then stream_threads_alive end as of_day
+    select case when hour >= :hour - interval '24 hours' then stream_threads_alive end as last_day_alive
   ) as day
   where hour between :hour - make_interval(days => :usual_days) and :hour
   group by cluster, endpoint
@@ -120,15 +175,15 @@ process as (
     a.process_started_at,
     a.stream_threads_failed as failed,
     a.streams_state,
-    -- What lives in the best sample of the run: a thread that is missing there is missing in all.
+    -- The best sample of the run counts: a thread missing there is missing in all of them.
     coalesce(s.most, a.stream_threads_alive) as alive,
-    coalesce(s.at, a.hour + interval '1 hour') as seen_at,
-    k.usual,
-    own.usual as topic_baseline_process,
+    coalesce(s.at, a.hour + interval '1 hour') as sampled_at,
+    k.baseline,
+    own.baseline as process_baseline,
     k.is_steady,
-    k.was_closing
+    k.was_shutting_down
   from metrics.jvm_app_hourly as a
-  inner join known as k on a.cluster = k.cluster and a.endpoint = k.endpoint
+  inner join history as k on a.cluster = k.cluster and a.endpoint = k.endpoint
   left join lateral (
     select
       max(value) as most,
@@ -138,7 +193,7 @@ process as (
     and metric = 'stream_threads_alive'
   ) as s on true
   left join lateral (
-    select max(h.stream_threads_alive) as usual
+    select max(h.stream_threads_alive) as baseline
     from metrics.jvm_app_hourly as h
     where a.stream_threads_failed is null
     and h.hour >= a.hour - make_interval(days => :usual_days) and h.hour < a.hour
@@ -152,27 +207,27 @@ application as (
   select
     cluster,
     application_id,
-    bool_and(samples is null) as is_silent,
-    min(endpoint) as speaker
+    bool_and(samples is null) as has_no_response,
+    min(endpoint) as first_endpoint
   from process
   group by cluster, application_id
 ),
 
-judged as (
+evaluated as (
   select
     p.*,
     case
       when p.failed is null
-        then p.alive < p.topic_baseline_process and (p.is_steady and g.lag_records = 0) is not true
-      else p.alive < p.usual and p.failed >= p.usual - p.alive
+        then p.alive < p.process_baseline and (p.is_steady and g.lag_records = 0) is not true
+      else p.alive < p.baseline and p.failed >= p.baseline - p.alive
     end as has_dead,
-    a.is_silent as is_application_silent,
-    a.speaker,
+    a.has_no_response as is_application_unresponsive,
+    a.first_endpoint,
     g.members,
     g.members = 0 or g.members < before.members as has_fewer_members,
     g.lag_records,
     g.lag_seconds_max as lag_seconds,
-    g.lag_records - before.lag_records as lag_grown_records
+    g.lag_records - before.lag_records as lag_growth_records
   from process as p
   inner join application as a on p.cluster = a.cluster and p.application_id = a.application_id
   left join metrics.consumer_group_hourly as g
@@ -184,21 +239,21 @@ judged as (
 
 select
   case
-    when samples is null and is_application_silent and speaker = endpoint and members = 0 and lag_grown_records > 0
-      then 'gone'
-    when samples is null then 'silent'
-    when process_started_at > seen_at - make_interval(mins => :settle_minutes) then 'just_started'
+    when samples is null and is_application_unresponsive and first_endpoint = endpoint and members = 0 and lag_growth_records > 0
+      then 'application_down'
+    when samples is null then 'no_response'
+    when process_started_at > sampled_at - make_interval(mins => :settle_minutes) then 'just_started'
     when streams_state in ('ERROR', 'PENDING_ERROR') then 'error'
     when streams_state in ('PENDING_SHUTDOWN', 'NOT_RUNNING')
-      then case when was_closing and process_started_at <= seen_at - interval '1 hour' then 'hangs' else 'closing' end
-    when alive is null and streams_state in ('RUNNING', 'REBALANCING') and members > 0 then 'works'
-    when alive is null and topic_baseline_process > 0 and has_fewer_members then 'closed'
-    when alive is null then 'untold'
-    when alive = 0 and greatest(usual, failed) > 0 then 'none_alive'
+      then case when was_shutting_down and process_started_at <= sampled_at - interval '1 hour' then 'shutdown_stuck' else 'shutting_down' end
+    when alive is null and streams_state in ('RUNNING', 'REBALANCING') and members > 0 then 'running'
+    when alive is null and process_baseline > 0 and has_fewer_members then 'closed'
+    when alive is null then 'not_reported'
+    when alive = 0 and greatest(baseline, failed) > 0 then 'none_alive'
     when alive = 0 then 'never_started'
-    when usual is null and (failed is null or failed > 0) then 'short_history'
+    when baseline is null and (failed is null or failed > 0) then 'short_history'
     when has_dead then 'some_dead'
-    when alive < usual then 'fewer_on_purpose'
+    when alive < baseline then 'scaled_down'
     when failed > 0 then 'replaced'
     else 'all_alive'
   end as reason,
@@ -208,13 +263,13 @@ select
   application_id,
   instance_id,
   alive as alive_threads,
-  usual as usual_threads,
-  topic_baseline_process as threads_of_process,
+  baseline as baseline_threads,
+  process_baseline as previous_threads,
   failed as failed_threads,
   streams_state,
   process_started_at,
   members,
   lag_seconds,
   lag_records,
-  lag_grown_records
-from judged
+  lag_growth_records
+from evaluated

@@ -76,14 +76,14 @@ def external_calls_become_slow(life: Life) -> None:
     """The threads have room: nobody is late."""
     work = _application(life, life.uniform(0.02, 0.05))
     _becomes(work.outside, life.onset(2, 20), life.uniform(6, 12))
-    _to_be_told(life, work, "waits")
+    _to_be_told(life, work, "external_wait")
 
 
 def external_calls_are_slower_than_records_come(life: Life) -> None:
     work, since = _application(life, life.uniform(0.2, 0.3)), life.onset(2, 20)
     _becomes(work.outside, since, life.uniform(9, 15))
     _falls_behind(life, work, since)
-    _to_be_told(life, work, "waits")
+    _to_be_told(life, work, "external_wait")
 
 
 def external_calls_come_with_a_deploy(life: Life) -> None:
@@ -91,7 +91,7 @@ def external_calls_come_with_a_deploy(life: Life) -> None:
     work.outside.append((since, life.uniform(15, 40)))
     for process in life.processes:
         process.starts = [-DAY, *([since] if since != NEVER else [])]
-    _to_be_told(life, work, "waits")
+    _to_be_told(life, work, "external_wait")
 
 
 def pool_is_too_small(life: Life) -> None:
@@ -100,7 +100,7 @@ def pool_is_too_small(life: Life) -> None:
     _becomes(work.outside, since, life.uniform(25, 45) * 5 / 2)
     work.pool = [(0.0, 0.0), (since, 3.0)]
     _falls_behind(life, work, since)
-    _to_be_told(life, work, "waits_for_connections")
+    _to_be_told(life, work, "connection_pool_exhausted")
 
 
 def external_calls_become_slow_beside_stores(life: Life) -> None:
@@ -108,7 +108,7 @@ def external_calls_become_slow_beside_stores(life: Life) -> None:
     work = _application(life, life.uniform(0.05, 0.08))
     work.disk, work.machine = [(0.0, 0.05)], "calm"
     _becomes(work.outside, life.onset(2, 20), life.uniform(6, 12))
-    _to_be_told(life, work, "waits")
+    _to_be_told(life, work, "external_wait")
 
 
 # What only looks so

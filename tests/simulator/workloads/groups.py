@@ -335,12 +335,12 @@ def _joiner(life: Life) -> str:
 
 def reads_another_ones_changelog(life: Life) -> None:
     life.group("analytics", _joiner(life))
-    life.fault(STRANGER, "reads", group_id="analytics")
+    life.fault(STRANGER, "foreign_read", group_id="analytics")
 
 
 def read_another_ones_changelog_today(life: Life) -> None:
     life.group("analytics", _joiner(life), died=NOW - life.uniform(1, 20))
-    life.fault(STRANGER, "reads", group_id="analytics")
+    life.fault(STRANGER, "foreign_read", group_id="analytics")
 
 
 def mirrors_all_topics(life: Life) -> None:
@@ -349,7 +349,7 @@ def mirrors_all_topics(life: Life) -> None:
     for name in names:
         life.application(name, "orders", processes=1)
     life.group("mirror", "orders", *(f"{name}-totals-changelog" for name in names))
-    life.fault(STRANGER, "mirrors", group_id="mirror")
+    life.fault(STRANGER, "cluster_mirror", group_id="mirror")
 
 
 def application_itself(life: Life) -> None:

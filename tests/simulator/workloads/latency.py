@@ -44,7 +44,7 @@ def group_is_a_quarter_of_an_hour_behind(life: Life) -> None:
 
 def group_is_minutes_behind(life: Life) -> None:
     _falls_behind(life, _application(life).group, 6, 13)
-    life.fault(LATE, "in_log", "taken_in_late", application_id=APP)
+    life.fault(LATE, "in_log", "before_processing", application_id=APP)
 
 
 def one_partition_is_minutes_behind(life: Life) -> None:
@@ -65,14 +65,14 @@ def group_in_front_of_windows_is_behind(life: Life) -> None:
 def calls_of_others_take_long(life: Life) -> None:
     mean = life.uniform(30, 90)
     _application(life, inside=(0.2, mean, 3 * mean))
-    life.fault(LATE, "inside", application_id=APP)
+    life.fault(LATE, "in_application", application_id=APP)
 
 
 def some_producers_send_late(life: Life) -> None:
     """Between two commits it may be the log as well."""
     mean = life.uniform(30, 90)
     _application(life, before=(0.1, mean, 4 * mean))
-    life.fault(LATE, "before_kafka", "taken_in_late", application_id=APP)
+    life.fault(LATE, "before_kafka", "before_processing", application_id=APP)
 
 
 def target_is_kept(life: Life) -> None:

@@ -63,27 +63,27 @@ def _offsets(life: Life) -> float:
 
 def large_state_without_standbys(life: Life) -> None:
     _large(life)
-    life.fault(SLOW, "slow", application_id=APP)
+    life.fault(SLOW, "slow_failover", application_id=APP)
 
 
 def large_state_of_a_few_threads(life: Life) -> None:
     """Nobody has seen it restoring."""
     for process in _stored(life, life.uniform(4, 7) * 1e7, processes=2):
         process.threads = [(-NEVER, 1, 0)]
-    life.fault(SLOW, "slow", application_id=APP)
+    life.fault(SLOW, "slow_failover", application_id=APP)
 
 
 def restores_for_long(life: Life) -> None:
     """What came since its files were written is much; compaction has left nine tenths of it."""
     held = _offsets(life)
     _restart(life, held * life.uniform(0.5, 0.75), 10_000)
-    life.fault(SLOW, "restores", application_id=APP)
+    life.fault(SLOW, "restoring", application_id=APP)
 
 
 def state_directory_is_lost(life: Life) -> None:
     held = _offsets(life)
     _restart(life, held * life.uniform(0.9, 0.98), 10_000)
-    life.fault(SLOW, "restores_anew", application_id=APP)
+    life.fault(SLOW, "restoring_from_scratch", application_id=APP)
 
 
 def large_state_with_standbys(life: Life) -> None:

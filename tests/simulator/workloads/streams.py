@@ -132,7 +132,7 @@ def _line(now: float, a_day: float) -> np.ndarray:
 def store_grows(life: Life) -> None:
     now = life.uniform(8, 20) * GIB
     _stored(life, _line(now, now * life.uniform(0.025, 0.06)))
-    life.fault(GROWS, "grows", topic=CHANGELOG)
+    life.fault(GROWS, "growing", topic=CHANGELOG)
 
 
 def values_of_a_store_grow(life: Life) -> None:
@@ -140,14 +140,14 @@ def values_of_a_store_grow(life: Life) -> None:
     now, a_day = life.uniform(8, 20) * GIB, life.uniform(0.025, 0.06)
     _stored(life, _line(now, now * a_day), keys=np.full(HOURS, 1e6))
     _disks(life, life.uniform(30, 90) * now * a_day / len(life.processes))
-    life.fault(GROWS, "grows", topic=CHANGELOG)
+    life.fault(GROWS, "growing", topic=CHANGELOG)
 
 
 def store_fills_its_disk(life: Life) -> None:
     now, a_day = life.uniform(8, 20) * GIB, life.uniform(0.025, 0.06)
     _stored(life, _line(now, now * a_day))
     _disks(life, life.uniform(1, 11) * now * a_day / len(life.processes))
-    life.fault(GROWS, "ends", topic=CHANGELOG)
+    life.fault(GROWS, "exhausts_capacity", topic=CHANGELOG)
 
 
 def windowed_store_fills(life: Life) -> None:
@@ -235,7 +235,7 @@ def client_does_not_come_to_its_end(life: Life) -> None:
     since = life.onset(1.5, 60)
     life.processes[0].states.append((since, "PENDING_SHUTDOWN"))
     life.processes[0].threads.append((since, 0, 0))
-    life.fault(DEAD, "hangs", endpoint="joiner-0.")
+    life.fault(DEAD, "shutdown_stuck", endpoint="joiner-0.")
 
 
 def application_ends(life: Life) -> None:
@@ -244,7 +244,7 @@ def application_ends(life: Life) -> None:
     life.groups[APP].died = since
     for process in life.processes:
         process.silent_from = since
-    life.fault(DEAD, "gone")
+    life.fault(DEAD, "application_down")
 
 
 def threads_die_and_are_replaced(life: Life) -> None:

@@ -397,14 +397,14 @@ def cluster_known_for_days(life: Life) -> None:
 def replica_on_a_parked_broker(life: Life) -> None:
     life.brokers = (1, 2, 3, PARKED)
     _events(life, brokers=life.chance.choice([(1, 2, PARKED), (PARKED, 1, 3)]))
-    life.fault(ASTRAY, "astray", names="events")
+    life.fault(ASTRAY, "misplaced", names="events")
 
 
 def offsets_on_a_parked_broker(life: Life) -> None:
     life.brokers = (1, 2, 3, PARKED)
     _events(life)
     life.topic("__consumer_offsets", 3, brokers=(1, 2, PARKED), configs=dict(COMPACTED))
-    life.fault(ASTRAY, "astray", names="__consumer_offsets")
+    life.fault(ASTRAY, "misplaced", names="__consumer_offsets")
 
 
 def parked_topics_only(life: Life) -> None:

@@ -517,7 +517,7 @@ def test_a_group_on_another_applications_changelog(
     with warehouse.connect() as connection:
         said = findings(connection, rule, hour, config, rule.params_in_force(config))
     found = {dict(one.about.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
-    assert [found[app].reason for app in ("bills", "stock")] == ["keeps_to_its_own"] * 2
+    assert [found[app].reason for app in ("bills", "stock")] == ["own_topics_only"] * 2
     figures = found["reports"].metrics
     assert found["reports"].reason == "reads"
     assert (figures["topic_names"], figures["application_names"]) == (changelog, f"bills-{id_}")

@@ -145,13 +145,13 @@ def test_its_threads(
         (tmp_path / "released").touch()
         wait_for_members(broker, 0)
         _gather(spark, hour, config)
-    figures = ("alive_threads", "usual_threads", "failed_threads", "streams_state")
+    figures = ("alive_threads", "baseline_threads", "failed_threads", "streams_state")
     assert (alone.reason, *map(alone.metrics.get, figures)) == ("some_dead", 2, 3, 1, "RUNNING")
     assert (*alone_by_rmi, hung_by_rmi[-1]) == (2, 1, "RUNNING", "PENDING_ERROR")
     assert (hung.reason, hung.metrics["streams_state"]) == ("error", "PENDING_ERROR")
     closed = said()
     # The client has closed itself, and its figures are gone; that its group is empty tells what that means.
-    assert (closed.reason, closed.metrics["threads_of_process"], closed.metrics["members"]) == ("closed", 3, 0)
+    assert (closed.reason, closed.metrics["previous_threads"], closed.metrics["members"]) == ("closed", 3, 0)
 
 
 def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark
             os.kill(app.pid, signal.SIGKILL)
     # Lives of seconds are as even as a schedule's.
     said = judged(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
-    assert (said.reason, said.metrics["short_lives"]) == ("restarting", 3)
-    assert 1 < said.metrics["shortest_life_seconds"] < DEADLINE_SECONDS
-    assert len({life["started_at"] for life in said.metrics["ended_lives"]}) == 3
+    assert (said.reason, said.metrics["short_runs"]) == ("restarting", 3)
+    assert 1 < said.metrics["shortest_run_seconds"] < DEADLINE_SECONDS
+    assert len({life["started_at"] for life in said.metrics["ended_runs"]}) == 3
     assert judged(warehouse, "app_crash_looping", hour, {}).reason == "scheduled"

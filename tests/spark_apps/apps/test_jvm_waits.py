@@ -50,9 +50,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.mark.parametrize(
     ("connections", "because"),
     [
-        pytest.param(4, "waits", id="look-ups"),
-        pytest.param(1, "waits_for_connections", id="one connection for two threads"),
-        pytest.param(0, "works", id="computes"),
+        pytest.param(4, "external_wait", id="look-ups"),
+        pytest.param(1, "connection_pool_exhausted", id="one connection for two threads", marks=pytest.mark.rare),
+        pytest.param(0, "not_waiting", id="computes", marks=pytest.mark.rare),
     ],
 )
 def test_a_record_that_waits(
@@ -91,7 +91,7 @@ def test_a_record_that_waits(
     assert cpu_ms >= RECORD_MS if connections == 0 else cpu_ms < RECORD_MS / 2
     assert row["pool_connections"] == (connections or None)
     # Who computes may be short of CPU here; who waits isn't, however busy this machine is.
-    assert said.reason == because or (connections == 0 and said.reason == "short_of_cpu"), said.reason
+    assert said.reason == because or (connections == 0 and said.reason == "cpu_saturated"), said.reason
     if connections == 1:
         assert row["pool_connections_in_use"] == row["pool_threads_waiting"] == 1
 

@@ -139,7 +139,7 @@ def test_a_type_that_changes_within_the_hour_is_critical_and_named(
     found = run_hour()[topic]
     assert found["status"] == "firing"
     assert found["severity"] == "critical"
-    assert "$.quantity" in found["reason"]
+    assert "$.quantity" in found["message"]
     changes = select(warehouse, "select * from metrics.state_store_change_hourly order by path")
     assert [(c["path"], c["change"], c["old_type"], c["new_type"]) for c in changes] == [
         ("$.address.postcode", "field_removed", "string", None),
@@ -275,9 +275,9 @@ def test_framed_values_are_judged_by_their_registered_schemas(
     alarms = {"widened": "warning", "grown": "critical", "back": "warning", "nullable": "warning", "moved": "critical"}
     assert {name: severity for name, (status, severity) in found.items() if status == "firing"} == alarms
     assert {name for name, (status, _) in found.items() if status == "ok"} == {"added", "one", "short"}
-    assert "schema 77 isn't known to any registry" in rows[topics["unknown"]]["reason"]
-    assert "schema 109 (bills-value v3) doesn't compile" in rows[topics["broken"]]["reason"]
-    assert rows[topics["grown"]]["reason"].startswith("$.tier: field added (absent → string), $.id: type widened")
+    assert "schema 77 isn't known to any registry" in rows[topics["unknown"]]["message"]
+    assert "schema 109 (bills-value v3) doesn't compile" in rows[topics["broken"]]["message"]
+    assert rows[topics["grown"]]["details"][0].startswith("$.tier: field added (absent → string). $.id: type widened")
     query = "select * from metrics.state_store_change_hourly where topic = :topic order by old_version, path"
     grown = select(warehouse, query, topic=topics["grown"])
     assert [(c["old_schema_id"], c["path"], c["change"], c["breaks_backward"], c["breaks_forward"]) for c in grown] == [
@@ -324,7 +324,7 @@ def test_a_large_log_is_sampled_and_a_rare_old_version_found(
     assert 3900 <= store["values_profiled"] <= 4100
     assert store["values_total"] == 60_000
     assert (found["status"], found["severity"]) == ("firing", "critical")
-    assert "$.quantity" in found["reason"]
+    assert "$.quantity" in found["message"]
 
 
 def test_shapes_of_spark_are_those_of_the_model_tests(spark: Any) -> None:
