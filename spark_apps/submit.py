@@ -35,7 +35,7 @@ from spark_apps.runtime.session import master_for, session_for, start_session
 
 ALONE_FROM_ROWS = 50_000
 """An app that writes so many rows an hour has a driver of its own, with all of its memory."""
-_COVERAGE_SCHEMA = "source string, resource string, status string, reason string"
+_COVERAGE_SCHEMA = "source string, resource_name string, status string, message string"
 
 
 def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> dict[str, int]:
@@ -70,7 +70,7 @@ def small_apps(warehouse: sa.Engine) -> list[str]:
 
 
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
-    """What was asked and whether it answered: source, resource, status, reason, from the frames that carry `gap`."""
+    """Whether each source responded: source, resource_name, status, message, from the frames that have a `gap`."""
     told = [
         frame.select(f.lit(source).alias("source"), "resource", "gap")
         for source, frame in sources.items()
@@ -86,9 +86,9 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
         .agg(f.max("gap").alias("gap"))
         .select(
             "source",
-            "resource",
+            f.col("resource").alias("resource_name"),
             f.when(f.col("gap").isNull(), "answered").otherwise(f.substring_index("gap", ":", 1)).alias("status"),
-            f.trim(f.expr("substr(gap, instr(gap, ':') + 1)")).alias("reason"),
+            f.trim(f.expr("substr(gap, instr(gap, ':') + 1)")).alias("message"),
         )
     )
 

@@ -48,7 +48,7 @@ def replace_hour(
 
     Args:
         frames: table name → frame with the table's columns, `hour` left out where the table has it.
-        coverage: columns source, resource, status, reason.
+        coverage: columns source, resource_name, status, message.
     """
     if set(frames) != set(app.writes):
         raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
@@ -127,7 +127,7 @@ def _make_room(connection: sa.Connection, staged: str, app: str, hour: datetime)
     A source that only knows the present may have been asked in time before: then that stands, for its rows do too.
     """
     values = {"hour": hour, "app": app, "too_late": f"%{ONLY_PRESENT}%"}
-    in_time = "c.hour = :hour and c.app = :app and (c.reason not like :too_late) is not false"
+    in_time = "c.hour = :hour and c.app = :app and (c.message not like :too_late) is not false"
     connection.execute(
         sa.text(f"""
             delete from detect.coverage as c where c.hour = :hour and c.app = :app and not (

@@ -88,7 +88,25 @@ limitations: |
   restore. Processes that get a new address with each start (pods without a stable name) are not recognized as one.
   Crashes at regular intervals resemble a schedule.
 */
-with run as (
+with sampled as (
+  select
+    *,
+    -- Of starts that are one, the first.
+    max(process_started_at) filter (where is_start) over (
+      partition by cluster, endpoint order by process_started_at
+    ) as started_at
+  from (
+    select
+      *,
+      public.is_same_start(
+        process_started_at, lag(process_started_at) over (partition by cluster, endpoint order by process_started_at)
+      ) is not true as is_start
+    from metrics.jvm_app_hourly
+    where hour > :hour - interval '24 hours' and hour <= :hour and process_started_at is not null
+  ) as start
+),
+
+run as (
   select
     cluster,
     endpoint,
@@ -99,7 +117,7 @@ with run as (
     (array_agg(threads order by hour desc))[1] as threads,
     max(resident_bytes / nullif(memory_limit_bytes, 0)) as highest_memory_ratio,
     max(records_to_restore) as records_to_restore
-  from known
+  from sampled
   group by cluster, endpoint, started_at
 ),
 
@@ -164,6 +182,7 @@ hour_starts as (
       inner join metrics.jvm_app_sample as s using (hour, cluster, endpoint)
       where a.hour = :hour and s.metric = 'threads' and s.process_started_at >= a.hour
     ) as run_start
+    where is_start
   ) as start_interval
   group by cluster, endpoint
 )
