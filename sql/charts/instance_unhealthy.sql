@@ -9,7 +9,7 @@ with gone as (
     instance_id,
     started_at as until_at
   from metrics.scaling_activity_hourly
-  where account = :account and region = :region and scaling_group = :machines and is_termination
+  where account = :account and region = :region and scaling_group = :instance_group and is_termination
   and cause ~* '(health[- ]?check|status check)'
   and hour > :hour - interval '24 hours' and hour <= :hour
   order by started_at desc
@@ -22,7 +22,7 @@ busiest as (
     h.hour + interval '1 hour' as until_at
   from metrics.instance_health_hourly as h
   left join metrics.instance_hourly as i using (hour, account, region, instance_id)
-  where h.hour = :hour and h.account = :account and h.region = :region and h.machines = :machines
+  where h.hour = :hour and h.account = :account and h.region = :region and h.instance_group = :instance_group
   order by h.failing_since asc nulls last, i.cpu_mean_percent desc nulls last
   limit 1
 ),

@@ -181,7 +181,7 @@ def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
         frames.append(
             pd.DataFrame({
                 "hour": [JUDGED - int(NOW - hour) * HOUR for hour in hours], "instance_id": one.name, **place,
-                "machines": one.name, "is_burstable": True, "activities_known": True, "observed_at": JUDGED,
+                "instance_group": one.name, "is_burstable": True, "activities_known": True, "observed_at": JUDGED,
                 "cpu_credits": left[hours], "cpu_credits_borrowed": borrowed[hours],
                 "cpu_credits_most": np.maximum(left[hours], left[hours - 1]),
                 "cpu_credits_charged": one.charged()[hours],

@@ -335,7 +335,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
         bench.load("machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), JUDGED, Config()))
     _remember(bench, fleet, links, burstable)
     return [
-        _score(bench, RULE, "machines", fleet.truth),
+        _score(bench, RULE, "instance_group", fleet.truth),
         _score(bench, network.RULE, "instance_id", links.truth),
         _score(bench, credits.RULE, "instance_id", burstable.truth),
     ]

@@ -1,6 +1,6 @@
 /*
 title: Machines fail
-resource_kind: machines
+resource_kind: instances
 owner_role: platform
 maturity: stable
 reads: [metrics.instance_health_hourly, metrics.scaling_activity_hourly, metrics.instance_sample, metrics.instance_hourly, metrics.node_hourly, metrics.jvm_app_hourly]
@@ -91,7 +91,7 @@ gone as materialized (
   select
     a.account,
     a.region,
-    a.scaling_group as machines,
+    a.scaling_group as instance_group,
     a.scaling_group,
     a.instance_id,
     a.cause,
@@ -208,7 +208,7 @@ failed as (
   select
     account,
     region,
-    machines,
+    instance_group,
     count(*) filter (where is_by_check) as taken_out_instances,
     count(*) filter (where not is_by_check) as ended_instances,
     (array_agg(to_jsonb(t) order by started_at desc, instance_id asc) filter (where is_by_check))[1] as newest,
@@ -220,7 +220,7 @@ failed as (
       not is_ended or (is_memory_first and is_spot is not true) as is_by_check
     from taken_out
   ) as t
-  group by account, region, machines
+  group by account, region, instance_group
 ),
 
 node as (
@@ -281,7 +281,7 @@ judged as (
   select
     m.account,
     m.region,
-    m.machines,
+    m.instance_group,
     m.instance_id,
     m.scaling_group,
     m.minutes_checked,
@@ -322,7 +322,7 @@ open_finding as (
   select
     account,
     region,
-    machines,
+    instance_group,
     min(scaling_group) as scaling_group,
     count(*) filter (where said <> 'not_running') as instances,
     bool_and(activities_known) as are_activities_known,
@@ -336,14 +336,14 @@ open_finding as (
     array_agg(public.resource_key('instance', account, region, instance_id) order by instance_id)
       filter (where said in ('checks_fail', 'exhausting')) as affected
   from judged as j
-  group by account, region, machines
+  group by account, region, instance_group
 ),
 
 told as (
   select
     coalesce(s.account, f.account) as account,
     coalesce(s.region, f.region) as region,
-    coalesce(s.machines, f.machines) as machines,
+    coalesce(s.instance_group, f.instance_group) as instance_group,
     coalesce(s.scaling_group, f.newest ->> 'scaling_group') as scaling_group,
     coalesce(s.instances, 0) as instances,
     f.taken_out_instances,
@@ -368,7 +368,7 @@ told as (
     end as reason,
     (f.affected || s.affected)[:20] as affected
   from open_finding as s
-  full join failed as f on s.account = f.account and s.region = f.region and s.machines = f.machines
+  full join failed as f on s.account = f.account and s.region = f.region and s.instance_group = f.instance_group
 ),
 
 spoken as (
@@ -383,7 +383,7 @@ select
   s.reason,
   s.account,
   s.region,
-  s.machines,
+  s.instance_group,
   s.scaling_group,
   s.instances,
   s.taken_out_instances,

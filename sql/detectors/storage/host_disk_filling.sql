@@ -1,6 +1,6 @@
 /*
 title: Machine's disk fills up
-resource_kind: machine
+resource_kind: host
 owner_role: platform
 maturity: stable
 reads: [metrics.node_hourly, metrics.file_system_hourly, metrics.jvm_app_hourly, metrics.state_store_memory_hourly, metrics.log_dir_hourly, metrics.broker_hourly, inventory.topic_hourly]

@@ -81,7 +81,7 @@ def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
                 insert_row(connection, "detect.load", load)
     run = evaluate(warehouse, load_detectors()["instance_unhealthy"], LAST_HOUR, Config())
     assert run.status == "evaluated", run.message
-    return {row["identity"]["machines"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
+    return {row["identity"]["instance_group"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
 
 
 def test_a_machine_that_was_replaced_and_one_that_hangs(
@@ -90,7 +90,7 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
     run_app(spark, "ebs_volumes", LAST_HOUR, load_config())
     run_app(spark, "machines", LAST_HOUR, load_config())
     health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
-    assert {name: row["machines"] for name, row in health.items()} == {
+    assert {name: row["instance_group"] for name, row in health.items()} == {
         "i-000000000a1": "orders", HUNG: "search", SPOTLESS: "orders", SINGLE: SINGLE,
     }  # fmt: skip
     hung, single = health[HUNG], health[SINGLE]
