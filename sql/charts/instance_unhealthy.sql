@@ -1,10 +1,10 @@
 /*
-title: What went first
+title: Memory and CPU before the failure
 unit: percent
 kind: lines
-why: "Memory that is used up throws the page cache away, and the CPU goes into bringing it back: that order is the cause, CPU alone is work."
+why: "Exhausted memory evicts the page cache, and CPU time goes into reading it back. CPU load alone is regular work."
 */
-with gone as (
+with termination as (
   select
     instance_id,
     started_at as until_at
@@ -28,10 +28,10 @@ busiest as (
 ),
 
 one as (
-  select * from gone
+  select * from termination
   union all
   select * from busiest
-  where not exists (select from gone)
+  where not exists (select from termination)
 )
 
 select
