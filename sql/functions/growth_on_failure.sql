@@ -11,7 +11,7 @@ create or replace function metrics.growth_on_failure(
   stores bigint,                               -- store instances of its application
   bytes_per_store double precision,            -- what a process grows by with each
   growth_bytes double precision,               -- null: the application runs on one machine only, or isn't known
-  machine_growth_bytes double precision,       -- of all JVMs of its machine, in whichever failure is the worst for it
+  host_growth_bytes double precision,       -- of all JVMs of its machine, in whichever failure is the worst for it
   is_unknown boolean                           -- another machine may die, and what it has isn't known of all
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.

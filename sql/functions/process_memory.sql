@@ -9,17 +9,17 @@ create or replace function metrics.process_memory(
   host text,                                   -- what it dies with: its machine, else the host of its endpoint
   off_heap_bytes double precision,             -- RocksDB as measured once it is settled; else as configured, as far as there are data to fill caches, or measured where that is more
   is_settled boolean,                          -- whether it is known for measured_days, and grows no more
-  unseen_stores double precision,              -- store instances that JMX doesn't show; null: nobody knows how many
+  unreported_stores double precision,              -- store instances that JMX doesn't show; null: nobody knows how many
   taken_bytes double precision,                -- heap limit, rest and RocksDB as measured, as far as it is; null: its heap limit isn't known
-  machine_taken_bytes double precision,        -- of all JVMs of its machine that are known
+  host_taken_bytes double precision,        -- of all JVMs of its machine that are known
   rest_bytes double precision,                 -- what isn't known counts 0
   total_bytes double precision,                -- null: its heap limit isn't known
   most_bytes double precision,                 -- with caches that can't be told taken for own ones; null: not known
   limit_bytes double precision,                -- of its container, or its machine where that has less
   host_memory_bytes double precision,
-  machine_total_bytes double precision,        -- all JVMs of its machine; a container takes no more than its limit
-  machine_most_bytes double precision,         -- null: that of one of them isn't known
-  neighbours_bytes double precision,           -- the others on its machine
+  host_total_bytes double precision,        -- all JVMs of its machine; a container takes no more than its limit
+  host_most_bytes double precision,         -- null: that of one of them isn't known
+  other_jvms_bytes double precision,           -- the others on its machine
   system_memory_used_percent double precision
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
@@ -73,7 +73,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     coalesce(p.instance_id, substring(p.endpoint from '://([^/:]+)'), p.endpoint),
     p.off_heap_bytes,
     p.is_settled,
-    p.unseen_stores,
+    p.unreported_stores,
     p.taken_bytes,
     case when p.instance_id is not null then sum(p.held_now_bytes) over machine end,
     p.rest_bytes,
@@ -93,7 +93,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       a.instance_id,
       off_heap.bytes as off_heap_bytes,
       s.endpoint is not null as is_settled,
-      measured.unseen_stores,
+      measured.unreported_stores,
       taken.bytes as taken_bytes,
       rest.bytes as rest_bytes,
       grown.total_bytes,
@@ -118,7 +118,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     ) as stores
     cross join lateral (
       select
-        case when u.cluster is null then 0 else u.stores end as unseen_stores,
+        case when u.cluster is null then 0 else u.stores end as unreported_stores,
         case when stores.are_there then coalesce(s.measured_bytes, a.rocksdb_measured_bytes) end as bytes
     ) as measured
     cross join lateral (
@@ -131,12 +131,12 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         case
           when s.endpoint is not null then s.measured_bytes
           when stores.are_there then greatest(a.rocksdb_measured_bytes, configured.bytes)
-          when measured.unseen_stores = 0 then 0
+          when measured.unreported_stores = 0 then 0
         end as bytes,
         case
           when s.endpoint is not null then s.measured_bytes
           -- By Kafka Streams' defaults: 3 write buffers of 16 MiB and a cache of 50 MiB, in each of up to 3 segments.
-          when not stores.are_there then measured.unseen_stores * 3 * (3 * 16 + 50) * 1048576
+          when not stores.are_there then measured.unreported_stores * 3 * (3 * 16 + 50) * 1048576
           when configured.most_bytes is not null then greatest(a.rocksdb_measured_bytes, configured.most_bytes)
         end as most_bytes
     ) as off_heap

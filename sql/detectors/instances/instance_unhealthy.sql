@@ -426,8 +426,8 @@ open_finding as (
     count(*) filter (where finding = 'status_checks_missing') as unchecked_instances,
     count(*) filter (where is_memory_unreported and finding = 'healthy') as unreported_instances,
     (array_agg(to_jsonb(j) order by
-      array_position(
-        array['status_check_failed', 'memory_pressure', 'tolerated_pressure', 'cpu_busy'], finding), failing_since, cpu_full_at, instance_id
+      array_position(array['status_check_failed', 'memory_pressure', 'tolerated_pressure', 'cpu_busy'], finding),
+      failing_since, cpu_full_at, instance_id
     ) filter (where finding in ('status_check_failed', 'memory_pressure', 'tolerated_pressure', 'cpu_busy')))[1] as worst,
     array_agg(public.resource_key('instance', account, region, instance_id) order by instance_id)
       filter (where finding in ('status_check_failed', 'memory_pressure')) as affected
