@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -23,6 +24,7 @@ from streamwarden.store.migrate import migrate
 from tests.sql.rows import HOUR
 
 TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
+PAGES = "tests/plugins/ui/"
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +87,12 @@ class SpareWarehouses:
         return self.spare.pop() if self.spare else self.stack.enter_context(a_database(like=self.template))
 
     def give_back(self, url: str) -> None:
-        """Ends who is still connected and empties it for the next, unless its schema isn't what it was."""
+        """Empties it for the next, unless its schema isn't what it was."""
+        if self.empty(url):
+            self.spare.append(url)
+
+    def empty(self, url: str) -> bool:
+        """Ends who is still connected and empties it; whether its schema is what it was."""
         pool = engine(url)
         with pool.begin() as connection:
             connection.exec_driver_sql(_END_OTHERS)
@@ -93,9 +100,9 @@ class SpareWarehouses:
                 if new.kind == "r":  # a partition
                     connection.exec_driver_sql(f"drop table {new.name}")
             connection.exec_driver_sql(_EMPTY)
-            if connection.exec_driver_sql(_SCHEMA).all() == self.schema:
-                self.spare.append(url)
+            is_as_before = connection.exec_driver_sql(_SCHEMA).all() == self.schema
         pool.dispose()
+        return is_as_before
 
 
 # Rows of any month find their place, and no test waits for partitions: `empty_warehouse` is as it is for users.
@@ -228,6 +235,18 @@ def project_root() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first: what is broken shows early. Then what may take longest, lest one worker ends alone with it."""
     items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, -_longest_seconds(item)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker runs all tests of a file, and all files of the pages: they share one Airflow."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByAirflow(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return PAGES if nodeid.startswith(PAGES) else super()._split_scope(nodeid)
+
+    return ByAirflow(config, log)
 
 
 def _longest_seconds(item: pytest.Item) -> float:

@@ -14,7 +14,7 @@ from demo.fleet import FAULTS, Fleet, Ports
 from demo.score import open_tickets, score
 from streamwarden.base.config import WAREHOUSE_ENV
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(1200)]
 
 # The hour isn't over: there are more minutes in CloudWatch by the second run, and now and then an MBean more in a JVM.
 # What stands behind is asked for its age: by the second run its reader may have caught up, and nothing is asked.

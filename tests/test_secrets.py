@@ -43,7 +43,7 @@ from tests.spark_apps.aws_world import OTHER, REGION
 from tests.spark_apps.sources.registry import registry
 
 __all__ = ["tracker"]  # a fixture
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(1200)]
 
 SECRETS = {
     "KAFKA_PASSWORD": "kafka-s3cr3t",

@@ -34,7 +34,7 @@ from streamwarden.base.hours import start_of_hour
 
 from tests.answering import answering
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(1500)]
 SPARK_HOME = Path(pyspark.__path__[0])
 # JVMs know it until its next hour is over, and half an hour of it lies behind us.
 HOUR = start_of_hour(datetime.now(UTC) - timedelta(minutes=30))

@@ -27,15 +27,13 @@ class Ticket:
     url: str
     title: str
     detector: str
-    resource_name: str
+    resource: str
     opened_at: datetime
     text: str = ""
 
     def explains(self, injected: Injected) -> bool:
         """A resource may be written with its surroundings, as in `demo/orders`."""
-        return self.detector == injected.detector and injected.resource_name in re.split(
-            r"[\s/|,:]+", self.resource_name
-        )
+        return self.detector == injected.detector and injected.resource in re.split(r"[\s/|,:]+", self.resource)
 
     def lacks(self, injected: Injected) -> list[str]:
         """What follows from the fault and isn't named; lines of a tracker are wrapped anywhere."""
@@ -99,7 +97,7 @@ def _ticket(client: httpx.Client, url: str, issue: dict) -> Ticket:
         url=f"{url}/issue{issue['id']}",
         title=issue["title"],
         detector=_line("detector", text),
-        resource_name=_line("resource_name", text),
+        resource=_line("resource_name", text),
         opened_at=datetime.strptime(issue["creation"], "%Y-%m-%d.%H:%M:%S").replace(tzinfo=UTC),
         text=text,
     )

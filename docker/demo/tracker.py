@@ -38,6 +38,7 @@ def _install(folder: Path, home: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     init.install(str(home), str(Path(sys.prefix, "share", "roundup", "templates", "classic")))
+    home.chmod(0o700)  # its database has what people write, and hashes of their passwords
     (home / "db").mkdir(exist_ok=True)
     # There is no mail here, so nobody on a nosy list can be told.
     (home / "detectors" / "nosyreaction.py").unlink()

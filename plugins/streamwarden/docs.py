@@ -74,7 +74,7 @@ def _detector_page(detector: Detector) -> str:
     params = "".join(
         f"| `{name}` | {p.default} | {_cell(p.unit)} | {_cell(p.why)} |\n" for name, p in detector.params.items()
     )
-    plot = SQL / "plots" / f"{detector.id}.sql"
+    plot = SQL / "charts" / f"{detector.id}.sql"
     query = re.sub(r"^\s*/\*.*?\*/\s*", "", detector.sql, count=1, flags=re.DOTALL)
     picture = FOLDER / "pictures" / f"{detector.id}.svg"
     return "".join(

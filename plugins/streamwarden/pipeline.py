@@ -6,7 +6,8 @@ What waits for what stands in `streamwarden.dag_graph`; the `hourly` DAG runs th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -57,9 +58,14 @@ class HourRun:
 
 
 def judge(
-    warehouse: sa.Engine, detectors: Iterable[Detector], hour: datetime, config: Config, progress: Progress
-) -> list[DetectorRun]:
-    """Judges with one detector after the other. One that fails, or is blocked, doesn't stop those after it."""
+    warehouse: sa.Engine, detectors: Iterable[Detector], hour: datetime, config: Config, progress: Progress,
+    asked: Collection[str] = APPS,
+) -> list[DetectorRun]:  # fmt: skip
+    """Judges with one detector after the other. One that fails, or is blocked, doesn't stop those after it.
+
+    Args:
+        asked: apps that were to be gathered. A detector that only others block is left out of what is returned.
+    """
     detector_runs = []
     for detector in detectors:
         try:
@@ -67,11 +73,21 @@ def judge(
         # What is wrong with a detector's own SQL has been noted as `failed`.
         except (sa.exc.SQLAlchemyError, psycopg.Error) as error:
             detector_run = DetectorRun(detector.id, "failed", one_line(error))
+        if detector_run.blocked_by and not {*detector_run.blocked_by} & {*asked}:
+            continue
+        detector_runs.append(detector_run)
+        if detector_run.status == "evaluated" and not detector_run.findings and _not_configured(detector, config):
+            continue
         counts = f"{detector_run.firing} alarm, {detector_run.ok} ok, {detector_run.unknown} skip"
         said = counts if detector_run.status == "evaluated" else f"{detector_run.status}: {detector_run.message}"
         progress(f"judge {detector.id}", said, detector_run.status == "evaluated")
-        detector_runs.append(detector_run)
     return detector_runs
+
+
+def _not_configured(detector: Detector, config: Config) -> str | None:
+    """What the config would have to name for any of a detector's sources; null where it names one."""
+    lacking = [APPS[app].not_configured(config) for app in detector.apps]
+    return lacking[0] if lacking and all(lacking) else None
 
 
 def one_line(error: Exception) -> str:
@@ -86,23 +102,32 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
     """Gathers, judges and files one hour; steps that don't wait for each other run at the same time.
 
     A failed app blocks only the detectors that read its tables; whatever fails, tickets are brought in line.
+
+    Args:
+        apps: those to run, with the detectors that read what they write; none: all.
     """
     warehouse = migrated_warehouse(config)
     detectors = load_detectors(config=config)  # a slip in a header is told before Spark starts
-    run = HourRun(hour)
+    run, asked = HourRun(hour), {*(apps or APPS)}
+    judging = [detector for detector in detectors.values() if not apps or asked & {*detector.apps}]
 
     def do(step: str) -> None:
         kind, _, name = step.partition(".")
         try:
             if step == f"gather.{PRICES}":
-                progress("gather prices", f"{len(load_prices(warehouse, config))} regions", True)
+                regions = len(load_prices(warehouse, config))
+                if not apps:
+                    progress("gather prices", f"{regions} regions", True)
             elif kind == "gather":
                 run.rows[name] = spark.run_app(name, hour)
                 progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
             elif kind == "judge":
-                of_subject = [detector for detector in detectors.values() if detector.subject == name]
-                run.detector_runs.extend(judge(warehouse, of_subject, hour, config, progress))
+                of_subject = [detector for detector in judging if detector.subject == name]
+                run.detector_runs.extend(judge(warehouse, of_subject, hour, config, progress, asked))
             elif step == "causes":
+                lacking = Counter(filter(None, (_not_configured(detector, config) for detector in judging)))
+                for what, number in lacking.items():
+                    progress("judge", f"{what} configured: {number} detectors not evaluated", True)
                 progress("causes", find_causes(warehouse, detectors, hour), True)
             else:
                 progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)
@@ -111,7 +136,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             progress(step.replace(".", " "), run.failed[step], False)
 
     with _Spark(config, warehouse) as spark:
-        _follow(hour_graph(detectors.values(), apps or APPS), do)
+        _follow(hour_graph(judging, apps or APPS), do)
     try:
         run.gaps = _gaps(warehouse, hour)
     except (sa.exc.SQLAlchemyError, psycopg.Error) as error:  # gone since: what came of the hour is told all the same

@@ -12,7 +12,7 @@ from streamwarden.base.config import Config
 from spark_apps.models.counters import counts, earlier_counters
 from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.runtime.warehouse_io import read_query
-from spark_apps.sources.jmx import endpoints_of, read_jmx
+from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
 from spark_apps.sources.jmx_endpoint import name_of
 
 BROKER = ("cluster", "endpoint")
@@ -55,18 +55,22 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
             *BROKER, "metric", "labels", "at", "kind", "value", "process_started_at"
         ),
         "metrics.broker_topic_sample": on_brokers,
-        "metrics.broker_hourly": _broker_hourly(samples, gained, sources["known_brokers"], config),
+        "metrics.broker_hourly": _broker_hourly(
+            asked_in_time(_configured(samples.sparkSession, config), sources["jmx"]),
+            samples,
+            gained,
+            sources["known_brokers"],
+        ),
         "metrics.topic_hourly": _topic_hourly(on_brokers, gained),
     }
 
 
-def _broker_hourly(samples: DataFrame, gained: DataFrame, known: DataFrame, config: Config) -> DataFrame:
+def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame, known: DataFrame) -> DataFrame:
     """One row per configured broker, also of those that are silent."""
     gauges = samples.groupBy(*BROKER).agg(*_gauges())
     rates = gained.groupBy(*BROKER).agg(*_rates())
     joined = (
-        _configured(samples.sparkSession, config)
-        .join(known, [*BROKER], "left")
+        configured.join(known, [*BROKER], "left")
         .join(gauges, [*BROKER], "left")
         .join(rates, [*BROKER], "left")
         .join(_produce_errors(gained), [*BROKER], "left")

@@ -18,7 +18,7 @@ from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
-from spark_apps.sources.jmx import endpoints_of, read_jmx
+from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
 from spark_apps.sources.jmx_catalog import STREAMS_STATES
 from spark_apps.sources.jmx_endpoint import name_of
 
@@ -39,7 +39,9 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     """Heap, off-heap and the rest of each process; RocksDB per store; records' ages per node; each machine."""
     readings = sources["jmx"].where(f.col("metric").isNotNull())
     samples, of_nodes = readings.where(f.col("role") == "app"), readings.where(f.col("role") == "node")
-    configured, nodes = _configured(samples.sparkSession, config), _nodes(samples.sparkSession, config)
+    configured, nodes = (
+        asked_in_time(rows(samples.sparkSession, config), sources["jmx"]) for rows in (_configured, _nodes)
+    )
     # Kept: several tables are made from them, and to plan them anew for each costs more than to read them.
     instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes")).persist()
     gained = counts(readings, sources["earlier_counters"], hour).persist()

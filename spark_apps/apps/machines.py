@@ -11,7 +11,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.ebs_volumes import known_until
 from spark_apps.apps.ebs_volumes.hours import answered, expected_minutes, minutes, or_none
-from spark_apps.apps.ebs_volumes.inventory import INSTANCE, INVENTORY_IS_PRESENT_FOR, as_seen_then
+from spark_apps.apps.ebs_volumes.inventory import INSTANCE, as_seen_then, of_hour
 from spark_apps.apps.ebs_volumes.series import Metric, samples, series_of
 from spark_apps.models.network import network_hours, with_periods
 from spark_apps.sources.autoscaling import ScalingActivities
@@ -41,11 +41,11 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     """Inventory first, then the checks of what it holds."""
     places, now = places_of(config), datetime.now(UTC)
     end = known_until(hour, config, now)
-    ec2 = read_places(spark, Ec2Instances, places)
+    ec2 = of_hour(read_places(spark, Ec2Instances, places), hour)
     instances, limits = machines_of(ec2, end), network_limits(ec2)
-    if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
-        instances = as_seen_then(instances, "metrics.instance_health_hourly", INSTANCE, hour)
-        limits = as_seen_then(limits, "metrics.instance_network_hourly", INSTANCE, hour).distinct()
+    instances = as_seen_then(instances, "metrics.instance_health_hourly", INSTANCE, hour)
+    instances = instances.filter("observed_at is not null")  # with whom the others stood isn't known
+    limits = as_seen_then(limits, "metrics.instance_network_hourly", INSTANCE, hour).distinct()
     series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", [*CHECKS, *NETWORK, *CREDITS])
     return {
         "ec2_instances": ec2,

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any, cast
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 from streamwarden.base.config import Config
@@ -25,6 +25,7 @@ from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
 from spark_apps.models.schema_report import Exemplar, Report, one_row_each
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
+from spark_apps.models.streams_topics import OWN_FORMATS
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import read_clusters, unreadable
@@ -51,6 +52,12 @@ _SCHEMAS = (
 )
 _SIDES = ("right", "left")
 """A store of an outer join: a byte says which side's value follows (Kafka Streams' LeftOrRightValueSerializer)."""
+_UNKNOWN = "UNKNOWN "
+"""How the shape begins of a value that may be framed, with an id that no registry knows."""
+_MOST_UNKNOWN_SCHEMAS = 20
+_NEAR_MS = 400 * 86_400_000
+_TIMES_MS = (946_684_800_000, 4_102_444_800_000)
+"""The years 2000 to 2100."""
 _LOOK_ALIKES = "resource string, bucket int, value binary, is_deep boolean, count bigint, first bigint, last bigint"
 _REPORT = (
     "resource string, gap string, format string, readable bigint, versions int, uncompared string,"
@@ -255,10 +262,30 @@ def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFra
         registered_frame, registered_side_frame = (
             f.when(f.array_contains("ids", frame.cast("int")), frame) for frame in (_frame(), _side_frame())
         )
-    shape = _shape(registered_frame, registered_side_frame)
-    return shapes.groupBy("resource", "bucket", shape.alias("shape")).agg(
+    shapes = shapes.withColumn("shape", _shape(registered_frame, registered_side_frame))
+    is_unknown = f.startswith("shape", f.lit(FRAMED)) & f.coalesce(registered_frame, registered_side_frame).isNull()
+    marked = f.when(_begins_with_time(), "BINARY").otherwise(f.concat(f.lit(_UNKNOWN), _schema_id()))
+    shapes = shapes.withColumn("shape", f.when(is_unknown, marked).otherwise(f.col("shape")))
+    return _counted(_judged(_counted(shapes)))
+
+
+def _counted(shapes: DataFrame) -> DataFrame:
+    return shapes.groupBy("resource", "bucket", "shape").agg(
         f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last")
     )
+
+
+def _judged(shapes: DataFrame) -> DataFrame:
+    """Whether values that may be framed are: ids that no registry knows are few, and each comes again, unless the log
+    has known ones too. A binary format of another kind that begins with a zero has as many ids as values."""
+    of_log = Window.partitionBy("resource")
+    is_unknown = f.startswith("shape", f.lit(_UNKNOWN))
+    ids = f.size(f.collect_set(f.when(is_unknown, f.col("shape"))).over(of_log))
+    values = f.sum(f.when(is_unknown, f.col("count"))).over(of_log)
+    has_known = f.max(f.startswith("shape", f.lit(FRAMED))).over(of_log)
+    are_ids = (ids <= _MOST_UNKNOWN_SCHEMAS) & (has_known | (2 * ids <= values))
+    framed = f.concat(f.lit(FRAMED), _schema_id())
+    return shapes.withColumn("shape", f.when(~is_unknown, f.col("shape")).when(are_ids, framed).otherwise("BINARY"))
 
 
 def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
@@ -268,7 +295,7 @@ def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
     fractions = f.regexp_replace(exact, r"DECIMAL\([0-9]+,[1-9][0-9]*\)", "DOUBLE")
     # A serialised long begins with zeros as a frame does, but is always 8 bytes long.
     may_be_long = f.length("value") == 8
-    return f.coalesce(
+    of_serializer = f.coalesce(
         fractions,
         f.concat(f.lit(FRAMED), f.coalesce(registered_frame, registered_side_frame)),
         f.when(may_be_long & f.expr("substring(value, 1, 1) in (X'00', X'FF')"), "LONG")
@@ -276,6 +303,42 @@ def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
         .when(f.expr("is_valid_utf8(cast(value as string))") & ~f.contains(f.col("value"), f.lit(b"\x00")), "TEXT")
         .otherwise("BINARY"),
     )
+    is_own_format = f.col("resource").rlike(OWN_FORMATS) | _is_list() | _has_record_context()
+    return f.when(is_own_format, "BINARY").otherwise(of_serializer)
+
+
+def _schema_id() -> Column:
+    """The id in a shape, as text."""
+    return f.regexp_extract("shape", "[0-9]+$", 0)
+
+
+def _first_milliseconds() -> Column:
+    return f.conv(f.hex(f.expr("substring(value, 1, 8)")), 16, 10).try_cast("bigint")
+
+
+def _begins_with_time() -> Column:
+    """Whether the first 8 bytes are a moment near the one at which the value was written, in milliseconds: those of a
+    buffer of Kafka Streams are. What a frame's id and payload say together is far from it, but for ids near 105,000."""
+    is_near = f.abs(_first_milliseconds() - f.shiftright("first", 20)) < _NEAR_MS
+    is_near &= _first_milliseconds().between(*_TIMES_MS)
+    return (f.length("value") > 8) & f.coalesce(is_near, f.lit(False))
+
+
+def _has_record_context() -> Column:
+    """Whether a buffer of Kafka Streams begins so, whatever its store is called: time, offset, and the record's topic
+    behind its length (ProcessorRecordContext)."""
+    topic = f.expr("decode(substring(value, 21, conv(hex(substring(value, 17, 4)), 16, 10)), 'ISO-8859-1')")
+    has_topic = _number_at(17).between(1, 249) & topic.rlike("^[a-zA-Z0-9._-]+$") & (f.length(topic) == _number_at(17))
+    return f.coalesce(_first_milliseconds().between(*_TIMES_MS) & has_topic, f.lit(False))
+
+
+def _is_list() -> Column:
+    """Whether it is a list of Kafka Streams (ListSerializer), as the store of an outer join holds: 1, the number of
+    entries, the length of the first."""
+    entries, length = _number_at(2), _number_at(6)
+    rest = f.length("value") - 9
+    fits = ((entries == 1) & (length == rest)) | ((entries > 1) & (length < rest))
+    return f.coalesce(f.expr("startswith(value, X'010000')") & fits, f.lit(False))
 
 
 def _cluster() -> Column:
@@ -303,8 +366,12 @@ def _side_frame() -> Column:
 
 def _schema_id_at(place: int) -> Column:
     """Ids are positive numbers of 32 bits; what reads otherwise is none."""
-    schema_id = f.conv(f.hex(f.expr(f"substring(value, {place}, 4)")), 16, 10).cast("bigint")
-    return f.when(schema_id < 1 << 31, schema_id)
+    return f.when(_number_at(place) < 1 << 31, _number_at(place))
+
+
+def _number_at(place: int) -> Column:
+    """Four bytes from a place (the first is 1) as a number without a sign."""
+    return f.conv(f.hex(f.expr(f"substring(value, {place}, 4)")), 16, 10).cast("bigint")
 
 
 def _topics(rows: DataFrame) -> DataFrame:

@@ -28,6 +28,7 @@ _READ_AS = {
     "bytes": {"string"},
 }
 """What a writer's primitive type is promoted to."""
+_NAMED = ("record", "error", "enum", "fixed")
 Pairs = frozenset[tuple[str, str]]
 """Records of reader and writer that are being compared; one within itself clashes only where it does so anyway."""
 
@@ -115,11 +116,11 @@ class AvroSchema:
 
 
 def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) -> Any:
-    """The schema, after those that it refers to; what has a name goes into `named`."""
-    try:
-        schema = json.loads(definition)
-    except ValueError:
-        schema = definition.strip()  # a primitive type may stand without quotes
+    """The schema, after those that it refers to; what has a name goes into `named`.
+
+    What a registry calls a reference is a label: which types it brings along stands in its schema.
+    """
+    schema = _loaded(definition)
     while True:
         known = dict(named)
         try:
@@ -129,14 +130,38 @@ def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) 
             name = unknown.name
             if not isinstance(name, str):
                 raise
-            if name not in imports:
+            label = next((label for label, text in imports.items() if name in _defined(_loaded(text))), None)
+            if label is None:
                 raise NotComparable(f"refers to the type {name}, which isn't known") from None
-            _parsed(imports[name], {other: text for other, text in imports.items() if other != name}, named)
+            _parsed(imports[label], {other: text for other, text in imports.items() if other != label}, named)
             if name not in named:
                 raise NotComparable(f"refers to the type {name}, which isn't known") from None
         else:
             named.update(known)
             return parsed
+
+
+def _loaded(definition: str) -> Any:
+    try:
+        return json.loads(definition)
+    except ValueError:
+        return definition.strip()  # a primitive type may stand without quotes
+
+
+def _defined(schema: Any, namespace: str = "") -> Iterator[str]:
+    """Full names of the types that a schema defines, however deep."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _defined(branch, namespace)
+    elif isinstance(schema, Mapping):
+        if schema.get("type") in _NAMED and isinstance(name := schema.get("name"), str):
+            own = name.rpartition(".")[0] if "." in name else str(schema.get("namespace", namespace) or "")
+            yield f"{own}.{name.rpartition('.')[2]}" if own else name
+            namespace = own
+        for inner in (schema.get("type"), schema.get("items"), schema.get("values")):
+            yield from _defined(inner, namespace)
+        for field in schema.get("fields") or ():
+            yield from _defined(field.get("type") if isinstance(field, Mapping) else None, namespace)
 
 
 def _describe(of: _Type, path: Path, *, optional: bool, within: tuple[str, ...], found: dict[Path, Place]) -> None:

@@ -6,14 +6,14 @@ the writer's, its properties accept the writer's, it requires nothing that the w
 
 The content model decides about undeclared properties: a closed one (`additionalProperties: false`) refuses them, and
 that breaks. What an open one might have held under a name that the other side declares breaks strict readers only.
-`if`, `dependentSchemas` and `propertyNames` aren't looked into; formats are annotations.
+`if`, `dependentSchemas` and `propertyNames` aren't looked into; formats are annotations. A pattern that is none of
+ECMA-262 is told by its place, and neither applies to a property nor refuses a constant.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +24,8 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 from referencing.typing import URI
 
+from spark_apps.models import ecma_patterns
+from spark_apps.models.ecma_patterns import NoPattern
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path, type_of
 from spark_apps.models.schema_changes import Clashes, NotComparable, Place
 
@@ -46,6 +48,7 @@ _SHOWN = (*_LOWER, *_UPPER, "multipleOf", "pattern", "uniqueItems")
 _OF_SCHEMAS = ("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
                "additionalItems", "contains")  # fmt: skip
 _LONGEST_CHAIN = 50
+_LONGEST_PATTERN = 80
 
 
 class _Node(NamedTuple):
@@ -89,7 +92,7 @@ class _Alternative:
     def property(self, name: str) -> _Node | None:
         """What may stand under a name; none: nothing is declared, so anything."""
         declared = [self.properties[name]] if name in self.properties else []
-        declared += [node for pattern, node in self.patterns.items() if re.search(pattern, name)]
+        declared += [node for pattern, node in self.patterns.items() if _may_match(pattern, name, unread=False)]
         return _both(*declared) if declared else self.others
 
     def element(self, place: int) -> _Node | None:
@@ -117,6 +120,14 @@ class _Alternative:
             self.contained + other.contained,
             self.excluded + other.excluded,
         )
+
+
+def _may_match(pattern: Any, text: str, *, unread: bool) -> bool:
+    """Whether a pattern is found in a text; `unread` where it can't be evaluated."""
+    try:
+        return ecma_patterns.is_found(pattern, text)
+    except NoPattern:
+        return unread
 
 
 def _both(*nodes: _Node | None) -> _Node | None:
@@ -266,7 +277,8 @@ def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any]
     alternatives = _alternatives(node)
     texts = list(dict.fromkeys(_text(each) for each in alternatives if each.type != "null"))
     nullable = bool(texts) and any(each.type == "null" for each in alternatives)
-    found.setdefault(path, Place(path, "|".join(texts) or "null", optional=optional, nullable=nullable))
+    place = Place(path, "|".join(texts) or "null", optional=optional, nullable=nullable, unread=_unread(alternatives))
+    found.setdefault(path, place)
     for each in alternatives:
         for name, inner in each.properties.items():
             optional = name not in each.required or _has_default(inner)
@@ -275,6 +287,18 @@ def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any]
             _describe(inner, (*path, MAP_KEY), optional=True, within=within | {key}, found=found)
         for inner in (*each.elements, *_known(each.more_elements)):
             _describe(inner, (*path, ELEMENT), optional=False, within=within | {key}, found=found)
+
+
+def _unread(alternatives: Iterable[_Alternative]) -> tuple[str, ...]:
+    """Patterns that aren't evaluated, as they stand there."""
+    found = []
+    for each in alternatives:
+        for pattern in (*each.patterns, *(each.words[word] for word in ("pattern",) if word in each.words)):
+            try:
+                ecma_patterns.check(pattern)
+            except NoPattern:
+                found.append(f"the pattern {str(pattern)[:_LONGEST_PATTERN]!r}")
+    return tuple(dict.fromkeys(found))
 
 
 def _key(node: _Node) -> Any:
@@ -428,7 +452,7 @@ def _holds(constant: str, of: _Alternative) -> bool:
     least, most = _SIZES[type_of(value)]
     return (
         words.get(least, 0) <= len(value) <= words.get(most, math.inf)
-        and ("pattern" not in words or re.search(words["pattern"], value) is not None)
+        and ("pattern" not in words or _may_match(words["pattern"], value, unread=True))
         and not (words.get("uniqueItems") and len({json.dumps(e, sort_keys=True) for e in value}) < len(value))
     )
 

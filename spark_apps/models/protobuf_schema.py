@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib import resources
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -48,7 +49,7 @@ _SUPPLIED = {
     "confluent/type/decimal.proto": 'syntax = "proto3"; package confluent.type;'
     " message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }",
 }
-"""What Confluent's serialisers bring along, so that no registry holds it."""
+"""What Confluent's serializers bring along, so that no registry holds it; see `_common_protos` too."""
 Pairs = frozenset[tuple[Descriptor, Descriptor]]
 """Messages that are being compared: one within itself clashes only where it does so anyway."""
 
@@ -93,7 +94,14 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
                 file.write_text(text)
             except (OSError, ValueError):
                 raise NotComparable(f"imports {name!r}, which is no name of a file below a folder") from None
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
+        command = [
+            sys.executable,
+            "-m",
+            "grpc_tools.protoc",
+            f"-I{folder}",
+            f"-I{_common_protos()}",
+            "--include_imports",
+        ]
         made = File(folder) / "descriptors"
         command += [f"--descriptor_set_out={made}", _MAIN]
         try:
@@ -109,6 +117,12 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
     for each in files.file:
         pool.Add(each)
     return pool.FindFileByName(_MAIN)
+
+
+@lru_cache(maxsize=1)
+def _common_protos() -> File:
+    """The folder below which google/type and its like stand, which every registry that speaks Protobuf knows."""
+    return File(str(resources.files("google.type").joinpath("money.proto"))).parents[2]
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from spark_apps.models.avro_schema import AvroSchema
 from spark_apps.models.json_schema import JsonSchema
 from spark_apps.models.json_shapes import Path, leaves_at, render
 from spark_apps.models.protobuf_schema import ProtobufSchema
-from spark_apps.models.schema_changes import NotComparable, Schema, changes
+from spark_apps.models.schema_changes import NotComparable, Schema, SchemaChange, changes
 from spark_apps.models.schema_report import Exemplar, masked, shown
 from spark_apps.models.schema_versions import PAUSE, Kind, Profile
 
@@ -65,7 +65,11 @@ def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Reg
     found: dict[str, dict[int, Registered]] = {}
     for row in rows:
         cluster, schema_id = row["cluster"], row["schema_id"]
-        imports = dict(_imports(row, by_version, frozenset()))
+        imports: dict[str, str] = {}
+        for name, definition in _imports(row, by_version, frozenset()):
+            imports.setdefault(name, definition)
+            if row["schema_type"] == "AVRO" and imports[name] != definition:  # there a name is but a label
+                imports[f"{name} #{len(imports)}"] = definition
         found.setdefault(cluster, {})[schema_id] = Registered(
             schema_id, row["schema_type"], row["definition"], imports, tuple(sorted(versions[cluster, schema_id]))
         )
@@ -123,8 +127,10 @@ class RegisteredReport:
             try:
                 self._schemas[schema_id] = self._schema(schema_id)
             except NotComparable as trouble:
-                name = known[schema_id].name if schema_id in known else f"schema {schema_id}"
-                self._troubles[schema_id] = f"{name} {trouble}"
+                self._troubles[schema_id] = f"{self._name(schema_id)} {trouble}"
+
+    def _name(self, schema_id: int) -> str:
+        return self.known[schema_id].name if schema_id in self.known else f"schema {schema_id}"
 
     def _schema(self, schema_id: int) -> Schema:
         if schema_id not in self.known:
@@ -140,9 +146,35 @@ class RegisteredReport:
     @property
     def uncompared(self) -> str | None:
         """Why not all could be compared."""
-        troubles = list(self._troubles.values())
+        troubles = [*self._troubles.values(), *self._changes[1], *self._unread()]
         more = f"; and {len(troubles) - _MOST_TROUBLES} more" if len(troubles) > _MOST_TROUBLES else ""
         return "; ".join(troubles[:_MOST_TROUBLES]) + more if troubles else None
+
+    def _unread(self) -> Iterator[str]:
+        for schema_id, schema in self._schemas.items():
+            for place in schema.places().values():
+                if place.unread:
+                    unread = " and ".join(place.unread)
+                    yield f"{self._name(schema_id)} has at {render(place.path)} {unread}, which isn't evaluated"
+
+    @cached_property
+    def _changes(self) -> tuple[dict[int, list[SchemaChange]], list[str]]:
+        """By schema what differs from the one that is written now, and which couldn't be compared with it."""
+        found: dict[int, list[SchemaChange]] = {}
+        troubles: list[str] = []
+        if not self.ids or self.current not in self._schemas:
+            return found, troubles
+        for schema_id, schema in self._schemas.items():
+            if schema_id == self.current or self._is_another_kind(schema_id):
+                continue
+            try:
+                found[schema_id] = changes(schema, self._schemas[self.current])
+            except NotComparable as trouble:
+                troubles.append(f"{self._name(schema_id)} {trouble}")
+            except Exception as error:  # anybody registers what he likes: the others are compared
+                kind = type(error).__name__
+                troubles.append(f"{self._name(schema_id)} can't be compared with schema {self.current} ({kind})")
+        return found, troubles
 
     @cached_property
     def current(self) -> int:
@@ -197,14 +229,10 @@ class RegisteredReport:
 
     def change_rows(self) -> list[dict[str, Any]]:
         """One row per change between a schema of the log and the one that is written now."""
-        if not self.ids or self.current not in self._schemas:
-            return []
-        new, rows = self.framed[self.current], {}
-        for schema_id, schema in self._schemas.items():
-            if schema_id == self.current or self._is_another_kind(schema_id):
-                continue
-            old, version = self.framed[schema_id], self._version(schema_id)
-            for change in changes(schema, self._schemas[self.current]):
+        rows = {}
+        for schema_id, found in self._changes[0].items():
+            new, old, version = self.framed[self.current], self.framed[schema_id], self._version(schema_id)
+            for change in found:
                 rows[version, change.path, change.change] = {
                     "path": render(change.path),
                     "change": change.change,

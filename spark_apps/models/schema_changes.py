@@ -7,7 +7,7 @@ directions become changes with the names and verdicts that inferred schemas have
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spark_apps.models.json_shapes import Path
@@ -32,6 +32,8 @@ class Place:
     optional: bool = False
     """Values may lack it, or a reader has a default for it."""
     nullable: bool = False
+    unread: tuple[str, ...] = field(default=(), compare=False)
+    """What of it can't be compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Whose an internal topic is. Of Kafka Streams: `<application.id>-<store>-changelog`, `<id>-<name>-repartition`. Of
-Samza: `__samza_coordinator_<job>_<id>`, `__samza_checkpoint_ver_1_for_<job>_<id>`, and changelogs.
+"""Whose an internal topic is. Of Kafka Streams: `<application.id>-<store>-changelog`, `<id>-<name>-repartition`, and
+the two that a foreign-key join repartitions by, which end in `-topic`. Of Samza: `__samza_coordinator_<job>_<id>`,
+`__samza_checkpoint_ver_1_for_<job>_<id>`, and changelogs.
 
 Both parts of a Streams name may contain dashes, so the name alone doesn't tell where the application id ends. A group
 of that name does: a Streams application's group is its id; and so does a Samza job. Then a name that Streams generated,
@@ -18,9 +19,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 CHANGELOG, REPARTITION = "-changelog", "-repartition"
-_INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$")
+_FOREIGN_KEY = (
+    r"-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d{10}",  # as KTableImpl numbers them
+    r"-.+-subscription-(?:registration|response)",  # behind a name that the join was given
+)
+_INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$|^(.+(?:{'|'.join(_FOREIGN_KEY)}))-topic$")
 _SAMZA = re.compile(r"^__samza_(coordinator|checkpoint)(?:_ver_\d+_for)?_([^_]+)_([^_]+)$")
 _GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
+
+OWN_FORMATS = (
+    r"-(?:KTABLE-SUPPRESS-STATE-STORE-[0-9]{10}"
+    r"|KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-[0-9]{10}|.+-subscription-store"
+    rf"|.+-Buffer){CHANGELOG}$"
+)
+"""Changelogs whose values are in a binary format of Kafka Streams itself, not of a serializer: the buffers of
+`suppress()` and of a stream-table join with a grace period (they begin with a timestamp), and the subscriptions of a
+foreign-key join (they begin with their version, 0 or 1). A `suppress()` with a name has a store with any name."""
 
 
 class Part(NamedTuple):
@@ -38,7 +52,7 @@ class StreamsTopics:
     def __init__(self, groups: Iterable[str], topics: Iterable[str], changelog_patterns: Iterable[str] = ()) -> None:
         self._patterns = [re.compile(pattern) for pattern in changelog_patterns]
         names = list(topics)
-        stems = [found[1] for topic in names if (found := _INTERNAL.match(topic))]
+        stems = [stem for topic in names if (stem := _stem(topic))]
         jobs = {_job(found) for topic in names if (found := _SAMZA.match(topic))}
         generated = {stem[: found.start()] for stem in stems if (found := _GENERATED.search(stem))}
         counts = Counter(head for stem in stems for head in _heads(stem))
@@ -55,15 +69,15 @@ class StreamsTopics:
         (InternalTopicConfig). A topic of which that isn't known, or that somebody else made, needs a group that is its
         application's, or a name that Streams generated.
         """
-        found = _INTERNAL.match(topic)
+        stem = _stem(topic)
         if not self.is_called_changelog(topic):
             return False
         if settings and "compact" not in str(settings.get("cleanup.policy", {}).get("value") or ""):
             return False
-        if self._configured(topic) or not found:
+        if self._configured(topic) or not stem:
             return True
         groups, generated, _ = self._known
-        is_explained = any(head in groups or head in generated for head in _heads(found[1]))
+        is_explained = any(head in groups or head in generated for head in _heads(stem))
         of_streams = settings.get("message.timestamp.type", {}).get("source") if settings else None
         return is_explained or of_streams == "dynamic_topic_config"
 
@@ -73,13 +87,13 @@ class StreamsTopics:
             return Part(own[1], _job(own), own[1])
         if part := self._configured(topic):
             return part
-        found = _INTERNAL.match(topic)
-        if not found or not (heads := _heads(found[1])):
+        stem = _stem(topic)
+        if not stem or not (heads := _heads(stem)):
             return None
         owners = (max((head for head in heads if head in known), key=len, default=None) for known in self._known)
         application_id = next((owner for owner in owners if owner), heads[0])
         kind = "changelog" if topic.endswith(CHANGELOG) else "repartition"
-        return Part(kind, application_id, found[1][len(application_id) + 1 :])
+        return Part(kind, application_id, stem[len(application_id) + 1 :])
 
     def kind(self, topic: str) -> str:
         """By its name: internal (of Kafka itself), changelog, repartition, coordinator, checkpoint or plain."""
@@ -99,6 +113,12 @@ class StreamsTopics:
 def _job(found: re.Match[str]) -> str:
     """Of a name that _SAMZA matches."""
     return found[2] if found[3] == "1" else f"{found[2]}-{found[3]}"
+
+
+def _stem(topic: str) -> str | None:
+    """A name without the end by which Streams marks its topics; none where it isn't such a name."""
+    found = _INTERNAL.match(topic)
+    return (found[1] or found[2]) if found else None
 
 
 def _heads(stem: str) -> list[str]:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.base.warehouse import ensure_day
 
 from spark_apps.runtime.warehouse_io import fill_staging
@@ -113,13 +114,39 @@ def _publish(
     with connection.begin():
         coverage = stages["detect.coverage"]
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
-        connection.execute(
-            sa.text("delete from detect.coverage where hour = :hour and app = :app"), {"hour": hour, "app": app.name}
-        )
+        _make_room(connection, coverage.name, app.name, hour)
         coverage.publish(connection, keep_known=True)
         rows = {table: stages[table].publish(connection, keep_known=bool(gaps)) for table in app.writes}
         _record(connection, app.name, hour, "loaded", rows, started_at)
     return rows
+
+
+def _make_room(connection: sa.Connection, staged: str, app: str, hour: datetime) -> None:
+    """Deletes the hour's coverage that the staged rows replace, and staged rows that add nothing to what is known.
+
+    A source that only knows the present may have been asked in time before: then that stands, for its rows do too.
+    """
+    values = {"hour": hour, "app": app, "too_late": f"%{ONLY_PRESENT}%"}
+    in_time = "c.hour = :hour and c.app = :app and (c.reason not like :too_late) is not false"
+    connection.execute(
+        sa.text(f"""
+            delete from detect.coverage as c where c.hour = :hour and c.app = :app and not (
+              {in_time} and exists (select 1 from {staged} as s where s.source = c.source and s.message like :too_late)
+              and not exists (
+                select 1 from {staged} as s
+                where s.source = c.source and s.resource_name = c.resource_name
+                and (s.message not like :too_late) is not false
+              )
+            )"""),
+        values,
+    )
+    connection.execute(
+        sa.text(f"""
+            delete from {staged} as s
+            where s.message like :too_late
+            and exists (select 1 from detect.coverage as c where {in_time} and c.source = s.source)"""),
+        values,
+    )
 
 
 def _record(

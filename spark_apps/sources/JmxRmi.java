@@ -1,5 +1,6 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -58,7 +59,9 @@ public class JmxRmi {
     byte[] reply;
     String status = "read";
     try {
-      reply = JSON.writeValueAsBytes(read(question));
+      Limited limited = new Limited(((Number) question.get("max_bytes")).intValue());
+      JSON.writeValue(limited, read(question));
+      reply = limited.toByteArray();
     } catch (Throwable failure) {
       Throwable cause = failure;
       boolean lookingUp = false;
@@ -66,14 +69,36 @@ public class JmxRmi {
         lookingUp |= cause instanceof NamingException;
         cause = cause.getCause();
       }
-      status = failure instanceof SecurityException ? "locked"
+      status = cause instanceof LimitExceeded ? "limit" : failure instanceof SecurityException ? "locked"
           : cause instanceof ConnectException ? (lookingUp ? "closed" : "astray") : "failed";
-      reply = String.valueOf(cause).getBytes();
+      reply = (cause instanceof LimitExceeded ? cause.getMessage() : String.valueOf(cause)).getBytes();
     }
     synchronized (OUT) {
       OUT.print(question.get("id") + " " + status + " " + reply.length + "\n");
       OUT.write(reply, 0, reply.length);
       OUT.flush();
+    }
+  }
+
+  /** A response that was given up; the message names the limit. */
+  static class LimitExceeded extends IOException {
+    LimitExceeded(String message) {
+      super(message);
+    }
+  }
+
+  static class Limited extends ByteArrayOutputStream {
+    final int most;
+
+    Limited(int most) {
+      this.most = most;
+    }
+
+    public void write(byte[] bytes, int from, int length) {
+      if (size() + length > most) {
+        throw new IllegalStateException(new LimitExceeded("response exceeds " + (most >> 20) + " MiB"));
+      }
+      super.write(bytes, from, length);
     }
   }
 
@@ -88,7 +113,8 @@ public class JmxRmi {
     try {
       List replies = new ArrayList();
       for (Iterator reads = ((List) question.get("reads")).iterator(); reads.hasNext();) {
-        replies.add(reply((Map) reads.next(), connector.getMBeanServerConnection(), calls));
+        int beans = ((Number) question.get("max_beans")).intValue();
+        replies.add(reply((Map) reads.next(), connector.getMBeanServerConnection(), calls, beans));
       }
       return replies;
     } finally {
@@ -120,13 +146,16 @@ public class JmxRmi {
   }
 
   /** As Jolokia replies: of a pattern the attributes of each bean by its name, else those of the one bean. */
-  static Map reply(Map read, final MBeanServerConnection beans, ExecutorService calls) throws Exception {
+  static Map reply(Map read, final MBeanServerConnection beans, ExecutorService calls, int most) throws Exception {
     ObjectName pattern = new ObjectName((String) read.get("mbean"));
     final String[] attributes = (String[]) ((List) read.get("attribute")).toArray(new String[0]);
     Map reply = new LinkedHashMap();
     Map value = new LinkedHashMap();
     try {
       List names = new ArrayList(beans.queryNames(pattern, null));
+      if (names.size() > most) {
+        throw new LimitExceeded("response exceeds " + most + " MBeans");
+      }
       List asked = new ArrayList();
       for (Iterator each = names.iterator(); each.hasNext();) {
         final ObjectName name = (ObjectName) each.next();

@@ -36,9 +36,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from streamwarden.base.bounded_http import LimitExceeded
 from streamwarden.base.config import AwsAccount, Config, load_config
 from streamwarden.base.errors import StreamwardenError
 
+from spark_apps.sources.aws_bounds import bounded
 from spark_apps.sources.read_source import read_source
 
 # Standard mode rides out throttling with exponential back-off up to 20 s; six attempts take about 15 s on average.
@@ -116,7 +118,7 @@ class WrongAccount(Exception):
 
 Unreadable = (ResponseParserError, MalformedAnswer)
 """What an answer cut off in the middle raises: worth another attempt."""
-Failure = (BotoCoreError, ClientError, ResponseParserError, MalformedAnswer, WrongAccount)
+Failure = (BotoCoreError, ClientError, ResponseParserError, LimitExceeded, MalformedAnswer, WrongAccount)
 """What a call can raise that a source turns into a gap."""
 
 
@@ -141,14 +143,14 @@ class Connection:
         if timestamp_parser:
             factory = self._session._session.get_component("response_parser_factory")
             factory.set_parser_defaults(timestamp_parser=timestamp_parser)
-        return self._session.client(service, config=self._settings)
+        return bounded(self._session.client(service, config=self._settings))
 
     def _open(self) -> boto3.Session:
         account = _account_named(self.place.account)
         session = _session(self.place.region)
         if account.role_arn:
             named = {"ExternalId": account.external_id} if account.external_id else {}
-            answer = session.client("sts", config=self._settings).assume_role(
+            answer = bounded(session.client("sts", config=self._settings)).assume_role(
                 RoleArn=account.role_arn, RoleSessionName="streamwarden", **named
             )
             if not (keys := answer.get("Credentials")):
@@ -272,8 +274,8 @@ def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
 def _caller(session: boto3.Session, settings: ClientConfig) -> str | None:
     """Number of the account whose credentials these are; None where STS, which needn't be reachable, doesn't say."""
     try:
-        return session.client("sts", config=settings.merge(_BRIEFLY)).get_caller_identity().get("Account")
-    except (ClientError, *Unreadable, HTTPClientError, NoConnection) as error:
+        return bounded(session.client("sts", config=settings.merge(_BRIEFLY))).get_caller_identity().get("Account")
+    except (ClientError, *Unreadable, LimitExceeded, HTTPClientError, NoConnection) as error:
         if isinstance(error, ClientError) and _code(error) in _BAD_CREDENTIALS:
             raise
         return None

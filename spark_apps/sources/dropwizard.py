@@ -6,16 +6,23 @@ that ends so, or bare. What an application counts for itself has no common name,
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
 from spark_apps.sources.jmx_catalog import METRICS, number
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import (
+    Answer,
+    Endpoint,
+    Refused,
+    json_document,
+    request,
+    start_of,
+    with_labels_as_json,
+)
 
 _UPTIME = "uptime_ms"
 _ROOT = r"(?:.+\.)?jvm\."
@@ -43,10 +50,7 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, _sample: int, _samp
     """All metrics of one sample."""
     response = await request(client, endpoint, "GET", headers={"Accept": "application/json"})
     at = datetime.now(UTC)
-    try:
-        page = json.loads(response.content)
-    except (ValueError, RecursionError):
-        page = None
+    page = await json_document(response)
     gauges = page.get("gauges") if isinstance(page, Mapping) else None
     if not isinstance(gauges, Mapping):
         raise Refused("the answer isn't the JSON of a Dropwizard metrics servlet; is this its address?")
@@ -54,10 +58,8 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, _sample: int, _samp
     readings = [reading for reading in found if reading[0] in METRICS]
     if not readings:
         raise Refused("it has no gauge of the JVM; register the gauge sets of metrics-jvm under `jvm`")
-    # The start by our own clock, so that a skewed clock over there spoils no rate.
     uptime_ms = next((value for metric, _, value in found if metric == _UPTIME), None)
-    started_at = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
-    return Answer(at, started_at, with_labels_as_json(readings))
+    return Answer(at, start_of(at, uptime_ms, None), with_labels_as_json(readings))
 
 
 def readings_of(gauges: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:

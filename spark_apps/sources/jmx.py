@@ -6,8 +6,8 @@ Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints
 (ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are spread over the partitions and asked all at once within
 each, at the same times everywhere. An endpoint that doesn't answer costs its own time-out and becomes one gap row.
 
-JVMs know only the present: a reading counts for the hour [H, H + 1 h) when it is taken between H and H + 2 h. A
-Prometheus server also knows the past: it is asked once, for the whole hour.
+JVMs know only the present (`streamwarden.base.hours.gap_of_present`). A Prometheus server also knows the past: it is
+asked once, for the whole hour.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast, get_args
 
 import httpx
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
-from streamwarden.base.config import Config, JmxEndpoint, load_config
-from streamwarden.base.hours import HOUR
+from streamwarden.base.config import WAREHOUSE_ENV, Config, JmxEndpoint, load_config
+from streamwarden.base.hours import ONLY_PRESENT, gap_of_present
 
+from spark_apps.runtime.warehouse_io import query_in_task
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.arrow_batches import batch_of
 from spark_apps.sources.jmx_catalog import METRICS, PRESENCES, Role
-from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, name_of
+from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, carried_over, name_of
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.read_source import read_source
 from spark_apps.sources.targets import Jvms, jvms_of
@@ -51,7 +54,6 @@ SCHEMA = StructType(
         StructField("gap", StringType()),
     ]
 )
-KNOWN_FOR = 2 * HOUR
 TASKS_BEGIN_SECONDS = 0.5
 """After so long all tasks of a job have begun, and take their first sample."""
 PROTOCOLS: dict[str, Ask] = {
@@ -78,7 +80,43 @@ def read_jmx(spark: SparkSession, config: Config, hour: datetime, *roles: Role) 
     """Readings of all endpoints of some roles: one row per metric, labels and sample, and one per gap."""
     options = _options(config, *roles)
     options |= {"hour": hour.isoformat(), "partitions": str(spark.sparkContext.defaultParallelism)}
+    if os.environ.get(WAREHOUSE_ENV):
+        options["known_starts"] = json.dumps(_known_starts(hour))
     return read_source(spark, Jmx(options))
+
+
+_STARTS_REMEMBERED = timedelta(days=7)
+_KNOWN_STARTS = """
+    select distinct cluster, endpoint, extract(epoch from started_at)::double precision as started
+    from (
+      select hour, cluster, endpoint, process_started_at as started_at from metrics.broker_hourly
+      union all
+      select hour, cluster, endpoint, process_started_at from metrics.jvm_app_hourly
+      union all
+      select hour, cluster, endpoint, booted_at from metrics.node_hourly
+    ) as process
+    where hour between cast($1 as timestamptz) and cast($2 as timestamptz) and started_at is not null
+"""
+
+
+def _known_starts(hour: datetime) -> dict[str, dict[str, list[float]]]:
+    """When processes started, as hours around this one have it: seconds since 1970 by cluster and endpoint."""
+    span = ((hour - _STARTS_REMEMBERED).isoformat(), (hour + _STARTS_REMEMBERED).isoformat())
+    known: dict[str, dict[str, list[float]]] = {}
+    for row in query_in_task(_KNOWN_STARTS, span, None).to_pylist():
+        known.setdefault(row["cluster"], {}).setdefault(row["endpoint"], []).append(row["started"])
+    return known
+
+
+def asked_in_time(configured: DataFrame, jmx: DataFrame) -> DataFrame:
+    """Of configured endpoints (cluster, endpoint, …) those that the hour may have a row of, be it an empty one.
+
+    Left out are those that could only be asked about now when the hour was over.
+    """
+    if "gap" not in jmx.columns:
+        return configured
+    too_late = jmx.where(f.contains("gap", f.lit(ONLY_PRESENT))).select("cluster", "endpoint").distinct()
+    return configured.join(f.broadcast(too_late), ["cluster", "endpoint"], "left_anti")
 
 
 def _options(config: Config, *roles: Role) -> dict[str, str]:
@@ -107,6 +145,28 @@ def _options(config: Config, *roles: Role) -> dict[str, str]:
         "samples": str(config.gathering.jmx_samples),
         "sample_seconds": str(config.gathering.jmx_sample_seconds),
     }
+
+
+def replicas_of(config: Config, hour: datetime) -> dict[str, dict[str, set[str]]]:
+    """By `resource` of an endpoint of a Prometheus server whose `match` selects several replicas: the labels in which
+    they differ at the hour's start, and the values. Those that don't answer are left out: the source has gaps of them.
+    """
+    endpoints = [Endpoint(**endpoint) for endpoint in json.loads(_options(config, *get_args(Role))["endpoints"])]
+
+    async def asked(endpoint: Endpoint, slots: asyncio.Semaphore) -> dict[str, set[str]]:
+        async with slots, httpx.AsyncClient(timeout=None, trust_env=False) as client:  # noqa: S113 see request()
+            try:
+                return await prometheus_api.ask_replicas(client, endpoint, hour)
+            except (Refused, TimeoutError):
+                return {}
+
+    async def all_asked(archived: list[Endpoint]) -> list[dict[str, set[str]]]:
+        slots = asyncio.Semaphore(4)
+        return await asyncio.gather(*(asked(endpoint, slots) for endpoint in archived))
+
+    archived = [endpoint for endpoint in endpoints if endpoint.protocol in ARCHIVES]
+    found = zip(archived, asyncio.run(all_asked(archived)), strict=True)
+    return {endpoint.resource: labels for endpoint, labels in found if labels}
 
 
 class Jmx(DataSource):
@@ -176,6 +236,7 @@ class _Reader(DataSourceReader):
         self.samples = int(options["samples"])
         self.sample_seconds = float(options["sample_seconds"])
         self.slices = int(options.get("partitions", 1))
+        self.known_starts: dict[str, dict[str, list[float]]] = json.loads(options.get("known_starts", "{}"))
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
@@ -186,11 +247,8 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
         yield from (self._batch(None, 1, resource=resource, gap=gap) for resource, gap in partition.gaps)
-        now = datetime.now(UTC)
         endpoints = partition.endpoints
-        if not self.hour <= now < self.hour + KNOWN_FOR:
-            gap = f"missing: a JVM only knows the present; it was asked at {now:%Y-%m-%d %H:%M} UTC, and readings"
-            gap += f" count for this hour from {self.hour:%H:%M} to {self.hour + KNOWN_FOR:%H:%M}"
+        if gap := gap_of_present(self.hour, "a JVM"):
             yield from (self._gap(endpoint, gap) for endpoint in endpoints if endpoint.protocol in PROTOCOLS)
             endpoints = [endpoint for endpoint in endpoints if endpoint.protocol in ARCHIVES]
         if endpoints:
@@ -233,7 +291,7 @@ class _Reader(DataSourceReader):
                 return [self._gap(endpoint, f"refused: {reason}")]
             except Exception as error:  # as below
                 return [self._gap(endpoint, _unreadable(error))]
-        return [self._readings(endpoint, answer) for answer in answers]
+        return self._all_readings(endpoint, answers)
 
     async def _sample(self, client: httpx.AsyncClient, endpoint: Endpoint, start_at: float) -> list[pa.RecordBatch]:
         """All samples of one endpoint. One that hangs isn't asked again; one that refuses may be starting."""
@@ -253,7 +311,12 @@ class _Reader(DataSourceReader):
                 gap = _unreadable(error)
         # A failed sample beside good ones isn't a gap: their number tells. A bean that was denied is one.
         gap = next((f"refused: {a.denied}" for a in answers if a.denied), None if answers else gap)
-        return [self._readings(endpoint, answer) for answer in answers] + ([self._gap(endpoint, gap)] if gap else [])
+        return self._all_readings(endpoint, answers) + ([self._gap(endpoint, gap)] if gap else [])
+
+    def _all_readings(self, endpoint: Endpoint, answers: list[Answer]) -> list[pa.RecordBatch]:
+        known = self.known_starts.get(endpoint.cluster, {}).get(endpoint.address, [])
+        carried_over(answers, [datetime.fromtimestamp(seconds, UTC) for seconds in known])
+        return [self._readings(endpoint, answer) for answer in answers]
 
     def _readings(self, endpoint: Endpoint, answer: Answer) -> pa.RecordBatch:
         metrics, labels, values = zip(*answer.readings, strict=True) if answer.readings else ((), (), ())

@@ -173,8 +173,6 @@ class Reading:
     """The text of a number that stands for one: the first of 0."""
     presence: bool = False
     """What counts is that the attribute is there: the value is 1."""
-    skip_unknown: bool = False
-    """Unknown parts add nothing to the sum: of the heap's pools only some have a maximum."""
     signed: bool = False
     """Below 0 it isn't unknown."""
 
@@ -193,6 +191,9 @@ class MBean:
     """Labels that every bean of the family gets."""
     without: tuple[str, ...] = ()
     """Key properties of beans to leave out."""
+    parts: tuple[str, ...] = ()
+    """Key properties beside labels that tell the beans apart which are added up. No other property does: a label that
+    stands here nowhere was put there by who scraped the bean."""
     when: When = "each"
 
     @property
@@ -219,7 +220,7 @@ def _value(pattern: str, metric: str, **more: Any) -> MBean:
 def _of_logs(name: str, metric: str) -> MBean:
     """A replica on its way to another disk (is-future) isn't a second one."""
     pattern = f"kafka.log:type=Log,name={name}"
-    return _value(pattern, metric, labels={"topic": "topic"}, without=("is-future",), when="last")
+    return _value(pattern, metric, labels={"topic": "topic"}, parts=("partition",), without=("is-future",), when="last")
 
 
 def _request(request: str) -> MBean:
@@ -263,6 +264,7 @@ def _rocksdb(key: str, kind: str) -> MBean:
         ),
         _APP,
         labels={key: "store", "task-id": "task"},
+        parts=("thread-id",),
         constant={"kind": kind},
     )
 
@@ -364,8 +366,12 @@ MBEANS: tuple[MBean, ...] = (
     _value("kafka.server:type=ReplicaManager,name=LeaderCount", "leaders"),
     _value("kafka.log:type=LogCleaner,name=DeadThreadCount", "dead_cleaner_threads"),
     # Of each log directory one.
-    _value("kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count", "uncleanable_partitions"),
-    _value("kafka.log:type=LogCleanerManager,name=uncleanable-bytes", "uncleanable_bytes"),
+    _value(
+        "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
+        "uncleanable_partitions",
+        parts=("logDirectory",),
+    ),
+    _value("kafka.log:type=LogCleanerManager,name=uncleanable-bytes", "uncleanable_bytes", parts=("logDirectory",)),
     MBean(
         "kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
         (Reading("Value", "cleaner_last_run_seconds", 1e-3),),
@@ -386,6 +392,7 @@ MBEANS: tuple[MBean, ...] = (
         (Reading("connections", "client_connections"),),
         _BROKER,
         labels={"clientSoftwareName": "client", "clientSoftwareVersion": "version", "listener": "listener"},
+        parts=("networkProcessor",),
         when="last",
     ),
     MBean(
@@ -399,6 +406,7 @@ MBEANS: tuple[MBean, ...] = (
             Reading("failed-stream-threads", "stream_threads_failed"),
         ),
         _APP,
+        parts=("client-id",),
     ),
     MBean(
         "kafka.streams:type=stream-thread-metrics,thread-id=*",
@@ -422,6 +430,7 @@ MBEANS: tuple[MBean, ...] = (
         "kafka.streams:type=stream-task-metrics,task-id=*",
         (Reading("restore-remaining-records-total", "records_to_restore"),),
         _APP,
+        parts=("thread-id",),
     ),
     MBean(
         "kafka.producer:type=producer-metrics,client-id=*",
@@ -487,6 +496,7 @@ MBEANS: tuple[MBean, ...] = (
         ),
         _APP,
         labels={"processor-node-id": "node", "task-id": "task"},
+        parts=("thread-id",),
     ),
     MBean(
         "kafka.streams:type=stream-topic-metrics",
@@ -541,8 +551,6 @@ def sums_of(
             # An unknown part makes the sum unknown; a text is the same however often it stands there.
             if reading.label or reading.presence or series not in sums:
                 sums[series] = value
-            elif reading.skip_unknown and (value is None or sums[series] is None):
-                sums[series] = sums[series] if value is None else value
             else:
                 known = sums[series]
                 sums[series] = None if value is None or known is None else known + value

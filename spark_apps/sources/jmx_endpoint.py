@@ -10,13 +10,15 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 import httpx
 from streamwarden.base.addresses import address_of
+from streamwarden.base.bounded_http import LimitExceeded, json_of, read
 from streamwarden.base.config import JmxEndpoint, load_config
 
 from spark_apps.sources.jmx_catalog import Role
@@ -60,6 +62,56 @@ class Answer:
     """Metric, labels as JSON, value."""
     denied: str | None = None
     """What it wouldn't tell."""
+
+
+LARGE_BYTES = 2**18
+PARSER = ThreadPoolExecutor(1)
+"""Reads large answers, so that neither the other endpoints' answers wait, nor their time-outs pass. One: more would
+fight for the interpreter, and hold an answer each."""
+
+SAME_START = timedelta(minutes=1)
+"""Starts of a process that differ by less are one start: a start out of two clocks differs with every answer."""
+
+
+def start_of(at: datetime, uptime_ms: float | None, start: datetime | None) -> datetime | None:
+    """When a process started, by our own clock, so that a skewed clock over there spoils no rate.
+
+    Args:
+        at: when it answered, by our clock.
+        uptime_ms: its uptime. An answer that takes long makes `at` less this late.
+        start: the start that it reports, by its own clock: the same with every answer, so that is what counts where
+            the two agree.
+    """
+    by_uptime = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
+    if by_uptime is None or start is None:
+        return by_uptime or start
+    return min(start, at) if abs(start - by_uptime) < SAME_START else by_uptime
+
+
+def time_of(seconds: float | None) -> datetime | None:
+    """The moment so many seconds after 1970; null where it is none."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def carried_over(answers: Iterable[Answer], known: Iterable[datetime]) -> None:
+    """Gives answers of one process the starts that are known already: a start within a minute of one is that one.
+
+    Args:
+        answers: of one endpoint; the first of them that agree is the start of all of them.
+        known: starts that earlier runs stored.
+    """
+    starts = sorted(known)
+    for answer in answers:
+        if (start := answer.process_started_at) is None:
+            continue
+        near = next((one for one in starts if abs(one - start) < SAME_START), None)
+        if near is None:
+            starts.append(start)
+        else:
+            answer.process_started_at = near
 
 
 NOTHING_THERE = "nothing accepts connections there"
@@ -106,12 +158,16 @@ async def request(
         address, auth = _with_credentials(endpoint)
         url = httpx.URL(address)
         url = url.copy_with(path=url.path.rstrip("/") + path) if path else url
-        async with asyncio.timeout(endpoint.timeout_seconds):
-            response = await client.request(method, url, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
+        seconds = endpoint.timeout_seconds
+        response = await read(client, method, url, seconds=seconds, auth=auth or httpx.USE_CLIENT_DEFAULT, **more)
+    except LimitExceeded as limit:
+        raise Refused(str(limit)) from None
     except httpx.ConnectError:
         raise Refused(NOTHING_THERE) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise Refused("the address isn't one for its protocol") from None
+    except httpx.DecodingError as error:
+        raise Refused(f"the answer can't be decompressed: {error}") from None
     except httpx.HTTPError:
         raise Refused("the connection broke off before the answer was complete") from None
     if response.status_code in (401, 403):
@@ -119,6 +175,18 @@ async def request(
     if response.status_code != 200:
         raise Refused(f"HTTP {response.status_code}")
     return response
+
+
+async def json_document(response: httpx.Response) -> Any:
+    """The answer's JSON, None where it isn't JSON; Refused past a limit. The other endpoints don't wait for it."""
+    try:
+        if len(response.content) < LARGE_BYTES:
+            return json_of(response.content)
+        return await asyncio.get_running_loop().run_in_executor(PARSER, json_of, response.content)
+    except LimitExceeded as limit:
+        raise Refused(str(limit)) from None
+    except ValueError:
+        return None
 
 
 def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:

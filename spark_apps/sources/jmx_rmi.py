@@ -19,6 +19,7 @@ from pathlib import Path
 
 import httpx
 from pyspark.find_spark_home import _find_spark_home
+from streamwarden.base.bounded_http import LIMITS
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.runtime.class_archive import java
@@ -28,6 +29,8 @@ _SCHEME = "rmi://"
 _HELPER = resources.files("spark_apps.sources") / "JmxRmi.java"
 _JARS = ("janino-*", "commons-compiler-*", "jackson-core-*", "jackson-databind-*", "jackson-annotations-*")
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_MAX_BEANS = 100_000
+"""Of one pattern: their names come all at once."""
 _REASONS = {
     "locked": CREDENTIALS_REFUSED,
     "closed": NOTHING_THERE,
@@ -81,7 +84,7 @@ class _JmxRmi(httpx.AsyncBaseTransport):
             raise Refused("JMX-RMI: the JVM that speaks it has ended; its reason is in the Spark task's log")
         number, (user, password) = next(self._numbers), _credentials(request)
         question = {"id": number, "url": f"service:jmx:rmi:///jndi/{request.url}", "user": user, "password": password}
-        question["reads"] = json.loads(request.content)
+        question |= {"reads": json.loads(request.content), "max_bytes": LIMITS.max_bytes, "max_beans": _MAX_BEANS}
         waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             assert self._jvm.stdin is not None  # noqa: S101 it is a pipe
@@ -89,9 +92,11 @@ class _JmxRmi(httpx.AsyncBaseTransport):
             status, reply = await waiting
         finally:
             del self._waiting[number]
+        if status == "limit":
+            raise Refused(reply.decode())
         if status != "read":
             raise Refused(_REASONS.get(status) or f"JMX-RMI: {reply.decode(errors='replace')}")
-        return httpx.Response(200, content=reply)
+        return httpx.Response(200, stream=httpx.ByteStream(reply))
 
     async def listen(self) -> None:
         """Hands out the answers."""

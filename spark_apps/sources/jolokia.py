@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
 from spark_apps.sources.jmx_catalog import beans_of, number, readings_of
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
+from spark_apps.sources.jmx_endpoint import (
+    Answer,
+    Endpoint,
+    Refused,
+    json_document,
+    request,
+    start_of,
+    time_of,
+    with_labels_as_json,
+)
 
-_RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime"]}
+_RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime", "StartTime"]}
 
 
 async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, samples: int) -> Answer:
@@ -25,9 +33,10 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
     ]
     entries = await _post(client, endpoint, wanted)
     at = datetime.now(UTC)
-    # The start by our own clock, so that a skewed clock over there spoils no rate.
-    uptime_ms = number(_value_of(entries[0]).get("Uptime"))
-    answer = Answer(at, at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None, [])
+    runtime = _value_of(entries[0])
+    start_ms = number(runtime.get("StartTime"))
+    start = time_of(None if start_ms is None else start_ms / 1000)
+    answer = Answer(at, start_of(at, number(runtime.get("Uptime")), start), [])
     denied: list[str] = []
     for bean, entry in zip(beans, entries[1:], strict=True):  # by position: an entry may lack its request
         if entry.get("status") not in (200, 404):  # 404: this JVM has no such bean
@@ -46,10 +55,9 @@ def _value_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 async def _post(client: httpx.AsyncClient, endpoint: Endpoint, wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The reply's entries, one per request."""
     response = await request(client, endpoint, "POST", json=wanted)
-    try:
-        reply = json.loads(response.content)
-    except (ValueError, RecursionError):
-        raise Refused("the answer isn't JSON; is this the address of a Jolokia agent?") from None
+    reply = await json_document(response)
+    if reply is None:
+        raise Refused("the answer isn't JSON; is this the address of a Jolokia agent?")
     if isinstance(reply, dict) and isinstance(reply.get("status"), int):
         raise Refused(f"the agent answered with status {reply['status']}")
     if not isinstance(reply, list) or len(reply) != len(wanted) or not all(isinstance(e, dict) for e in reply):

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from streamwarden.base.config import KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import gap_of_present
 
 from spark_apps.sources.read_source import read_source
 
@@ -279,7 +281,13 @@ class ClusterSource(DataSource):
 
 
 class ClusterReader(DataSourceReader):
-    """One task per cluster; a cluster that fails is one gap row."""
+    """One task per cluster; a cluster that fails is one gap row.
+
+    A subclass that can only report about now names itself in `only_present`; its option `hour` (ISO) is the hour that
+    it is asked about, and an hour that is over gets a gap row. Without the option it is asked about now.
+    """
+
+    only_present: ClassVar[str | None] = None
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.options = options
@@ -290,8 +298,18 @@ class ClusterReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         return [ClusterPartition(name) for name in self.clusters]
 
+    @property
+    def gap_of_hour(self) -> str | None:
+        """Why it reports nothing about the hour; null where it can."""
+        if self.only_present is None or "hour" not in self.options:
+            return None
+        return gap_of_present(datetime.fromisoformat(self.options["hour"]), self.only_present)
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, ClusterPartition):  # Spark asks for None where there are no partitions
+            return
+        if gap := self.gap_of_hour:
+            yield from self.batches([self.gap_row(partition.cluster, partition.cluster, gap)])
             return
         try:
             connection = Connection(cluster_named(partition.cluster))

@@ -28,6 +28,8 @@ from spark_apps.sources.kafka_coordinators import PATIENCE_SECONDS, ask_groups, 
 class GroupsReader(ClusterReader):
     """See the module."""
 
+    only_present = "a cluster's list of groups"
+
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
         known = {"cluster": name, "observed_at": datetime.now(UTC), "resource": name}

@@ -30,6 +30,8 @@ _FORBIDDEN = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 class LogDirsReader(ClusterReader):
     """See the module."""
 
+    only_present = "a broker's list of log dirs"
+
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
         metadata = connection.metadata()  # fails early where the cluster is down

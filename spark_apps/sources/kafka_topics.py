@@ -37,6 +37,8 @@ LOOK_AGAIN_SECONDS = 20
 class TopicsReader(ClusterReader):
     """See the module."""
 
+    only_present = "a cluster's list of topics and brokers"
+
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
         name = connection.cluster.name
         now, started = datetime.now(UTC), time.monotonic()

@@ -10,20 +10,28 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 import httpx
+from streamwarden.base.bounded_http import LimitExceeded, lines_of
 
-from spark_apps.sources.jmx_endpoint import Answer, Endpoint, Refused, request, with_labels_as_json
-from spark_apps.sources.jmx_series import STARTED, UPTIME, Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_endpoint import (
+    LARGE_BYTES,
+    PARSER,
+    Answer,
+    Endpoint,
+    Refused,
+    request,
+    start_of,
+    time_of,
+    with_labels_as_json,
+)
+from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
+from spark_apps.sources.known_series import STARTED, UPTIME
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
-_LARGE_BYTES = 2**18
-_PARSER = ThreadPoolExecutor(1)
-"""One: more would fight for the interpreter, and hold a page each."""
 _SKEW = timedelta(seconds=2)
 """Clocks that differ by less are alike: an answer's date has no fractions."""
 _LABEL = r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"'
@@ -42,10 +50,9 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
     response = await request(client, endpoint, "GET", headers=ACCEPT)
     at = datetime.now(UTC)
     names = names_of(endpoint.role, sample, samples)
-    if len(response.content) < _LARGE_BYTES:
+    if len(response.content) < LARGE_BYTES:
         return _answer(response, at, names)
-    # In a thread: the other endpoints' answers mustn't wait, nor their time-outs pass, while a large page is read.
-    return await asyncio.get_running_loop().run_in_executor(_PARSER, _answer, response, at, names)
+    return await asyncio.get_running_loop().run_in_executor(PARSER, _answer, response, at, names)
 
 
 def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:
@@ -60,18 +67,13 @@ def _started_at(
 ) -> datetime | None:
     """The start by our own clock, so that a skewed clock over there spoils no rate.
 
-    The uptime is the JVM's own; the start may be that of an exporter beside it.
+    The uptime is the JVM's own; the start may be that of an exporter beside it, which its uptime then refutes.
     """
-    if uptime_ms is not None:
-        return at - timedelta(milliseconds=uptime_ms)
-    if started is None:
-        return None
-    try:
-        started_at = datetime.fromtimestamp(started, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+    start = time_of(started)
     skew = their_now - at if their_now else timedelta()
-    return started_at - skew if abs(skew) > _SKEW else started_at
+    if start is not None and abs(skew) > _SKEW:
+        start -= skew
+    return start_of(at, uptime_ms, start)
 
 
 def _date_of(response: httpx.Response) -> datetime | None:
@@ -86,13 +88,16 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
     """Name in lower case, labels and value of the series that are wanted.
 
     Raises:
-        Refused: when it isn't the exposition format, is cut off, or has nothing that is known here.
+        Refused: when it isn't the exposition format, is cut off or past a limit, or has nothing that is known here.
     """
     try:
         text = page.decode()
     except UnicodeDecodeError:
         raise Refused("the answer isn't text; is this the address of an exporter?") from None
-    lines = (text.replace("\r\n", "\n") if "\r" in text else text).split("\n")
+    try:
+        lines = lines_of(text.replace("\r\n", "\n") if "\r" in text else text)
+    except LimitExceeded as limit:
+        raise Refused(str(limit)) from None
     first = next((line for line in lines if line and not line.startswith("#")), None)
     if first is None or not _SERIES.fullmatch(first):
         raise Refused("the answer isn't Prometheus' exposition format; is this the address of an exporter?")

@@ -21,6 +21,7 @@ import httpx
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from streamwarden.base.addresses import address_of
+from streamwarden.base.bounded_http import ALL_SCHEMAS, BoundedClient, LimitExceeded, json_of
 from streamwarden.base.config import KafkaCluster
 from streamwarden.base.errors import StreamwardenError
 
@@ -48,9 +49,11 @@ class Registry:
         self.name = f"the schema registry of '{cluster.name}' at {address_of(registry.url)}"
         self._silence: str | None = None
         try:
-            self._client = httpx.Client(
+            self._client = BoundedClient(
                 base_url=registry.url,
                 auth=(registry.user, registry.password or "") if registry.user else None,
+                seconds=registry.timeout_seconds,
+                limits=ALL_SCHEMAS,
                 timeout=registry.timeout_seconds,
                 headers={"accept": "application/vnd.schemaregistry.v1+json, application/json"},
             )
@@ -92,7 +95,9 @@ class Registry:
             if self._silence:
                 raise Refused(self._silence)
             try:
-                answer = self._client.get(path, params=params)
+                answer = self._client.request("GET", path, params=params)
+            except LimitExceeded as limit:
+                raise Refused(f"{self.name}: {limit} (GET {path})") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 self._silence = f"{self.name} doesn't answer ({type(error).__name__})"
                 raise Refused(self._silence) from None
@@ -103,7 +108,9 @@ class Registry:
 
     def _read(self, path: str, answer: httpx.Response) -> Json:
         try:
-            body = answer.json()
+            body = json_of(answer.content, ALL_SCHEMAS)
+        except LimitExceeded as limit:
+            raise Refused(f"{self.name}: {limit} (GET {path})") from None
         except ValueError:
             body = None
         status = answer.status_code
@@ -135,11 +142,16 @@ def _escaped(subject: str) -> str:
 class SchemaRegistryReader(ClusterReader):
     """See the module. A task per cluster."""
 
+    only_present = "a Schema Registry"
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, ClusterPartition):
             return
         name = partition.cluster
         resource = f"{name} schema registry"
+        if gap := self.gap_of_hour:
+            yield from self.batches([self.gap_row(name, resource, gap)])
+            return
         registry = None
         try:
             registry = Registry(cluster_named(name))

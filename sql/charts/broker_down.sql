@@ -1,8 +1,8 @@
 /*
-title: What the broker told before it went
+title: Resource usage before the failure
 unit: percent
 kind: lines
-why: "Of the last 24 h, as a share of the limit: what was nearly used up before it fell silent is the first suspect."
+why: "Last 24 hours, as a share of the limit. What was nearly exhausted in the last hours is the first suspect."
 */
 select
   b.hour as at,

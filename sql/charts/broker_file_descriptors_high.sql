@@ -1,8 +1,8 @@
 /*
-title: Open files against their limit, and memory maps
+title: Open file descriptors against their limit, and memory maps
 unit: files, maps
 kind: lines
-why: "Over a week: steps are topics that came, a ramp is what is never closed, a fall is a restart. Maps are two for each segment."
+why: "Last 7 days. A step is new topics, a steady rise is a leak, a drop is a restart. Each segment takes two maps."
 */
 with broker as (
   select *

@@ -2,7 +2,7 @@
 title: Bytes in by broker
 unit: bytes/s
 kind: lines
-why: "Over two weeks: a line that leaves the others is a change, lines that lie apart by habit are a standing imbalance."
+why: "Last 14 days. A line that leaves the others is a change; lines that are always apart are a permanent imbalance."
 */
 select
   hour as at,

@@ -1,8 +1,8 @@
 /*
-title: Log flush time, 95th percentile, of the broker and its peers
+title: Log flush latency (p95) of the broker and its peers
 unit: ms
 kind: lines
-why: "Over two weeks: a step is a change of this machine, a rhythm is load, and what all share isn't this broker."
+why: "Last 14 days. A step is a change of this broker or its host, a rhythm is load; what all share has a common cause."
 */
 with broker as (
   select

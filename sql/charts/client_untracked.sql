@@ -1,8 +1,8 @@
 /*
-title: What the client fetches, and what all topics send
+title: Fetch rate of the client and bytes out of the cluster
 unit: bytes/s
 kind: lines
-why: "By the brokers' own figures in the seconds before each run asked: no group's commits tell what this client reads."
+why: "Per-client fetch rate as brokers report it at each collection run. No committed offset covers these bytes."
 */
 with fetched as (
   select
@@ -16,19 +16,19 @@ with fetched as (
     where hour > :hour - interval '24 hours' and hour <= :hour
     and cluster = :cluster and metric = 'client_fetch_bytes_per_second' and labels::jsonb ->> 'client' = :client_id
     group by hour, endpoint, labels
-  ) as told
+  ) as labeled
   group by hour
 )
 
 select
   hour as at,
-  'the client' as series,
+  'client' as series,
   value
 from fetched
 union all
 select
   hour,
-  'sent to consumers',
+  'bytes out',
   sum(bytes_out / nullif(covered_seconds, 0))
 from metrics.topic_hourly
 where cluster = :cluster

@@ -1,8 +1,8 @@
 /*
-title: The group between the log's start and its end
+title: Committed offset between log start and log end
 unit: records
 kind: lines
-why: "Of the partition where least is left, counted from the first hour shown: below the dashed line records are deleted."
+why: "The partition closest to retention, counted from the first hour shown: below the dashed line records are deleted."
 */
 with worst as (
   select
@@ -42,8 +42,8 @@ select
 from seen
 cross join lateral (
   values
-  ('limit start of the log', seen.log_start_offset - seen.least),
+  ('limit log start offset', seen.log_start_offset - seen.least),
   ('committed on ' || seen.place, seen.committed_offset - seen.least),
-  ('end of the log', seen.log_end_offset - seen.least)
+  ('log-end offset', seen.log_end_offset - seen.least)
 ) as line (series, value)
 order by at, series

@@ -1,8 +1,8 @@
 /*
-title: Lag of the group by hour
+title: Consumer lag by topic
 unit: seconds
 kind: lines
-why: "Each line is the group's latest partition of a topic; a line that rises for hours won't mend itself."
+why: "Each line is the partition of a topic with the highest lag; a line that rises for hours does not recover."
 */
 select
   p.hour as at,

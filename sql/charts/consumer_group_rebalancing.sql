@@ -1,12 +1,12 @@
 /*
-title: Rebalances, and who was gone
+title: Rebalances by departed client
 unit: rebalances
 kind: lines
-why: "By ten minutes of a day, by the client that was gone: one colour is one client that leaves again and again."
+why: "Ten-minute slots of a day: one color is one client that leaves again and again."
 */
 select
   date_bin('10 minutes', s.began_at, s.hour) as at,
-  coalesce(g.client_id || ' on ' || g.host, 'nobody') as series,
+  coalesce(g.client_id || ' on ' || g.host, 'no client') as series,
   count(*)::double precision as value
 from metrics.group_step_hourly as s
 left join lateral jsonb_to_recordset(s.gone) as g (client_id text, host text) on true

@@ -1,8 +1,8 @@
 /*
-title: Records read, of the partition that stands and of the topic's others
+title: Records consumed by partition
 unit: records
 kind: lines
-why: "Counted from the first hour shown: a line that is flat while the others rise is held by one record."
+why: "Relative to the first hour shown: a flat line next to rising lines is blocked by one record."
 */
 with worst as (
   select topic, partition
@@ -17,7 +17,7 @@ shown as (
     c.hour,
     c.partition,
     c.committed_offset,
-    c.partition = w.partition as stands,
+    c.partition = w.partition as is_stuck,
     dense_rank() over (order by c.partition = w.partition desc, c.partition) as number
   from metrics.consumer_partition_hourly as c
   inner join worst as w on c.topic = w.topic
@@ -27,7 +27,7 @@ shown as (
 
 select
   hour as at,
-  'partition ' || partition || case when stands then ', stands' else '' end as series,
+  'partition ' || partition || case when is_stuck then ', stuck' else '' end as series,
   (committed_offset - min(committed_offset) over (partition by partition))::double precision as value
 from shown
 where number <= 6

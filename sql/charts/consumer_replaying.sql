@@ -1,12 +1,12 @@
 /*
-title: Lag of the group by hour
+title: Consumer lag by hour
 unit: seconds
 kind: lines
-why: "A week, and the other group that lags most beside it: each peak is old records, read from the brokers' disks."
+why: "One week: each peak of this group is cold data that brokers read from disk."
 */
 select
   hour as at,
-  case group_id when :group_id then 'this group' else 'the others, worst' end as series,
+  case group_id when :group_id then 'this group' else 'other groups, maximum' end as series,
   max(lag_seconds_max) as value
 from metrics.consumer_group_hourly
 where hour > :hour - interval '7 days' and hour <= :hour

@@ -4,9 +4,9 @@ unit: bytes/s
 kind: lines
 below: {title: "Lag of the groups furthest behind, at the end of each hour", unit: seconds}
 why: |
-  Above: reads stay near the dashed baseline while consumers are served from memory; what stands out was read from disk.
-  Below: a group whose lag is beyond the dashed line, what memory still holds, reads from disk and may explain it. Where
-  none is, somebody reads who commits nothing.
+  Above: disk reads stay near the dashed baseline while the page cache serves consumers. Higher reads come from disk.
+  Below: a group with a lag above the dashed line (page cache) reads from disk and may explain them. If there is none, a
+  consumer that commits no offsets reads from disk.
 */
 with span as (
   select
@@ -59,7 +59,7 @@ select
   minute.rate as value,
   false as is_below
 from minute
--- More lines than this can't be told apart.
+-- More than three lines are hard to distinguish.
 inner join (select volume_id from minute group by volume_id order by max(rate) desc, volume_id asc limit 3) as loudest
   on minute.volume_id = loudest.volume_id
 union all
@@ -74,7 +74,7 @@ having count(*) > 1
 union all
 select
   at,
-  'limit usual for all together' as series,
+  'limit baseline_share for all together' as series,
   sum(baseline) as value,
   false as is_below
 from minute
@@ -94,7 +94,7 @@ inner join (
 union all
 select
   e.hour + edge.passed as at,
-  'limit what memory holds' as series,
+  'limit page cache age' as series,
   cast(e.metrics ->> 'page_cache_holds_seconds' as double precision) as value,
   true as is_below
 from detect.evaluation as e

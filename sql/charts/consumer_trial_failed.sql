@@ -1,9 +1,9 @@
 /*
-title: Lag of the new group by the hour
+title: Lag of the new group
 unit: seconds
 kind: lines
-below: {title: "What came in on its topics", unit: bytes/s}
-why: "A group that keeps up stays near zero whatever comes in; one whose lag follows the traffic has nothing to spare."
+below: {title: "Bytes in of its topics", unit: bytes/s}
+why: "The lag of a group that keeps up stays near zero; a lag that follows the traffic shows no headroom."
 */
 with topic as (
   select distinct topic
@@ -13,7 +13,7 @@ with topic as (
 
 select
   hour as at,
-  'lag, latest partition' as series,
+  'lag, maximum of all partitions' as series,
   lag_seconds_max as value,
   false as is_below
 from metrics.consumer_group_hourly

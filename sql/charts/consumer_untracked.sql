@@ -1,8 +1,8 @@
 /*
-title: What the group's topics send, and what commits account for
+title: Bytes out of the group's topics and bytes covered by commits
 unit: bytes/s
 kind: lines
-why: "What lies between the two lines is read by somebody who commits nothing: this group, or others like it."
+why: "The difference between the lines is read by consumers that do not commit offsets."
 */
 with topic as (
   select distinct a.topic
@@ -38,6 +38,6 @@ select
   line.value
 from seen
 cross join lateral (
-  values ('sent to consumers', seen.sent), ('accounted for by commits', seen.accounted)
+  values ('bytes out', seen.sent), ('covered by commits', seen.accounted)
 ) as line (series, value)
 order by at, series

@@ -1,15 +1,15 @@
 /*
-title: Active controllers of the cluster
+title: Active controllers
 unit: controllers
 kind: lines
-why: "Over a day: none means that no leader is elected; one in some samples only is an election at that time."
+why: "Last 24 hours. 0 means that no leader is elected; 1 in only some samples is a controller election."
 */
 with reported as (
   select
     hour,
     endpoint,
-    min(value) as least,
-    max(value) as most
+    min(value) as least_active,
+    max(value) as most_active
   from metrics.broker_sample
   where cluster = :cluster and metric = 'active_controllers'
   and hour > :hour - interval '24 hours' and hour <= :hour
@@ -23,8 +23,8 @@ select
 from (
   select
     hour,
-    sum(least) as throughout,
-    sum(most) as at_any_time
+    sum(least_active) as throughout,
+    sum(most_active) as at_any_time
   from reported
   group by hour
 ) as r

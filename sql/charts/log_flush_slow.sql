@@ -1,8 +1,8 @@
 /*
-title: Log flush time of the broker against its limit
+title: Log flush latency against its limit
 unit: ms
 kind: lines
-why: "Over a week: peaks at the same hours are load, a step is a change, a ramp is a disk that wears out or fills."
+why: "Last 7 days. Daily peaks are load, a step is a change, a slow rise is a volume that fills or degrades."
 */
 select
   b.hour as at,

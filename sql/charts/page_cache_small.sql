@@ -2,7 +2,7 @@
 title: Bytes read from the brokers' disks, and bytes sent
 unit: bytes/s
 kind: lines
-why: "A week: reads that follow what is sent are memory that lacks, a single peak is a replay or a restore."
+why: "Last 7 days. Reads that follow the bytes sent mean too little memory; a single peak is a replay or a restore."
 */
 select
   r.hour as at,

@@ -2,7 +2,7 @@
 title: Partitions without a leader
 unit: partitions
 kind: lines
-why: "By the hour, and those of them without a replica in sync: a broker that comes back ends it at once."
+why: "Last 24 hours, by hour. Partitions without an in-sync replica recover only when a former ISR member returns."
 */
 select
   p.hour as at,
@@ -19,6 +19,6 @@ from (
   group by hour
 ) as p
 cross join lateral (
-  values ('without a leader', p.leaderless), ('without a replica in sync', p.without_isr)
+  values ('without a leader', p.leaderless), ('without an in-sync replica', p.without_isr)
 ) as line (series, value)
 order by at, series

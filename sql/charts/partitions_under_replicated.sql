@@ -1,8 +1,8 @@
 /*
-title: Partitions that lack replicas
+title: Under-replicated partitions
 unit: partitions
 kind: lines
-why: "Over a week, of those whose replica on this broker is missing, and of those that it leads: a peak that falls is a restart, a plateau a broker that is gone."
+why: "Last 7 days, of partitions with a replica on this broker and of those it leads. A short peak is a restart, a plateau a broker that is down."
 */
 select
   b.hour as at,
@@ -11,8 +11,8 @@ select
 from metrics.broker_hourly as b
 cross join lateral (
   values
-  ('led by it', b.under_replicated_partitions),
-  ('led by it, below min.insync', b.under_min_isr_partitions)
+  ('led by this broker', b.under_replicated_partitions),
+  ('led by this broker, below min.insync.replicas', b.under_min_isr_partitions)
 ) as line (series, value)
 where
   b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id
@@ -21,7 +21,7 @@ where
 union all
 select
   p.hour,
-  'whose replica here is missing',
+  'replica on this broker out of sync',
   count(m.broker_id)
 from metrics.partition_hourly as p
 left join lateral jsonb_array_elements_text(p.missing_brokers) as m (broker_id) on m.broker_id = :broker_id

@@ -1,12 +1,12 @@
 /*
-title: Produce requests that failed, by error, and records that applications gave up
+title: Failed produce requests by error, and records dropped by producers
 unit: requests, records
 kind: lines
-why: "By the hour of a day: what goes on for hours isn't an election; what begins with a release is its producer."
+why: "Last 24 hours. Failures over several hours are not leader elections; failures since a release come from its producer."
 */
 select
   b.hour as at,
-  coalesce(e.error, 'of any error') as series,
+  coalesce(e.error, 'any error') as series,
   sum(coalesce(e.responses::double precision, b.failed_produces)) as value
 from metrics.broker_hourly as b
 left join lateral jsonb_each_text(b.produce_errors) as e (error, responses) on true
@@ -17,7 +17,7 @@ having sum(coalesce(e.responses::double precision, b.failed_produces)) > 0
 union all
 select
   hour as at,
-  'given up by ' || app as series,
+  'dropped by ' || app as series,
   sum(coalesce(record_errors, 0) + coalesce(buffer_exhausted, 0)) as value
 from metrics.client_hourly
 where cluster = :cluster and kind = 'producer'

@@ -1,8 +1,8 @@
 /*
-title: Fetches of a partition, and records of the topic
+title: Partition fetches and records of the topic
 unit: 1/s
 kind: lines
-why: "By the hour of a day: a reader that waits for records fetches twice a second, or once for each record that comes."
+why: "A consumer that waits for records fetches twice per second, or once per record."
 */
 select
   t.hour as at,
@@ -12,7 +12,7 @@ from metrics.topic_hourly as t
 left join inventory.topic_hourly as i using (hour, cluster, topic)
 cross join lateral (
   values
-  ('fetches of a partition', t.fetch_requests / nullif(t.covered_seconds, 0) / coalesce(i.partitions, 1)),
+  ('fetches per partition', t.fetch_requests / nullif(t.covered_seconds, 0) / coalesce(i.partitions, 1)),
   ('records', t.messages_in / nullif(t.covered_seconds, 0))
 ) as line (series, value)
 where t.cluster = :cluster and t.topic = :topic

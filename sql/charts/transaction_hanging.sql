@@ -1,8 +1,8 @@
 /*
-title: Last stable offset against the log's end
+title: Last stable offset and log-end offset
 unit: records
 kind: lines
-why: "Of the partition that waits most, counted from the first hour shown: a lower line that is flat is held by a transaction."
+why: "The partition with most waiting records, relative to the first hour shown. A hanging transaction holds the flat line."
 */
 with worst as (
   select partition
@@ -31,7 +31,7 @@ select
 from seen
 cross join lateral (
   values
-  ('end of the log', seen.log_end_offset - seen.least),
+  ('log-end offset', seen.log_end_offset - seen.least),
   ('last stable offset', seen.last_stable_offset - seen.least)
 ) as line (series, value)
 order by at, series

@@ -72,5 +72,8 @@ create or replace function public.changes(as_of timestamptz) returns table (
   select c.hour, c.resource, c.what, c.before #>> '{}', c.value #>> '{}'
   from compared as c
   where c.before <> c.value and c.hour > as_of - interval '3 hours'
+  and case when c.what = 'restarted'
+    then not public.is_same_start((c.before #>> '{}')::timestamptz, (c.value #>> '{}')::timestamptz) else true
+  end
   order by c.hour, c.resource, c.what
 $$;

@@ -7,7 +7,9 @@ select
   d.title,  -- What is wrong, in general
   e.resource_name,  -- The resource
   e.message,  -- What its detector says of it, with figures
-  e.actions as advice,  -- What to do about it
+  e.details,  -- Further evidence, a list of sentences
+  e.impact,  -- What happens to whom if nothing is done
+  e.actions,  -- What to do, in order
   s.since_hour,  -- First hour in alarm without a healthy hour since (UTC)
   e.hour as judged_hour,  -- Hour that was judged (UTC)
   t.ticket_id,  -- Our ticket's id; null: none is open

@@ -17,8 +17,8 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine
 from streamwarden.store.housekeeping import retention_days
 from streamwarden.store.migrate import migrate
-from tests.bench.metric import Metric
 
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -201,7 +201,8 @@ def documented(hour: dict[str, Filled]) -> str:
         kept = max(days.values())
         a_day = each * resource.rows_a_day
         lines.append(
-            f"| {resource.name} ({resource.rhythm}, {_size(each)}) | {_size(a_day)} | {_size(a_day * kept)} in {kept} days |"
+            f"| {resource.name} ({resource.rhythm}, {_size(each)}) | {_size(a_day)} |"
+            f" {_size(a_day * kept)} in {kept} days |"
         )
     group = THINGS[-1]
     kept = retention_days(settings, group.tables[0])

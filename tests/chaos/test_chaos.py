@@ -215,6 +215,7 @@ def test_a_version_skew_is_refused_until_it_is_mended(name: str, empty_warehouse
     require_migrated(empty_warehouse)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.skipif(FAKETIME is None, reason="libfaketime isn't installed")
 def test_a_clock_jumps_while_what_sees_it_waits_as_long_as_ever(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ SEED, NUMBER = 1, 3
 """A round of the app `machines`, the quickest one."""
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_an_hour_that_lost_its_database_is_whole_afterwards(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ class Place:
             # The server trusts who comes by its socket, whatever the password.
             WAREHOUSE_ENV: re.sub(r"//([^:@/]+)[^@/]*@", rf"//\1:{WAREHOUSE_PASSWORD}@", warehouse_url),
             **SECRETS,
+            "AIRFLOW__CORE__MAX_TASK_RETRY_DELAY": "1",
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         (folder / "streamwarden.yaml").write_text(CONFIG)

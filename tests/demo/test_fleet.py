@@ -175,6 +175,7 @@ def test_streamwardens_config_for_the_fleet_is_valid_and_its_secrets_private(
     assert httpx.get(tracker.url).status_code == 200
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_without_faults_nothing_is_injected_and_only_the_decoys_are_there(healthy: Fleet) -> None:
     assert json.loads(healthy.truth_file.read_text()) == []
@@ -185,6 +186,7 @@ def test_without_faults_nothing_is_injected_and_only_the_decoys_are_there(health
     assert len(values(healthy, "orders-customer-revenue-changelog")) > 300
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_without_faults_the_broker_reads_nothing_and_memory_is_bounded(healthy: Fleet) -> None:
     assert read_bytes_within(healthy, 5) < MIB
@@ -193,6 +195,7 @@ def test_without_faults_the_broker_reads_nothing_and_memory_is_bounded(healthy: 
     assert {store["block-cache-capacity"] for store in stores.values()} == {32 * MIB}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_one_folder_holds_one_fleet(healthy: Fleet) -> None:
     with (
@@ -203,6 +206,7 @@ def test_one_folder_holds_one_fleet(healthy: Fleet) -> None:
     healthy.check()
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_part_that_dies_is_named(healthy: Fleet) -> None:
     psutil.Process(healthy.clients["billing"].pid).kill()
@@ -225,6 +229,7 @@ def start_demo(folder: Path) -> subprocess.Popen[str]:
     raise AssertionError(f"the demo ended with {demo.wait()}")
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_sigterm_stops_everything_and_a_killed_demos_remains_are_ended_by_the_next(tmp_path: Path) -> None:
     now = datetime.now(UTC)

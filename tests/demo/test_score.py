@@ -41,7 +41,7 @@ def test_two_tickets_about_one_fault_are_no_find() -> None:
 
 
 def test_everything_found_and_nothing_else() -> None:
-    tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource_name)]
+    tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource)]
     result = score([MEMORY, SCHEMA], tickets, START)
     assert str(result) == "2 of 2 incidents in exactly one ticket each, 0 false"
     assert result.is_perfect
@@ -72,7 +72,7 @@ def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracke
         message = client.post("/msg", data={"content": text}).json()["data"]["id"]
         issue = client.post("/issue", data={"title": "<script> é", "messages": message}).json()["data"]["id"]
         found = [one for one in open_tickets(url, *user) if one.title == "<script> é"]
-        assert [(one.detector, one.resource_name) for one in found] == [("app_memory_heavy", "demo/orders")]
+        assert [(one.detector, one.resource) for one in found] == [("app_memory_heavy", "demo/orders")]
         assert datetime.now(UTC) - found[0].opened_at < timedelta(minutes=1)
         etag = client.get(f"/issue/{issue}").headers["etag"]
         client.patch(f"/issue/{issue}", data={"status": "resolved"}, headers={"If-Match": etag}).raise_for_status()

@@ -22,7 +22,7 @@ from tests.conftest import a_database
 from tests.docker.container import NAMESPACE
 from tests.docker.documented import DEPLOY, block
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(900)]
 CONTAINER = Path(__file__).with_name("container.py")
 
 

@@ -128,6 +128,7 @@ def test_the_documented_acls_are_enough(gathered: Any) -> None:
     assert seen == EVERYTHING
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("left_out", "lost"),
     [

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 import yaml
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(400)]
 HOUR = "2026-11-19T08:00"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,11 +11,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden import pipeline
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
 from streamwarden.detectors import load_detectors
 from typer.testing import CliRunner
+
+from tests.sql.rows import insert_row
 
 HOUR = datetime(2026, 11, 19, 8, tzinfo=UTC)
 GAPS = [
@@ -36,7 +40,7 @@ def test_a_run_ends_with_what_could_not_be_had(
             connection.execute(
                 sa.text(
                     "insert into detect.coverage (hour, app, source, resource_name, status, message, asked_at)"
-                    " values (:hour, 'an app', :source, :resource, 'missing', :reason, :hour)"
+                    " values (:hour, 'an app', :source, :resource_name, 'missing', :message, :hour)"
                 ),
                 {"hour": HOUR, "source": source, "resource_name": resource_name, "message": message},
             )
@@ -94,6 +98,68 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
     assert ("gather brokers", "3 rows", True) in told
     assert told[-1][0] == "tickets" and told[-1][2]
     assert not run.ok
+
+
+def _loads(warehouse: sa.Engine, failing: str = "") -> Callable[[object, str, datetime], dict[str, int]]:
+    """In the place of Spark: each app but the failing one is loaded, without a row."""
+
+    def run_app(_: object, name: str, hour: datetime) -> dict[str, int]:
+        if name == failing:
+            raise StreamwardenError("out of luck")
+        with warehouse.begin() as connection:
+            load = {
+                "hour": hour,
+                "app": name,
+                "status": "loaded",
+                "rows": "{}",
+                "started_at": hour,
+                "finished_at": hour,
+            }
+            connection.execute(sa.text("delete from detect.load where hour = :hour and app = :app"), load)
+            insert_row(connection, "detect.load", load)
+        return {}
+
+    return run_app
+
+
+def test_a_run_of_one_app_says_nothing_of_the_others_and_is_no_failure(
+    warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s.yaml").write_text("kafka: [{name: c, bootstrap_servers: 'b:1'}]\ntickets: {trackers: {}}\n")
+    monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
+    monkeypatch.setattr(pipeline._Spark, "run_app", _loads(warehouse))
+    command = ["run", "--hour", f"{HOUR:%Y-%m-%dT%H:%M}", "--app", "consumer_groups"]
+    ran = CliRunner().invoke(app, command)
+    assert ran.exit_code == 0, ran.output
+    assert "fail" not in ran.output and "blocked" not in ran.output and "prices" not in ran.output
+    steps = [line.split("done")[1].split() for line in ran.output.splitlines() if "done" in line]
+    judged = {what for step, what, *_ in steps if step == "judge"}
+    alone = {d.id for d in load_detectors().values() if d.apps == ("consumer_groups",)}
+    assert judged == alone and {step for step, *_ in steps} == {"gather", "judge", "causes", "tickets"}
+
+    monkeypatch.setattr(pipeline._Spark, "run_app", _loads(warehouse, failing="consumer_groups"))
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("delete from detect.load"))
+    ran = CliRunner().invoke(app, command)
+    assert ran.exit_code != 0 and "out of luck" in ran.output
+
+
+def test_what_is_not_configured_is_one_line_and_no_failure(
+    warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline._Spark, "run_app", _loads(warehouse))
+    config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "b:1"}]})
+    told: list[tuple[str, str, bool]] = []
+    run = pipeline.run_hour(config, HOUR, [], lambda *line: told.append(line))
+    assert run.ok and all(went_well for _, _, went_well in told)
+    unasked = {name for name, one in APPS.items() if "kafka" not in one.sections}
+    silent = [d for d in load_detectors().values() if d.apps and {*d.apps} <= unasked]
+    of_aws = {d.id for d in silent if "aws" in APPS[d.apps[0]].sections}
+    assert of_aws and not {f"judge {id_}" for id_ in of_aws} & {step for step, _, _ in told}
+    said = [what for step, what, _ in told if step == "judge"]
+    assert [what for what in said if "AWS" in what] == [
+        f"no AWS account configured: {len(of_aws)} detectors not evaluated"
+    ]
 
 
 def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine) -> None:

@@ -30,7 +30,7 @@ from tests.simulator import (
     instances,
     lag,
     memory,
-    news,
+    notifications,
     schemas,
     volumes,
     workloads,
@@ -47,16 +47,17 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "lag": lag.evaluate,
     "workloads": workloads.evaluate,
     "incidents": incidents.evaluate,
-    "news": news.evaluate,
+    "notifications": notifications.evaluate,
     "brokers": brokers.evaluate,
     "growth": growth.evaluate,
     "disks": disks.evaluate,
     "compaction": compaction.evaluate,
     "instances": instances.evaluate,
 }
-OF_FAULTS = ("incidents", "news")
+OF_FAULTS = ("incidents", "notifications")
 """Parts that have nothing to judge where nothing fails."""
 MOST = 1_000_000
+MOST_SEEDS = 1000
 
 
 def main() -> int:
@@ -131,6 +132,8 @@ def seeds_of(asked: Mapping[str, str]) -> list[int]:
     named = [part.strip() for part in (one or many).split(",") if part.strip()]
     if not all(part.isdigit() and int(part) for part in named):
         raise ValueError(f"{'SEED' if one else 'SEEDS'}: must be whole numbers from 1 on, not '{one or many}'")
+    if not one and len(named) == 1 and not many.endswith(",") and int(named[0]) > MOST_SEEDS:
+        raise ValueError(f"SEEDS: {named[0]} seeds never end ({MOST_SEEDS:,} at most); that seed is SEED={named[0]}")
     if one or len(named) > 1 or many.endswith(","):
         return list(map(int, named))
     return random.SystemRandom().sample(range(1, MOST), int(named[0]) if named else 1)

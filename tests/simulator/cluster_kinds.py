@@ -42,7 +42,7 @@ def its_machine_is_gone(fleet: Fleet, cluster: Cluster) -> None:
     """Stopped by somebody, terminated, or its host failed."""
     broker = a_broker(cluster)
     cluster.machines[broker] = STATES[int(cluster.chance.integers(0, len(STATES)))]
-    is_lost(fleet, cluster, broker, "machine_gone")
+    is_lost(fleet, cluster, broker, "instance_gone")
 
 
 def its_machine_is_gone_while_peers_restart(fleet: Fleet, cluster: Cluster) -> None:
@@ -51,7 +51,7 @@ def its_machine_is_gone_while_peers_restart(fleet: Fleet, cluster: Cluster) -> N
     cluster.machines[broker] = "stopped"
     goes_down(cluster, broker)
     cluster.restart((broker + 1) % cluster.brokers, cluster.chance.uniform(0.1, 0.8))
-    fleet.fault(DOWN, cluster, broker, "machine_gone")
+    fleet.fault(DOWN, cluster, broker, "instance_gone")
     fleet.unclear(LACKING, cluster, broker)
 
 
@@ -81,7 +81,7 @@ def its_files_were_used_up(fleet: Fleet, cluster: Cluster) -> None:
     broker = a_broker(cluster)
     files, limit = cluster.gauges["open_file_descriptors"][broker], cluster.gauges["max_file_descriptors"][broker]
     files[:] = np.maximum(files, nears(limit, cluster, 0.01, 0.08))
-    is_lost(fleet, cluster, broker, "files_used_up")
+    is_lost(fleet, cluster, broker, "file_descriptors_exhausted")
 
 
 def fill_heap(cluster: Cluster, broker: int, hours: slice) -> None:

@@ -254,7 +254,7 @@ class World:
 
     def late(self, cluster: Cluster, name: str, since: int, incident: str, spots: list[Spot], **how: Any) -> None:
         cluster.busy.add(name)
-        reason = how.pop("reason", None) or self.dice.choice(["falls_behind", "catches_up_slowly", "stands"])
+        reason = how.pop("reason", None) or self.dice.choice(["falling_behind", "slow_recovery", "stuck"])
         self.add("consumer_group_lagging", cluster.group(name), reason, since, incident, spots, **how)
 
     def disk(self, cluster: Cluster, incident: str, *, broker: int | None = None, is_root: bool = True) -> None:
@@ -263,14 +263,14 @@ class World:
             cluster.silent.add(broker)
         reason = dice.choice(["bucket_empty", "at_iops_limit", "at_throughput_limit"])
         self.add("ebs_volume_starving", cluster.volume(broker), reason, since, incident, is_root=is_root)
-        for detector, verdicts, chance in (("broker_slow", "hurts", 0.7), ("log_flush_slow", "slow", 0.5)):
+        for detector, verdicts, chance in (("broker_slow", "clients_affected", 0.7), ("log_flush_slow", "slow", 0.5)):
             if broker not in cluster.silent and dice.random() < chance:
                 self.add(detector, f"broker:{cluster.name}/{broker}", verdicts, since + dice.randint(0, 1), incident)
         self.spread(cluster, broker, since, incident)
 
     def cpu(self, cluster: Cluster, incident: str) -> None:
         broker, since = self.calm(cluster), self.dice.randint(0, 2)
-        self.add("broker_slow", f"broker:{cluster.name}/{broker}", "hurts", since, incident, is_root=True)
+        self.add("broker_slow", f"broker:{cluster.name}/{broker}", "clients_affected", since, incident, is_root=True)
         if self.dice.random() < 0.5:
             self.add("log_flush_slow", f"broker:{cluster.name}/{broker}", "slow", since, incident)
         self.spread(cluster, broker, since, incident)
@@ -289,7 +289,7 @@ class World:
         store = f"store:{cluster.name}/{app}-s-changelog"
         self.add("state_store_schema_drift", store, "breaks_restore", since - 1, incident, is_root=True)
         self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "none_alive", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="stands")
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="stuck")
 
     def memory(self, cluster: Cluster, incident: str) -> None:
         app, since = self.app(cluster), self.dice.randint(1, 2)
@@ -297,7 +297,7 @@ class World:
             "app_memory_heavy", f"application:{cluster.name}/{app}", "host_memory_full", since - 1, incident, is_root=True
         )
         self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "gone", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="nobody")
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="no_members")
 
     def app(self, cluster: Cluster) -> str:
         return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])
@@ -306,11 +306,11 @@ class World:
         topic, since = self.dice.choice(sorted({topic for topic, _ in cluster.leaders})), self.dice.randint(0, 2)
         spots = self.dice.sample([s for s in sorted(cluster.leaders) if s[0] == topic], 2)
         resource = f"topic:{cluster.name}/{topic}"
-        self.add("transaction_hanging", resource, "holds_readers", since, incident, spots, is_root=True)
+        self.add("transaction_hanging", resource, "blocks_readers", since, incident, spots, is_root=True)
         for name in sorted(cluster.groups):
             held = [spot for spot in spots if spot in cluster.groups[name]]
             if held and name not in cluster.busy and self.dice.random() < 0.6:
-                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="one_stands")
+                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="partition_stuck")
 
     def machine(self, cluster: Cluster, incident: str) -> None:
         """The disk of a machine on which members of groups run."""
@@ -328,7 +328,7 @@ class World:
         if free:
             name = self.dice.choice(free)
             spot = self.dice.choice(sorted(cluster.groups[name]))
-            reason = "stands" if len(cluster.groups[name]) == 1 else "one_stands"
+            reason = "stuck" if len(cluster.groups[name]) == 1 else "partition_stuck"
             label = f"{cluster.name} poison {name}"
             self.late(cluster, name, self.dice.randint(0, 2), label, [spot], reason=reason, is_root=True)
 
@@ -490,7 +490,7 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
             known.append(("metrics.consumer_partition_hourly", one))
         if g < MANY_FINDINGS - len(sick):
             late = [(f"t{g % topics}", p) for p in range(partitions) if leader[f"t{g % topics}", p] == sick[g % 20]]
-            found.append(_found("consumer_group_lagging", f"group:c/g{g}", "falls_behind", late))
+            found.append(_found("consumer_group_lagging", f"group:c/g{g}", "falling_behind", late))
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
         insert_many(connection, known)

@@ -29,7 +29,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import jvm_apps as app
 from spark_apps.sources.jmx import checked
-from spark_apps.sources.jmx_endpoint import Refused, Response
+from spark_apps.sources.jmx_endpoint import Answer, Refused
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
@@ -798,7 +798,7 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
                 for metric, labels, value in _jvm(fleet, process, at)
             ]
             with suppress(Refused):  # the source calls it a gap
-                answer = checked(Response(at + case.shift, since + case.shift, readings))
+                answer = checked(Answer(at + case.shift, since + case.shift, readings))
                 for metric, labels, value in answer.readings:
                     kind = "counter" if metric.endswith("_total") else "gauge"
                     rows.append((*head, metric, labels, kind, answer.at, value, answer.process_started_at))

@@ -39,7 +39,7 @@ Shape = tuple[str, str | None, frozenset[str], frozenset[tuple[str, str]]]
 
 
 @dataclass
-class NewsScore(Score):
+class NotificationsScore(Score):
     """Notifications by issue against what became something else."""
 
     issues: int = 0
@@ -96,9 +96,9 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     return week(bench.warehouse, random.Random(scenario.seed), SMALL_WEEK if small else WEEK, 1 if small else 2)  # noqa: S311
 
 
-def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -> NewsScore:
+def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -> NotificationsScore:
     """Judges so many hours in order and tells of them; scores what was told."""
-    result = NewsScore("news", hours, clusters, 0, 0)
+    result = NotificationsScore("news", hours, clusters, 0, 0)
     _empty(warehouse)
     sink, before, notified_before = Tracker(), dict[str, Shape](), Counter[str]()
     plan, places = dice.random(), dice.random()
@@ -151,7 +151,8 @@ def _course(dice: random.Random, symptom: Symptom) -> dict[int, EvaluatedRow]:
 
 
 def _write(
-    connection: sa.Connection, world: World, courses: list[tuple[Symptom, dict[int, EvaluatedRow]]], number: int, at: datetime,
+    connection: sa.Connection, world: World, courses: list[tuple[Symptom, dict[int, EvaluatedRow]]], number: int,
+    at: datetime,
     dice: random.Random,
 ) -> None:  # fmt: skip
     connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.simulator import brokers, cluster_sources, news, workloads
+from tests.simulator import brokers, cluster_sources, notifications, workloads
 from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import JUDGED, SMALL
@@ -60,9 +60,11 @@ def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
 
 @pytest.mark.rare
 def test_nobody_is_told_the_same_news_twice(bench: Bench) -> None:
-    [result] = scores_of("news", bench, SMALL)
+    [result] = scores_of("notifications", bench, SMALL)
     assert result.wrong == [] and all(goal.is_met for goal in result.goals), result.goals
-    assert isinstance(result, news.NewsScore) and result.issues > 5 and result.told > 2 * result.issues
+    assert (
+        isinstance(result, notifications.NotificationsScore) and result.issues > 5 and result.told > 2 * result.issues
+    )
 
 
 @pytest.mark.rare

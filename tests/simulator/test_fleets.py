@@ -14,7 +14,7 @@ from tests.simulator import brokers, consumers, lag, schemas, volumes, workloads
 from tests.simulator.clusters import NOW
 from tests.simulator.scenario import JUDGED, SMALL, START, Case
 from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
-from tests.simulator.workloads import life as lives
+from tests.simulator.workloads import process_lifetimes as lives
 
 
 def test_volumes_come_out_the_same_from_the_same_seed() -> None:

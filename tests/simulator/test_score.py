@@ -145,3 +145,9 @@ def test_an_hour_that_is_called_ok_in_the_middle_of_a_fault_is_a_false_claim() -
     result = scored("ooooooaaaaosoo", Truth([fault]))
     assert result.claims["told throughout"] == 3
     assert [verdict.hour for _, _, verdict, _ in result.false_claims] == [START + 10 * HOUR, START + 12 * HOUR]
+
+
+def test_a_seed_is_not_taken_for_a_number_of_seeds() -> None:
+    with pytest.raises(ValueError, match=r"79963 seeds never end \(1,000 at most\); that seed is SEED=79963"):
+        seeds_of({"SEEDS": "79963"})
+    assert seeds_of({"SEEDS": "79963,"}) == [79963] and len(seeds_of({"SEEDS": "1000"})) == 1000

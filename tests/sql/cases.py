@@ -36,11 +36,36 @@ def file_of(detector: Detector) -> Path:
 
 
 def read_cases(file: Path) -> list[Case]:
-    return yaml.load(file.read_text(), yaml.CSafeLoader)  # a tenth of the pure Python's time
+    """The cases of a file.
+
+    Raises:
+        ValueError: no YAML, or not a list of cases with `name`, `given`, and `expect`; names the file.
+    """
+    try:
+        cases = yaml.load(file.read_text(), yaml.CSafeLoader)  # a tenth of the pure Python's time
+    except yaml.YAMLError as error:
+        raise ValueError(f"{file}: {error}") from None
+    if not isinstance(cases, list) or not all(
+        isinstance(c, dict) and {"name", "given", "expect"} <= set(c) for c in cases
+    ):
+        raise ValueError(f"{file}: not a list of cases with name, given, and expect")
+    return cases
+
+
+def readable(files: dict[str, Path]) -> tuple[dict[str, list[Case]], dict[str, str]]:
+    """Cases by detector, and why a file cannot be read: a broken one does not stop the others."""
+    cases: dict[str, list[Case]] = {}
+    broken: dict[str, str] = {}
+    for id_, file in files.items():
+        try:
+            cases[id_] = read_cases(file)
+        except ValueError as error:
+            broken[id_] = str(error)
+    return cases, broken
 
 
 DETECTORS = load_detectors()
-CASES_OF = {detector.id: read_cases(file_of(detector)) for detector in DETECTORS.values() if file_of(detector).exists()}
+CASES_OF, BROKEN = readable({one.id: file_of(one) for one in DETECTORS.values() if file_of(one).exists()})
 
 
 def hour_of(case: Case) -> datetime:

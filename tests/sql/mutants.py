@@ -387,10 +387,13 @@ def main() -> None:
 
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--only", default="", help="ids of detectors, with commas")
+    arguments.add_argument("--tested", action="store_true", help="detectors whose header has is_mutation_tested")
     arguments.add_argument("-n", type=int, help="so many mutants of each detector, drawn")
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
-    wanted = [id_ for id_ in given.only.split(",") if id_] or list(DETECTORS)
+    wanted = [id_ for id_ in given.only.split(",") if id_] or [
+        id_ for id_, detector in DETECTORS.items() if detector.is_mutation_tested or not given.tested
+    ]
     if unknown := set(wanted) - set(DETECTORS):
         sys.exit(f"ONLY={min(unknown)}: no such detector; there are: {', '.join(DETECTORS)}.")
     scores = []

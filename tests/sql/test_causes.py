@@ -57,7 +57,7 @@ def test_a_case_of_causes(module_warehouse: sa.Engine, fleet: dict[str, Any], ca
     for pair, row in expected.items():
         cause = found[pair]
         assert (round(cause.strength, 2), cause.is_accepted) == (row["strength"], row["accepted"]), cause
-        assert cause.render_text == row.get("message", cause.render_text)
+        assert cause.message == row.get("message", cause.message)
 
 
 def each(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -103,16 +103,16 @@ def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
 
 
 def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    there_and_back = {name: Mechanism(path=("broker",), parts="resource", verdicts="so") for name in ("there", "back")}
+    there_and_back = {name: Mechanism(path=("broker",), parts="resource", message="so") for name in ("there", "back")}
     monkeypatch.setattr("streamwarden.causes.weighing.mechanisms", lambda: there_and_back)
     slow, flushes = DETECTORS["broker_slow"], DETECTORS["log_flush_slow"]
     detectors = {
-        slow.id: replace(slow, causes={"there": ("hurts",)}, caused_by={"back": ("hurts",)}),
+        slow.id: replace(slow, causes={"there": ("clients_affected",)}, caused_by={"back": ("hurts",)}),
         flushes.id: replace(flushes, causes={"back": ("slow",)}, caused_by={"there": ("slow",)}),
     }
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        store(connection, {"of": slow.id, "resource": "broker:c/1", "reason": "hurts"}, "firing")
+        store(connection, {"of": slow.id, "resource": "broker:c/1", "reason": "clients_affected"}, "firing")
         first = store(connection, {"of": flushes.id, "resource": "broker:c/1", "reason": "slow", "hours": 2}, "firing")
         found = weigh(connection, detectors, HOUR)
         transaction.rollback()

@@ -18,10 +18,11 @@ def test_a_detached_volume_is_no_gap(warehouse: sa.Engine) -> None:
         for name, nothing in (("detached", True), ("silent", False), ("x", False)):
             insert_row(
                 connection, "detect.evaluation",
-                {"hour": HOUR, "detector": "d", "fingerprint": name, "resource_name": name, "status": "unknown", "message": name,
+                {"hour": HOUR, "detector": "d", "fingerprint": name, "resource_name": name, "status": "unknown",
+                 "message": name,
                  "is_not_applicable": nothing},
             )  # fmt: skip
-        standing = connection.execute(sa.text((PAGES / "standing.sql").read_text())).mappings().one()
+        newest = connection.execute(sa.text((PAGES / "newest_hour.sql").read_text())).mappings().one()
         lines = connection.execute(sa.text((PAGES / "not_evaluated.sql").read_text()), {"most": 9}).mappings().all()
-    assert standing["not_evaluated"] == 2
+    assert newest["not_evaluated"] == 2
     assert [line["message"] for line in lines] == ["silent", "x", "detached"]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamwarden.base.config import Config
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,18 @@ class SparkApp:
     """Warehouse tables, `schema.table`."""
     mostly_waits: bool = False
     """It waits for one sample after another, so it had better begin first."""
+    sections: tuple[str, ...] = ()
+    """Sections of the config, of which one at least has to name something that it can ask."""
 
+    def not_configured(self, config: Config) -> str | None:
+        """What the config would have to name, such as `no AWS account`; null where it names it."""
+        if not self.sections or any(getattr(config, section) for section in self.sections):
+            return None
+        return _NOTHING[self.sections[0]]
+
+
+_JVMS = ("jmx", "jmx_files", "jmx_ec2")
+_NOTHING = {"aws": "no AWS account", "kafka": "no Kafka cluster", "jmx": "no JVM"}
 
 TOGETHER = "together"
 """In an app's place on spark-submit's command line: all that write little, in one driver."""
@@ -28,6 +43,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "ebs_volumes",
             "EC2 instances and EBS volumes: inventory, load, credit buckets, limits",
+            sections=("aws",),
             reads=("ec2", "cloudwatch"),
             writes=(
                 "inventory.instance_hourly",
@@ -42,6 +58,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "machines",
             "EC2 instances: status checks, what Auto Scaling took out of service, network, CPU credits",
+            sections=("aws",),
             reads=(
                 "ec2",
                 "autoscaling",
@@ -59,6 +76,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
+            sections=_JVMS,
             reads=("jmx", "metrics.broker_sample", "metrics.broker_topic_sample", "metrics.broker_hourly"),
             writes=(
                 "metrics.broker_sample",
@@ -71,6 +89,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "jvm_apps",
             "JVM applications over JMX: heap, off-heap, RocksDB, stream threads; machines by node exporter",
+            sections=_JVMS,
             reads=("jmx", "metrics.jvm_app_sample", "metrics.node_sample"),
             writes=(
                 "metrics.jvm_app_sample",
@@ -88,6 +107,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "consumer_groups",
             "Topics, partitions, groups, commits and lag; registered schemas",
+            sections=("kafka",),
             reads=(
                 "kafka_topics",
                 "kafka_groups",
@@ -118,6 +138,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "state_stores",
             "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
+            sections=("kafka",),
             reads=("changelog_values", "schema_registry", "inventory.registered_schema"),
             writes=(
                 "metrics.state_store_hourly",

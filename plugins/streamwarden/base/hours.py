@@ -7,6 +7,10 @@ from datetime import UTC, datetime, timedelta
 from streamwarden.base.errors import StreamwardenError
 
 HOUR = timedelta(hours=1)
+PRESENT_FOR = 2 * HOUR
+"""So long after an hour's start the present still says something of it; a run of that hour is due halfway."""
+ONLY_PRESENT = "only knows the present"
+"""Part of the reason of every gap that `gap_of_present` makes, by which the warehouse recognizes them."""
 FIRST_YEAR, LAST_YEAR = 1970, 2261
 """Of the hours that may be named: years before and after them are dates too, and Arrow's nanoseconds hold them."""
 
@@ -29,6 +33,24 @@ def parse_hour(text: str) -> datetime:
             f"hour '{text}': must be the start of an hour, like {start_of_hour(moment):%Y-%m-%dT%H:%M}."
         )
     return moment
+
+
+def gap_of_present(hour: datetime, source: str, now: datetime | None = None) -> str | None:
+    """Why a source that can only report about now reports nothing about an hour; null while it can.
+
+    Args:
+        hour: start of the hour.
+        source: what is asked, such as `a JVM`.
+
+    Returns:
+        A gap: `missing: <reason>`. It is the same whenever it is made, so that every run of the hour ends alike.
+    """
+    if hour <= (now or datetime.now(UTC)) < hour + PRESENT_FOR:
+        return None
+    return (
+        f"missing: {source} {ONLY_PRESENT}; readings count for this hour from {hour:%H:%M}"
+        f" to {hour + PRESENT_FOR:%H:%M} UTC."
+    )
 
 
 def start_of_hour(moment: datetime) -> datetime:

@@ -47,7 +47,7 @@ class Cause:
     amount_factor: float | None
     way: tuple[str, ...]
     seen_hour: datetime
-    render_text: str
+    message: str
     metrics: Mapping[str, Any] = field(compare=False)
 
 
@@ -87,7 +87,7 @@ def _mechanisms() -> str:
 
 def _ends(detectors: Mapping[str, Detector], key: str) -> str:
     ends: Collection[Row] = [
-        {"mechanism": mechanism, "detector": detector.id, "becauses": reasons}
+        {"mechanism": mechanism, "detector": detector.id, "reasons": reasons}
         for detector in detectors.values()
         for mechanism, reasons in getattr(detector, key).items()
     ]

@@ -24,7 +24,7 @@ import matplotlib as mpl
 import sqlalchemy as sa
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from matplotlib.metric import Metric
+from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 from matplotlib.transforms import Bbox
 from PIL import Image
@@ -36,7 +36,7 @@ from streamwarden.base.paths import SQL
 from streamwarden.rendering.readable import NOT_KNOWN, clean, moment, readable
 from streamwarden.store.sql_header import read_header, shown
 
-FOLDER = SQL / "plots"
+FOLDER = SQL / "charts"
 Format = Literal["svg", "png"]
 
 # Okabe and Ito's colours: told apart by everyone, on white. Lines differ in stroke too, bars in hatching.
@@ -118,11 +118,11 @@ def draw_finding(
     rows = _rows(engine, file, header, sql, {**identity, "hour": hour})
     if not rows:
         return None
-    metric = {"lines": _lines, "stacked": _stacked, "table": _table}[header.kind](header, rows, hour)
-    if metric is None:
+    figure = {"lines": _lines, "stacked": _stacked, "table": _table}[header.kind](header, rows, hour)
+    if figure is None:
         return None
     alt = _alt(header, rows, hour)
-    return Drawing(_rendered(metric, format, alt), alt)
+    return Drawing(_rendered(figure, format, alt), alt)
 
 
 def in_the_dark(svg: bytes) -> bytes:
@@ -154,14 +154,14 @@ def _rows(engine: sa.Engine, file: Path, header: Header, sql: str, binds: dict[s
     return rows
 
 
-def _lines(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Metric | None:
+def _lines(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     if not _known(rows):
         return None
     parts: list[tuple[Panel, list[dict[str, Any]]]] = [(header, [row for row in rows if not row.get("is_below")])]
     if header.below:
         parts.append((header.below, [row for row in rows if row["is_below"]]))
-    metric = Metric(figsize=(INCHES_WIDE, 3.4 + 2.2 * (len(parts) - 1)), layout="constrained", facecolor="white")
-    panels = metric.subplots(len(parts), sharex=True, squeeze=False, height_ratios=[3, 2][: len(parts)])[:, 0]
+    figure = Figure(figsize=(INCHES_WIDE, 3.4 + 2.2 * (len(parts) - 1)), layout="constrained", facecolor="white")
+    panels = figure.subplots(len(parts), sharex=True, squeeze=False, height_ratios=[3, 2][: len(parts)])[:, 0]
     number = 0
     for axes, (panel, of_panel) in zip(panels, parts, strict=True):
         _dress(axes, panel.title)
@@ -172,8 +172,8 @@ def _lines(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Me
     panels[-1].xaxis.set_major_locator(locator)
     panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
     panels[-1].set_xlabel("UTC; shaded: the hour judged" if header.shades_hour else "UTC")
-    _legend(metric)
-    return metric
+    _legend(figure)
+    return figure
 
 
 def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: int) -> int:
@@ -225,7 +225,7 @@ def _known(rows: Sequence[dict[str, Any]]) -> list[float]:
     return [float(row["value"]) for row in rows if row["value"] is not None and math.isfinite(float(row["value"]))]
 
 
-def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Metric | None:
+def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     parts: dict[str, dict[str, float]] = {}
     limits: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -238,7 +238,7 @@ def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> 
     totals = [sum(values.get(label, 0) for values in parts.values()) for label in labels]
     highest = max([*totals, *(value for values in limits.values() for value in values.values())])
     scale, unit = _scaled(header.unit, highest)
-    metric, axes = _blank(1.9 + 0.5 * len(labels), header)
+    figure, axes = _blank(1.9 + 0.5 * len(labels), header)
     left = [0.0] * len(labels)
     for number, (name, values) in enumerate(parts.items()):
         widths = [values.get(label, 0) / scale for label in labels]
@@ -260,11 +260,11 @@ def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> 
     axes.set_xlabel(unit)
     axes.grid(axis="x", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
-    _legend(metric)
-    return metric
+    _legend(figure)
+    return figure
 
 
-def _table(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Metric | None:
+def _table(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     columns = [column for column in rows[0] if any(row[column] is not None for row in rows)]
     width = min(CELL_CHARACTERS, max(12, TABLE_CHARACTERS // len(columns)))
     titles = [_wrapped(readable(column, None)[0], width) for column in columns]
@@ -275,7 +275,7 @@ def _table(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Me
     ]
     heights = [max(cell.count("\n") + 1 for cell in row) for row in (titles, *cells)]
     more = len(rows) - len(cells)
-    metric, axes = _blank(
+    figure, axes = _blank(
         0.6 + 0.2 * (sum(heights) + 2 * bool(more)), header, inches=max(INCHES_WIDE, sum(widths) * 0.085)
     )
     axes.axis("off")
@@ -291,14 +291,14 @@ def _table(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Me
         cell.get_text().set(color=INK, fontweight="bold" if line == 0 else "normal")
     if more:
         axes.text(0, -0.02, f"and {more} more", transform=axes.transAxes, va="top", color=INK)
-    return metric
+    return figure
 
 
-def _blank(inches_high: float, header: Header, inches: float = INCHES_WIDE) -> tuple[Metric, Axes]:
-    metric = Metric(figsize=(inches, inches_high), layout="constrained", facecolor="white")
-    axes = metric.add_subplot()
+def _blank(inches_high: float, header: Header, inches: float = INCHES_WIDE) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(inches, inches_high), layout="constrained", facecolor="white")
+    axes = figure.add_subplot()
     _dress(axes, header.title)
-    return metric, axes
+    return figure, axes
 
 
 def _dress(axes: Axes, title: str) -> None:
@@ -308,11 +308,11 @@ def _dress(axes: Axes, title: str) -> None:
     axes.spines["bottom"].set_color(GRID)
 
 
-def _legend(metric: Metric) -> None:
+def _legend(figure: Figure) -> None:
     """Below the plot: on a phone there is no room beside it."""
-    longest = max(len(label) for axes in metric.axes for label in axes.get_legend_handles_labels()[1])
+    longest = max(len(label) for axes in figure.axes for label in axes.get_legend_handles_labels()[1])
     ncols = 3 if longest <= THIRD_CHARACTERS else 2
-    metric.legend(loc="outside lower left", ncols=ncols, frameon=False, labelcolor=INK, fontsize=9, handlelength=2.8)
+    figure.legend(loc="outside lower left", ncols=ncols, frameon=False, labelcolor=INK, fontsize=9, handlelength=2.8)
 
 
 def _scaled(unit: str, largest: float) -> tuple[float, str]:
@@ -348,8 +348,8 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
     for (label, series), row in list(last.items())[:10]:
         value, panel = row["value"], header.below if header.below and row["is_below"] else header
         scale, unit = _scaled(panel.unit, abs(float(value or 0)))
-        metric = NOT_KNOWN if value is None else f"{_rounded(float(value) / scale)} {unit}"
-        said.append(f"{clean(_called(series) if label == series else f'{label}, {_called(series)}')} {metric}")
+        figure = NOT_KNOWN if value is None else f"{_rounded(float(value) / scale)} {unit}"
+        said.append(f"{clean(_called(series) if label == series else f'{label}, {_called(series)}')} {figure}")
     return f"{begin} {'Last values' if header.kind == 'lines' else 'Values'}: {'; '.join(said)}."
 
 
@@ -357,17 +357,17 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _rendered(metric: Metric, format: Format, alt: str) -> bytes:
+def _rendered(figure: Figure, format: Format, alt: str) -> bytes:
     out = io.BytesIO()
     if format == "png":
-        metric.savefig(out, format="png", dpi=DOTS_PER_INCH)
+        figure.savefig(out, format="png", dpi=DOTS_PER_INCH)
         # A plot has few colours: with a palette it weighs a fifth, which mail likes.
         with Image.open(out) as picture:
             small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
         out = io.BytesIO()
         small.save(out, "png", optimize=True)
         return out.getvalue()
-    metric.savefig(out, format="svg", metadata={"Date": None})
+    figure.savefig(out, format="svg", metadata={"Date": None})
     svg = out.getvalue().decode()
     svg = svg[svg.index("<svg") :]  # without the document's head it can stand inside a page
     svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), svg)  # a tenth of a point isn't seen

@@ -12,7 +12,10 @@ import typer
 from rich.markup import escape
 
 from streamwarden.base.config import CONFIG_ENV, Config, JmxEndpoint, config_path, load_config
+from streamwarden.base.config.load import described
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import named_in_config
+from streamwarden.cli.mistakes import mistakes
 from streamwarden.cli.shared import out
 
 app = typer.Typer(help="The config file.", no_args_is_help=True)
@@ -37,6 +40,9 @@ def check(
     for cluster in config.kafka:
         Connection(cluster)  # librdkafka checks its properties; nobody waits for an answer
     jvms = jvms_of(config)
+    subjects = frozenset(one.subject for one in load_detectors().values())
+    if wrong := [described(config_path(), *mistake) for mistake in mistakes(config, subjects)]:
+        raise StreamwardenError(f"{config_path()}: {'; '.join(wrong[:10])}.")
     out.print(f"{file or config_path()}: good. {_in_figures(config, jvms.endpoints, len(enabled))}", soft_wrap=True)
     for warning in [*_warnings(config, jvms.endpoints), *(f"{gap.resource}: {gap.reason}" for gap in jvms.gaps)]:
         out.print(f"warning: {escape(warning)}", soft_wrap=True)

@@ -71,7 +71,7 @@ def causes(hour: HourOption = None) -> None:
         known = before.get((cause.effect, cause.cause))
         table.add_row(
             *(escape(clean(names.get(one, one[:12]))) for one in (cause.effect, cause.cause)),
-            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.render_text)),
+            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.message)),
             "–" if known is None else f"{known:.2f}",
         )  # fmt: skip
     out.print(table if found else "Nothing in alarm hangs together with anything else in alarm.")
@@ -80,16 +80,17 @@ def causes(hour: HourOption = None) -> None:
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="SUBJECT/ID", help="E.g. brokers/broker_slow.")],
-    resource: Annotated[str, typer.Option(metavar="KIND", help="The kind of thing it judges, e.g. broker.")],
-    reads: Annotated[list[str], typer.Option(metavar="TABLE", help="A table it reads; repeat it. First the main one.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="The kind of resource it evaluates, e.g. broker.")],
+    reads: Annotated[list[str], typer.Option(metavar="TABLE", help="A table it reads; repeat it. The main one first.")],
+    metric: Annotated[str, typer.Option(metavar="COLUMN", help="The number to compare with a limit.")] = "",
 ) -> None:
-    """Begin a detector: write its SQL and its cases as a skeleton that loads, with the columns at hand."""
+    """Start a detector: write its SQL and its cases as a skeleton that loads and passes."""
     from streamwarden.detectors.new import new_detector
 
-    for file in new_detector(name, resource, reads):
+    for file in new_detector(name, kind, reads, metric):
         out.print(f"wrote {escape(str(file.relative_to(SQL.parent)))}", soft_wrap=True)
     id_ = name.rpartition("/")[2]
-    out.print("Replace what stands in capitals. Then:")
+    out.print("Replace the placeholders in capitals. Then:")
     out.print(
         f"  pytest tests/sql/test_detector_cases.py -k {id_}\n  make mutants ONLY={id_}\n  make docs", soft_wrap=True
     )

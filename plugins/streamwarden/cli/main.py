@@ -41,6 +41,8 @@ def _options(
     ] = None,
 ) -> None:
     if config:
+        if not config.exists():  # before any command begins, or prints
+            raise StreamwardenError(f"--config {config}: no such config file.")
         os.environ[CONFIG_ENV] = str(config.resolve())
 
 

@@ -46,17 +46,17 @@ def list_tickets() -> None:
 @app.command("acknowledge")
 def acknowledge_ticket(
     fingerprint: FingerprintArgument,
-    message: Annotated[str, typer.Option(help="A word for the others.")] = "",
+    reason: Annotated[str, typer.Option(help="A word for the others.")] = "",
 ) -> None:
     """Say that you work on it."""
-    title = _respond(fingerprint, "acknowledge", message)[0]
+    title = _respond(fingerprint, "acknowledge", reason)[0]
     out.print(f"{title}: acknowledged. {_HEARD}", soft_wrap=True)
 
 
 @app.command("mute")
 def mute_ticket(
     fingerprint: FingerprintArgument,
-    message: Annotated[str, typer.Option(help="Why; it is told to the tracker.")],
+    reason: Annotated[str, typer.Option(help="Why; it is told to the tracker.")],
     until: Annotated[str | None, typer.Option(help="Time (UTC), e.g. 2026-12-01 or 2026-12-01T08:00.")] = None,
     forever: Annotated[bool, typer.Option("--forever", help="It won't be fixed: close it and keep it closed.")] = False,
 ) -> None:
@@ -64,7 +64,7 @@ def mute_ticket(
     if forever == (until is not None):
         raise typer.BadParameter("say either --until TIME or --forever.")
     end = _time(until) if until else None
-    title = _respond(fingerprint, "snooze" if end else "wont_fix", message, until=end)[0]
+    title = _respond(fingerprint, "snooze" if end else "wont_fix", reason, until=end)[0]
     how = f"quiet until {end:%Y-%m-%d %H:%M} UTC" if end else "closed for good"
     out.print(f"{title}: {how}. {_HEARD}", soft_wrap=True)
 
@@ -78,10 +78,10 @@ def unmute_ticket(fingerprint: FingerprintArgument) -> None:
 @app.command("wrong")
 def wrong_ticket(
     fingerprint: FingerprintArgument,
-    message: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
+    reason: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
 ) -> None:
     """Say that a finding is wrong. It stays as it is: mute it as well, or change the rule's parameters."""
-    out.print(f"{_respond(fingerprint, 'wrong', message)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
+    out.print(f"{_respond(fingerprint, 'wrong', reason)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
 
 
 @app.command("comment")
@@ -146,10 +146,10 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
 @app.command("split")
 def split_ticket(
     fingerprint: FingerprintArgument,
-    message: Annotated[str, typer.Option(help="Why; it is kept.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Take a finding out of its incident, with what follows from it; it is remembered and never undone by itself."""
-    title, stay = _respond(fingerprint, "split", message)
+    title, stay = _respond(fingerprint, "split", reason)
     out.print(f"{title}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
     out.print("It gets a ticket of its own with the next hour.")
 
@@ -158,14 +158,14 @@ def split_ticket(
 def join_tickets(
     fingerprint: FingerprintArgument,
     other: Annotated[str, typer.Argument(metavar="OTHER", help="The finding to join it with, or how it begins.")],
-    message: Annotated[str, typer.Option(help="Why; it is kept.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
 ) -> None:
     """Make one incident of two findings; it is remembered and never undone by itself."""
     from streamwarden.tickets import listing
 
     with shared.warehouse().connect() as connection:
         second = listing.find(connection, other)
-    title = _respond(fingerprint, "join", message, other=second["fingerprint"])[0]
+    title = _respond(fingerprint, "join", reason, other=second["fingerprint"])[0]
     both = f"{title} and {escape(second['title'])}"
     out.print(f"{both}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
 

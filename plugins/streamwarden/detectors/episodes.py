@@ -9,6 +9,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.detectors import Detector
 
 LOOK_BACK = timedelta(days=14)  # evaluations older than this before the newest one decide nothing any more
@@ -42,6 +43,8 @@ class Standing:
     clean: tuple[tuple[datetime, CloseReason], ...] = ()
     """Not open: the hour that closed it last, and the newest clean hour."""
     episodes: tuple[Episode, ...] = ()
+    is_current: bool = True
+    """Its last alarm is of the newest hour that its detector judged: only such an hour opens, reopens, or tells."""
 
     def closes(self, opened_hour: datetime) -> tuple[datetime, CloseReason] | None:
         """Hour and reason that close a ticket opened at `opened_hour`. Without a clean hour since then, it stays."""
@@ -89,13 +92,17 @@ def standings(connection: sa.Connection, detectors: Mapping[str, Detector], newe
     start = newest - LOOK_BACK
     complete = _complete_hours(connection, detectors, start)
     found = []
+    judged = connection.execute(_NEWEST, {"start": start, "detectors": list(detectors)})
+    newest_of: dict[str, datetime] = dict(judged.tuples().all())
     rows = connection.execute(_HISTORIES, {"start": start, "newest": newest, "detectors": list(detectors)})
     for fingerprint, detector_id, hours, statuses, opened_hour in rows:
         present: dict[datetime, Status] = dict(zip(hours, statuses, strict=True))
         gone: dict[datetime, Status] = {h: "gone" for h in complete.get(detector_id, ()) if h not in present}
         history = sorted((present | gone).items())
         open_before = opened_hour if opened_hour and opened_hour < start else None
-        found.append(replay(fingerprint, detectors[detector_id], history, open_before))
+        standing = replay(fingerprint, detectors[detector_id], history, open_before)
+        is_current = standing.last_firing_hour == newest_of.get(detector_id)
+        found.append(replace(standing, is_current=is_current))
     return found
 
 
@@ -139,13 +146,19 @@ _HISTORIES = sa.text("""
       on c.fingerprint = e.fingerprint and c.detector = e.detector and e.hour between :start and :newest
     group by c.fingerprint, c.detector""")
 
+_NEWEST = sa.text("""
+    select detector, max(hour) from detect.detector_run
+    where hour >= :start and status = 'evaluated' and detector = any(:detectors)
+    group by detector""")
 _JUDGED = sa.text("""
     select detector, hour from detect.detector_run
     where hour >= :start and status = 'evaluated' and detector = any(:detectors)""")
-# `missing` means that the other side doesn't have it, which is an answer; `refused` and `late` aren't.
-_WHOLE = sa.text("""
+# `missing` means that the other side doesn't have it, which is an answer; `refused` and `late` aren't. Nor is a source
+# that was asked too late: what it doesn't list now may have been there in the hour.
+_WHOLE = sa.text(f"""
     select c.app, c.hour from detect.coverage as c
     inner join detect.load as l on c.hour = l.hour and c.app = l.app and l.status = 'loaded'
     where c.hour >= :start
     group by c.app, c.hour
-    having bool_or(c.status = 'answered') and not bool_or(c.status in ('refused', 'late'))""")
+    having bool_or(c.status = 'answered')
+    and not bool_or(c.status in ('refused', 'late') or c.message like '%{ONLY_PRESENT}%')""")  # noqa: S608 our own text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
 from streamwarden.detectors.resources import Resource, resource_key
 
+log = logging.getLogger(__name__)
+
 Row = dict[str, Any]
 Params = Mapping[str, ParameterValue]
 
@@ -35,6 +38,13 @@ class DetectorRun:
     firing: int = 0
     ok: int = 0
     unknown: int = 0
+    blocked_by: tuple[str, ...] = ()
+    """Apps that its tables lack."""
+
+    @property
+    def findings(self) -> int:
+        """How many it made."""
+        return self.firing + self.ok + self.unknown
 
 
 def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Config) -> DetectorRun:
@@ -47,7 +57,8 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     found: list[Finding] = []
     with engine.begin() as connection:
         connection.execute(_FOR_LARGE_QUERIES)
-        problem = _not_loaded(connection, detector, hour)
+        missing = _not_loaded(connection, detector, hour)
+        problem = next(iter(missing.values()), None)
         status = "blocked" if problem else "evaluated"
         if not problem:
             sync_config(connection, config)
@@ -56,7 +67,9 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
             except StreamwardenError as error:
                 status, problem, found = "failed", f"{error}{_shown(error.excerpt)}", []
     counts = {s: sum(finding.status == s for finding in found) for s in ("firing", "ok", "unknown")}
-    detector_run = DetectorRun(detector.id, status, problem, counts["firing"], counts["ok"], counts["unknown"])
+    detector_run = DetectorRun(
+        detector.id, status, problem, counts["firing"], counts["ok"], counts["unknown"], tuple(missing)
+    )
     _store(engine, detector, hour, config, params, detector_run, found, time.monotonic() - started)
     return detector_run
 
@@ -168,7 +181,7 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for row in rows:
         if missing := [column for column in detector.identity if row.get(column) is None]:
-            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['message']}).")
+            raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['reason']}).")
         key = resource_key(detector.resource_kind, *(str(row[column]) for column in detector.identity))
         if key in found:
             raise StreamwardenError(f"{detector.file}: two rows about {key}.")
@@ -216,9 +229,29 @@ def sync_config(connection: sa.Connection, config: Config) -> None:
     _sync(connection, "detect.latency_target", "seconds", targets)
 
 
+_RUN: dict[str, bool] = {}
+"""Patterns that PostgreSQL was asked for, and whether it runs them."""
+
+
+def _runs(connection: sa.Connection, table: str, pattern: str) -> bool:
+    """Whether PostgreSQL runs a pattern; one that it refuses is left out, with a warning, and stops no detector."""
+    if pattern not in _RUN:
+        try:
+            with connection.begin_nested():
+                connection.execute(sa.text("select '' ~ :pattern"), {"pattern": pattern})
+            _RUN[pattern] = True
+        except sa.exc.DBAPIError as error:
+            if not isinstance(error.orig, psycopg.errors.InvalidRegularExpression):
+                raise
+            log.warning("%s: key_pattern %r is left out: %s", table, pattern, str(error.orig).splitlines()[0])
+            _RUN[pattern] = False
+    return _RUN[pattern]
+
+
 def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[tuple[int, str, str | float]]) -> None:
     """Replaces what a table of patterns has, where that isn't what is wanted."""
     names = f"position, key_pattern, {column}"
+    wanted = [one for one in wanted if _runs(connection, table, one[1])]
     has = connection.execute(sa.text(f"select {names} from {table} order by position")).all()  # noqa: S608 our own names
     if [tuple(row) for row in has] == wanted:
         return
@@ -231,18 +264,18 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
         )
 
 
-def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> str | None:
+def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> dict[str, str]:
+    """By app that a detector reads and that the hour lacks: why."""
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
         {"hour": hour, "apps": list(detector.apps)},
     )
     known = {app: (status, error) for app, status, error in loads}
-    for app in detector.apps:
-        if app not in known:
-            return f"app {app} hasn't loaded this hour"
-        if known[app][0] != "loaded":
-            return f"app {app} failed: {known[app][1]}"
-    return None
+    return {
+        app: f"app {app} failed: {known[app][1]}" if app in known else f"app {app} hasn't loaded this hour"
+        for app in detector.apps
+        if app not in known or known[app][0] != "loaded"
+    }
 
 
 def _store(
@@ -358,7 +391,9 @@ _EXCEPTION = sa.text("""
       first_hour = least(exception.first_hour, excluded.first_hour),
       last_hour = greatest(exception.last_hour, excluded.last_hour),
       matched_hour = greatest(exception.matched_hour, excluded.matched_hour),
-      resources = case when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources end""")
+      resources = case
+        when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources
+      end""")
 # Joined: as a condition PostgreSQL would compare each hour's row of each thing with all keys, one by one.
 _RESOURCES = sa.text("""
     select key, name, owner, application

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from streamwarden.base.catalog import WRITER_OF
 from streamwarden.base.config import Config
+from streamwarden.base.config.sql_pattern import compiles_in_postgres
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
 from streamwarden.detectors.resources import KINDS
@@ -160,6 +161,11 @@ class Detector:
                 raise StreamwardenError(f"{key}{name}: must be a {like}, not {value!r}.")
             if isinstance(value, int | float) and not 0 <= value <= sys.float_info.max:
                 raise StreamwardenError(f"{key}{name}: must be 0 or more and finite, not {value!r:.40}.")
+            if isinstance(value, str) and self.params[name].unit in ("regex", "pattern"):
+                try:
+                    compiles_in_postgres(value)
+                except ValueError as error:
+                    raise StreamwardenError(f"{key}{name}: {error} (value: {value!r}).") from None
         return {**values, **replaced}
 
 

@@ -84,6 +84,8 @@ def problems(detector: Detector) -> Iterator[str]:
                 if reason not in detector.verdicts or detector.verdicts[reason].status != "firing":
                     yield f"{key}.{name}: {reason}: is not a firing reason of this detector."
             if key == "causes" and detector.resource_kind not in mechanism.path:
-                yield f"{key}.{name}: begins at {', '.join(mechanism.path)}, and this detector evaluates: {detector.resource_kind}."
+                kinds = ", ".join(mechanism.path)
+                yield f"{key}.{name}: begins at {kinds}, and this detector evaluates: {detector.resource_kind}."
             if key == "caused_by" and detector.resource_kind != mechanism.effect_kind:
-                yield f"{key}.{name}: hits a {mechanism.effect_kind}, and this detector evaluates: {detector.resource_kind}."
+                kind = mechanism.effect_kind
+                yield f"{key}.{name}: hits a {kind}, and this detector evaluates: {detector.resource_kind}."

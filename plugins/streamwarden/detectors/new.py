@@ -1,6 +1,6 @@
-"""Begins a detector: its two files, with the columns of what it reads at hand. As they are, they load and pass.
+"""Starts a detector: its two files, with the columns of its tables as comments. They load and pass as they are.
 
-What must be said by whoever knows the field is a placeholder in capitals.
+What only its author knows is a placeholder in capitals.
 """
 
 from __future__ import annotations
@@ -17,40 +17,43 @@ from streamwarden.store.dictionary import Column, dictionary
 
 CASES = SQL.parent / "tests" / "sql" / "detectors"
 _NUMBERS = ("double precision", "bigint", "integer")
-"""The likeliest figures first."""
+"""The likeliest metrics first."""
 _EXAMPLES = {
     "cluster": "c", "account": "a", "region": "r", "volume_id": "vol-1", "instance_id": "i-1", "broker_id": "1",
     "endpoint": "e1", "topic": "t", "application_id": "app", "group_id": "g", "client_id": "reader",
 }  # fmt: skip
-_ELSEWHERE = {"cluster": "d", "account": "b"}
+_SEVERAL = ("endpoint", "broker_id", "topic", "group_id", "client_id")
+"""Columns by which a table has several rows per resource."""
+_OTHERS = {"cluster": "d", "account": "b"}
 
 
 def new_detector(
-    name: str, resource: str, reads: Sequence[str], folder: Path = FOLDER, cases: Path = CASES
+    name: str, resource_kind: str, reads: Sequence[str], metric: str = "", folder: Path = FOLDER, cases: Path = CASES
 ) -> tuple[Path, Path]:
     """Writes a detector's two files; returns them.
 
     Args:
         name: subject/id.
-        about: a kind of thing.
+        resource_kind: what it evaluates, a key of `KINDS`.
         reads: its tables, the one to select from first.
+        metric: the numeric column to compare with a limit; empty: the first that may be missing.
 
     Raises:
-        StreamwardenError: a name, kind or table that can't be, or a file that is there already; one line.
+        StreamwardenError: an impossible name, kind, table, or metric, or a file that exists already; one line.
     """
     subject, _, id_ = name.partition("/")
     if not re.fullmatch(r"[a-z][a-z_]*/[a-z][a-z0-9_]*", name):
         raise StreamwardenError(f"{name}: must be SUBJECT/ID in small letters, like brokers/broker_slow.")
-    if resource not in KINDS:
-        raise StreamwardenError(f"--about {resource}: no kind of thing; there are: {', '.join(KINDS)}.")
+    if resource_kind not in KINDS:
+        raise StreamwardenError(f"--kind {resource_kind}: no kind of resource; there are: {', '.join(KINDS)}.")
     files = folder / subject / f"{id_}.sql", cases / subject / f"{id_}.yaml"
     if taken := next((file for file in files if file.exists()), None):
-        raise StreamwardenError(f"{taken}: is there already; remove it, or take another id.")
+        raise StreamwardenError(f"{taken}: exists already; remove it, or choose another id.")
     if id_ in (known := load_detectors(folder, check=False)):
         raise StreamwardenError(f"{id_}: the id is taken by {known[id_].file}.")
     columns = _columns_of(reads)
-    metric = _figure(resource, reads[0], columns[reads[0]])
-    texts = _sql(resource, columns, metric), _cases(resource, reads[0], columns[reads[0]], metric)
+    metric = _metric(resource_kind, reads[0], columns[reads[0]], metric)
+    texts = _sql(resource_kind, columns, metric), _cases(resource_kind, reads[0], columns[reads[0]], metric)
     for file, text in zip(files, texts, strict=True):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -69,69 +72,86 @@ def _columns_of(reads: Sequence[str]) -> dict[str, list[Column]]:
     return {table: known[table] for table in reads}
 
 
-def _figure(resource: str, table: str, columns: list[Column]) -> str:
+def _metric(kind: str, table: str, columns: list[Column], wanted: str) -> str:
     names = {column.name for column in columns}
-    if missing := {"hour", *KINDS[resource]} - names:
-        raise StreamwardenError(
-            f"--reads {table}: has no {min(missing)}; name first a table of each {resource}'s hours."
-        )
-    for kind in _NUMBERS:
-        for column in columns:
-            if column.type == kind and column.nullable and not column.name.endswith("_id"):
-                return column.name
-    raise StreamwardenError(f"--reads {table}: has no figure that may be missing; name first a table that has one.")
+    if missing := {"hour", *KINDS[kind]} - names:
+        raise StreamwardenError(f"--reads {table}: has no {min(missing)}; name first a table of each {kind}'s hours.")
+    numbers = [
+        column.name
+        for type_ in _NUMBERS
+        for column in columns
+        if column.type == type_ and column.nullable and not column.name.endswith("_id")
+    ]
+    if wanted and wanted not in numbers:
+        raise StreamwardenError(f"--metric {wanted}: no such number in {table}; it has: {', '.join(numbers)}.")
+    if not numbers:
+        raise StreamwardenError(f"--reads {table}: has no number that may be missing; name first a table that has one.")
+    return wanted or numbers[0]
 
 
-def _sql(resource: str, columns: dict[str, list[Column]], metric: str) -> str:
+def _sql(kind: str, columns: dict[str, list[Column]], metric: str) -> str:
     table, own = next(iter(columns.items()))
     names = {column.name for column in own}
-    keys = {name: f"t.{name}" for name in KINDS[resource]}
-    if resource == "broker" and "endpoint" in names:  # one that never answered has no id
+    keys = {name: f"t.{name}" for name in KINDS[kind]}
+    if kind == "broker" and "endpoint" in names:  # a broker that never responded has no id
         keys["broker_id"] = "coalesce(t.broker_id::text, t.endpoint)"
     selected = "".join(f"  {key if key == f't.{name}' else f'{key} as {name}'},\n" for name, key in keys.items())
+    has_several = bool(_extra_keys(kind, own))
+    value, missing = f"t.{metric}", f"t.{metric} is null"
+    if has_several:
+        value, missing = f"max(t.{metric})", f"count(t.{metric}) = 0"
+    grouped = f"\ngroup by {', '.join(keys.values())}" if has_several else ""
     return f"""/*
-title: WHAT IS WRONG, IN FOUR WORDS
-about: {resource}
-owner: WHO KEEPS THE RULE
+title: SYMPTOM IN FOUR WORDS
+resource_kind: {kind}
+owner_role: WHO MAINTAINS THE DETECTOR
 maturity: experimental
 reads: [{", ".join(columns)}]
 params:
-  most: {{default: 100, unit: THE UNIT, why: "WHY THIS VALUE AND NO OTHER; WHO SAYS SO"}}
-rule: |
-  IN WORDS, FOR WHO WANTS TO ARGUE WITH IT: what is compared with what, over how long, and when it is silent.
-convinces: [{metric}]
-says:
-  too_much:
-    status: alarm
+  limit: {{default: 100, unit: THE UNIT, why: "WHY THIS VALUE AND NO OTHER, WITH ITS SOURCE"}}
+description: |
+  HOW IT DECIDES: what is compared with what, over how long, and when it is not evaluated.
+key_metrics: [{metric}]
+verdicts:
+  above_limit:
+    status: firing
     severity: warning
-    reason: "ONE SENTENCE: what is so, the figure that proves it ({{{{ {metric} }}}}) and its limit ({{{{ most }}}})."
-    cure: "WHAT TO DO ABOUT IT, in the order in which to try it."
-    commands: ["A LINE TO PASTE, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
-  fine: {{status: ok, reason: "WHY ALL IS WELL: {{{{ {metric} }}}}, {{{{ most }}}} is the limit."}}
-  untold: {{status: skip, reason: "WHAT IS MISSING, so that it can't be judged."}}
+    message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, above its limit of {{{{ limit }}}}."
+    impact: "WHAT HAPPENS TO WHOM IF NOTHING IS DONE."
+    actions: ["RESTORE SERVICE.", "FIX THE CAUSE.", "PREVENT IT."]
+    commands: ["A COMMAND, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
+  within_limit:
+    status: ok
+    message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, within its limit of {{{{ limit }}}}."
+  not_reported: {{status: unknown, message: "Not evaluated: THE SOURCE did not report THE METRIC."}}
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
-  1. WHERE TO LOOK FIRST, and what it means if it is so.
-  2. WHERE TO LOOK NEXT.
+  ## Meaning
+  WHAT IS MEASURED, AND WHAT THE LIMIT IS.
+  ## Impact
+  WHO NOTICES IT, AND HOW.
+  ## Diagnosis
+  1. WHERE TO LOOK FIRST, and what it means.
+  ## Mitigation
+  1. WHAT RESTORES SERVICE; then what fixes the cause.
 limitations: |
-  WHAT IT CAN'T SEE, and when it says something though nothing is wrong.
+  WHAT IT CANNOT SEE, and when it fires although nothing is wrong.
 */
--- One row about each {resource}: which case it is (`because`), its key, the figures. At hand are:
-{_at_hand(columns)}select
+-- One row per {kind}: the reason, its key, the metrics. Available columns:
+{_available(columns)}select
   case
-    when max(t.{metric}) is null then 'untold'
-    when max(t.{metric}) > :most then 'too_much'
-    else 'fine'
+    when {missing} then 'not_reported'
+    when {value} > :limit then 'above_limit'
+    else 'within_limit'
   end as reason,
-{selected}  max(t.{metric}) as {metric}
+{selected}  {value}{f" as {metric}" if has_several else ""}
 from {table} as t
-where t.hour = :hour
-group by {", ".join(keys.values())}
+where t.hour = :hour{grouped}
 """  # noqa: S608
 
 
-def _at_hand(columns: dict[str, list[Column]]) -> str:
+def _available(columns: dict[str, list[Column]]) -> str:
     lines = []
     for table, of_table in columns.items():
         lines.append(f"-- {table}: {of_table[0].relation_comment}\n")
@@ -139,34 +159,49 @@ def _at_hand(columns: dict[str, list[Column]]) -> str:
     return "".join(lines)
 
 
-def _cases(resource: str, table: str, columns: list[Column], metric: str) -> str:
-    extra = {"endpoint"} & {column.name for column in columns}
-    here = {name: _EXAMPLES[name] for name in (*KINDS[resource], *sorted(extra - set(KINDS[resource])))}
-    there = {name: _ELSEWHERE.get(name, value) for name, value in here.items()}
+def _extra_keys(kind: str, columns: list[Column]) -> list[str]:
+    """Key columns of a table beyond those of the resource: there may be several rows per resource."""
+    return [c.name for c in columns if not c.nullable and c.name in _SEVERAL and c.name not in KINDS[kind]]
 
-    def row(of: dict[str, str], value: str) -> str:
-        return "{" + ", ".join(f"{name}: {text}" for name, text in of.items()) + f", {metric}: {value}}}"
 
-    def expected(of: dict[str, str], reason: str) -> str:
-        key = resource_key(resource, *(of[name] for name in KINDS[resource]))
-        return f'    - {{thing: "{key}", because: {reason}}}\n'
+def _cases(kind: str, table: str, columns: list[Column], metric: str) -> str:
+    extra = _extra_keys(kind, columns)
+    here = {name: _EXAMPLES[name] for name in (*KINDS[kind], *extra)}
+    other = {name: _OTHERS.get(name, value) for name, value in here.items()}
+
+    def row(of: dict[str, str], value: str, hour: str = "") -> str:
+        return "{" + hour + ", ".join(f"{name}: {text}" for name, text in of.items()) + f", {metric}: {value}}}"
+
+    def expected(of: dict[str, str], reason: str, value: str) -> str:
+        key = resource_key(kind, *(of[name] for name in KINDS[kind]))
+        return f'    - {{resource: "{key}", reason: {reason}, {metric}: {value}}}\n'
 
     def case(name: str, given: Sequence[str], expect: Sequence[str]) -> str:
         rows = "".join(f"      - {one}\n" for one in given)
         return f"- name: {name}\n  given:\n    {table}:\n{rows}  expect:\n{''.join(expect)}"
 
-    scope = KINDS[resource][0]
+    several = (
+        [case("THE WORST OF SEVERAL ROWS", [row(here, "100"), row(here | {extra[0]: '"2"'}, "101")],
+              [expected(here, "above_limit", "101.0")])]
+        if extra else []
+    )  # fmt: skip
+    before, scope = "hour: 2026-01-05T09:00:00Z, ", KINDS[kind][0]
     return "".join(
         [
-            "# One case for each sentence that it can say, and for all that it must be silent on. A row names only\n"
-            "# the columns that matter. `make mutants ONLY=<id>` shows which changes of the SQL no case notices.\n",
-            case("ABOVE THE LIMIT", [row(here, "101")], [expected(here, "too_much")]),
-            case("AT THE LIMIT", [row(here, "100")], [expected(here, "fine")]),
-            case("NOT TOLD", [row(here, "null")], [expected(here, "untold")]),
+            "# A case for each verdict and for each line of the SQL. A row names only the columns that matter.\n"
+            "# `make mutants ONLY=<id>` lists the changes of the SQL that no case notices.\n",
+            case("ABOVE THE LIMIT", [row(here, "101")], [expected(here, "above_limit", "101.0")]),
+            case("AT THE LIMIT", [row(here, "100")], [expected(here, "within_limit", "100.0")]),
+            case("NOT REPORTED", [row(here, "null")], [expected(here, "not_reported", "null")]),
+            *several,
             case(
-                f"two {scope}s with equal ids, each by its own figures",
-                [row(here, "101"), row(there, "100")],
-                [expected(here, "too_much"), expected(there, "fine")],
+                "ANOTHER HOUR DOES NOT COUNT", [row(here, "101", before), row(here, "100")],
+                [expected(here, "within_limit", "100.0")],
+            ),
+            case(
+                f"two {scope}s with equal ids, each by its own metrics",
+                [row(here, "101"), row(other, "100")],
+                [expected(here, "above_limit", "101.0"), expected(other, "within_limit", "100.0")],
             ),
         ]
-    )
+    )  # fmt: skip

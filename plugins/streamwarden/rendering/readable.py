@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from streamwarden.base.config.fields import Severity
@@ -76,6 +76,12 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def moment(value: datetime) -> str:
     """A time for people, always UTC and saying so."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def hour_span(hour: datetime) -> str:
+    """An hour for people: `2026-01-05 10:00–11:00 UTC`."""
+    start = hour.astimezone(UTC)
+    return f"{start:%Y-%m-%d %H:%M}–{start + timedelta(hours=1):%H:%M} UTC"
 
 
 def span(seconds: float) -> str:

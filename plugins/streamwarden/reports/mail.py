@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import smtplib
 import ssl
@@ -17,6 +18,7 @@ from streamwarden.base.config.trackers import Mail
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.reports.rendering import Report
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
+from streamwarden.tickets.sinks.mail import hung_up, new_mail, refusals
 
 if TYPE_CHECKING:
     from airflow.providers.smtp.hooks.smtp import SmtpHook
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
 SMTP_ENV = "STREAMWARDEN_SMTP_URL"  # smtp://host:25, smtp+starttls://user:password@host:587, smtps://…:465
 TIMEOUT_SECONDS = 30
 
+log = logging.getLogger(__name__)
+
 
 def mail_report(report: Report, config: Config, airflow_hook: SmtpHook | None = None) -> int:
-    """Sends the report to the configured recipients; returns how many there are.
+    """Sends the report to the configured recipients; returns how many got it. Who is refused while others get it is
+    a warning.
 
     Args:
         airflow_hook: Airflow's open SMTP connection; without it the address is `$STREAMWARDEN_SMTP_URL`.
@@ -45,26 +50,33 @@ def mail_report(report: Report, config: Config, airflow_hook: SmtpHook | None = 
     except (OSError, smtplib.SMTPException) as error:
         raise StreamwardenError(f"reports.mail_to: the mail wasn't sent: {_plainly(error)}") from None
     if refused:
-        raise StreamwardenError(f"reports.mail_to: the server refused {', '.join(sorted(refused))}.")
-    return len(recipients)
+        log.warning("%s", refusals("reports.mail_to", refused))
+    return len(recipients) - len(refused)
 
 
 def mail_owner(report: Report, config: Config, open_tracker: Callable[[str, Mail], MailTracker] = MailTracker) -> int:
-    """Sends an owner's report to where routes have the owner's tickets mailed; returns how many recipients there are.
+    """Sends an owner's report to where routes have the owner's tickets mailed; returns how many recipients got it.
 
     Raises:
-        StreamwardenError: a server can't be reached or refuses.
+        StreamwardenError: no server could be reached, or all refuse. Where one took it, the others are warnings: who
+            tries again would send it twice there.
     """
-    sent = 0
+    sent, failed = 0, []
     for name, settings in config.tickets.mailboxes_of(report.owner or "").items():
-        open_tracker(name, settings).send(compose(report, settings.mail_from, settings.mail_to))
-        sent += len(settings.mail_to)
+        try:
+            sent += open_tracker(name, settings).send(compose(report, settings.mail_from, settings.mail_to))
+        except StreamwardenError as error:
+            failed.append(error)
+    if failed and not sent:
+        raise failed[0]
+    for one in failed:
+        log.warning("%s", one)
     return sent
 
 
 def compose(report: Report, sender: str, recipients: Sequence[str]) -> EmailMessage:
     """The mail: text, and HTML with its pictures."""
-    message = EmailMessage()
+    message = new_mail()
     message["Subject"] = report.subject
     message["From"] = sender
     message["To"] = ", ".join(recipients)
@@ -89,7 +101,7 @@ def _plain() -> Iterator[smtplib.SMTP]:
         smtp: smtplib.SMTP = smtplib.SMTP_SSL(url.hostname, url.port or 465, timeout=TIMEOUT_SECONDS, context=tls)
     else:
         smtp = smtplib.SMTP(url.hostname, url.port or 25, timeout=TIMEOUT_SECONDS)
-    with smtp:
+    with hung_up(smtp):
         if url.scheme == "smtp+starttls":
             smtp.starttls(context=tls)
         if url.username:

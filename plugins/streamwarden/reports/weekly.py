@@ -77,6 +77,6 @@ def _costs(rows: list[Row]) -> dict[str, list[Row]]:
 
 def _draw(engine: sa.Engine, ended: datetime) -> Drawing | None:
     try:
-        return draw_finding(engine, "open_tickets", ended, {}, "png", SQL / "reports" / "plots")
+        return draw_finding(engine, "open_tickets", ended, {}, "png", SQL / "reports" / "charts")
     except StreamwardenError:
         return None  # the report goes out without its picture

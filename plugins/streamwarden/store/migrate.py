@@ -81,6 +81,8 @@ _VALIDATOR = sa.text("""
     from pg_proc as p inner join pg_language as l on p.prolang = l.oid where p.oid = to_regprocedure(:identity)""")
 # A definition that can't be replaced as it stands, a thing that others depend on, one that is there already; a name
 # that means both the new signature and the older one (a file's `comment on function`).
+_BEFORE_0_1_0 = "migrations/0003_detect.sql"
+"""A migration that only unreleased versions had."""
 _IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723", "42725"}
 
 
@@ -325,6 +327,11 @@ def _refuse_newer(known: dict[str, _Known], back: bool = False) -> None:
     retired = {
         line.split()[0] for line in (SQL / "retired.txt").read_text().splitlines() if line.strip()[:1] not in ("", "#")
     }
+    if _BEFORE_0_1_0 in known:
+        raise StreamwardenError(
+            "the warehouse was made before release 0.1.0, whose schema starts anew. Migrate into a new database"
+            " (`warehouse.url`, or another `warehouse.data_folder`); this one stays as it is."
+        )
     if unknown := [name for name in sorted(known) if not (SQL / name).exists() and name not in retired]:
         raise StreamwardenError(
             f"the warehouse was migrated by a newer release: this one lacks {_some(unknown)}. Nothing was changed; run"

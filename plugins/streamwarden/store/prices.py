@@ -66,6 +66,8 @@ def read_prices(file: Path) -> list[EbsPrice]:
         lines = [line for line in file.read_text().splitlines() if line.strip() and not line.startswith("#")]
     except OSError as error:
         raise StreamwardenError(f"ebs_prices: {shown(file)}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise StreamwardenError(f"ebs_prices: {shown(file)}: not text in UTF-8; save it as that.") from None
     prices: dict[str, EbsPrice] = {}
     for row in csv.DictReader(lines):
         where = f"{shown(file)}: {row.get('region')}"

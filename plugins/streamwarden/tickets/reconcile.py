@@ -1,11 +1,12 @@
 """Turns evaluations into ticket changes, all in one transaction: what is to be told is committed before it is told.
 
-What should be open follows from the stored evaluations alone (episodes.py), so running an hour twice or backfilling an
-old one changes nothing that newer hours decided. This is the rules for one finding: it is a detector and a thing, never
-a value; it opens and closes after so many hours with data, and missing data does neither; it comes back as the same
-ticket for a while, then as a new one that names the old; what is below the least severity opens none; what people muted
-stays quiet, but for a rise in severity; and people hear of it again only when something that matters changed. Which
-findings share a ticket in the tracker, and what it is told, is decided by `incidents`.
+What should be open follows from the stored evaluations alone (episodes.py). A ticket opens, and is told something new,
+by the newest hour that its detector judged: a backfilled older one only lengthens the history of what is open. This is
+the rules for one finding: it is a detector and a thing, never a value; it opens and closes after so many hours with
+data, and missing data does neither; it comes back as the same ticket for a while, then as a new one that names the old;
+what is below the least severity opens none; what people muted stays quiet, but for a rise in severity; and people hear
+of it again only when something that matters changed. Which findings share a ticket in the tracker, and what it is told,
+is decided by `incidents`.
 """
 
 from __future__ import annotations
@@ -73,8 +74,10 @@ def _apply(run: Run, found: Sequence[Standing]) -> None:
         if standing.open_since is not None:
             if ticket is not None and ticket["state"] == "open":
                 _keep(run, standing, ticket, told)
-            elif _deserves(run, run.firing[standing.fingerprint]) and (
-                ticket is None or not _is_held_back(run, standing, ticket)
+            elif (
+                standing.is_current
+                and _deserves(run, run.firing[standing.fingerprint])
+                and (ticket is None or not _is_held_back(run, standing, ticket))
             ):
                 if ticket is not None and _may_reopen(run, standing, ticket):
                     _reopen(run, standing, ticket)
@@ -119,6 +122,10 @@ def _keep(run: Run, standing: Standing, ticket: sa.RowMapping, told: Mapping[int
     alarm = run.firing.get(standing.fingerprint)
     if alarm is None:
         return  # its newest alarm is older than the window: nothing new is known
+    if not standing.is_current:
+        since = {"opened_hour": standing.open_since, "resolved_hour": None}
+        update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=alarm.hour, **since)
+        return
     if not _deserves(run, alarm):
         update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=alarm.hour)
         return  # it would open none today, but closes only when it is over

@@ -303,7 +303,7 @@ def _with_strips(connection: sa.Connection, found: list[Row], newest: datetime) 
         by_finding.setdefault(row["fingerprint"], []).append(row)
     return [
         row
-        | {"convincing": {c: row["metrics"][c] for c in row["key_metrics"] if row["metrics"].get(c) is not None}}
+        | {"key_metric_values": {c: row["metrics"][c] for c in row["key_metrics"] if row["metrics"].get(c) is not None}}
         | {"strip": _strip(newest, STRIP_HOURS, by_finding.get(row["fingerprint"], []))}
         for row in found
     ]

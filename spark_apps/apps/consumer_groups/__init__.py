@@ -58,10 +58,9 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     warehouse = address_for_tasks(spark, os.environ.get(WAREHOUSE_ENV, "")) or ""
     span = {"from": _ms(hour - LOOK_BACK), "to": _ms(history_end)}
     sources = {
-        "kafka_topics": read_clusters(spark, KafkaTopics, clusters),
-        "kafka_groups": read_clusters(spark, KafkaGroups, clusters),
-        # Their sizes are of now: of long past hours they would say something wrong.
-        "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters if is_recent(hour) else []),
+        "kafka_topics": read_clusters(spark, KafkaTopics, clusters, hour=hour.isoformat()),
+        "kafka_groups": read_clusters(spark, KafkaGroups, clusters, hour=hour.isoformat()),
+        "kafka_log_dirs": read_clusters(spark, KafkaLogDirs, clusters, hour=hour.isoformat()),
         "kafka_offsets": read_clusters(
             spark, KafkaOffsets, clusters, warehouse=warehouse, **{"from": _ms(hour), "to": _ms(end)}
         ),
@@ -69,7 +68,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     }
     sources["samza_checkpoints"] = read_clusters(spark, SamzaCheckpoints, clusters, **span)
     if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
-        sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries)
+        sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries, hour=hour.isoformat())
     sources["known_groups"] = known_groups(spark, hour)
     sources["known_ends"] = known_ends(spark, hour)
     sources["known_commits"] = known_commits(spark, hour)

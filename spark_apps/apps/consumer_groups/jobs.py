@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from streamwarden.base.hours import ONLY_PRESENT
 
 from spark_apps.apps.consumer_groups.rows import GROUP
 
 
 def with_jobs(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
     """The sources with rows of jobs among those of groups. A job that is named as a group is left out: whose a commit
-    is couldn't be told. What is persisted is what was read, so this is done anew for each who asks."""
+    is couldn't be told. Which jobs there are is known only of now: none is listed in an hour that is over. What is
+    persisted is what was read, so this is done anew for each who asks."""
     if "samza_checkpoints" not in sources:
         return sources
     groups = sources["kafka_groups"].filter("group_id is not null").select(*GROUP)
+    is_over = sources["kafka_groups"].filter(f.contains("gap", f.lit(ONLY_PRESENT))).select("cluster")
     told = sources["samza_checkpoints"].filter("gap is null and kind is not null").join(groups, GROUP, "left_anti")
     committed = told.filter("kind = 'committed'")
     listed = (
         told.filter("kind = 'read'")
+        .join(f.broadcast(is_over), "cluster", "left_anti")
         .select(*GROUP, "resource")
         .distinct()
         .withColumns({"protocol": f.lit("samza"), "state": f.lit("EMPTY"), "members": f.array()})

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
+from streamwarden.base.hours import PRESENT_FOR
 
 from spark_apps.apps.consumer_groups.rows import PARTITION, PLACE, READ_TO_NOW, clock, logs, readable, unread_clusters
 from spark_apps.runtime.session import pieces
@@ -142,7 +143,9 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     committed_before = f.when(unchanged & (committed == f.col("known_offset")), f.col("known_committed_at"))
     committed_at = f.when(f.col("is_kept"), f.col("last_at")).otherwise(committed_before)
     is_known = f.col("unread").isNull() | f.col("is_kept").isNotNull()
-    is_there = "is_kept is null or is_kept or current_offset is not null"
+    # In an hour that is over: what a group has now doesn't say that it was there.
+    is_past = f.col("read_at") >= f.lit(hour + PRESENT_FOR)
+    is_there = f.expr("is_kept is null or is_kept or current_offset is not null") & (committed.isNotNull() | ~is_past)
     so_long = f.col("as_of").cast("double") - f.lit(hour.timestamp())
     return (
         joined.filter(is_there)

@@ -18,11 +18,10 @@ from streamwarden.base.hours import HOUR
 from spark_apps.apps.ebs_volumes.instances import instance_hours
 from spark_apps.apps.ebs_volumes.inventory import (
     INSTANCE,
-    INVENTORY_IS_PRESENT_FOR,
     VOLUME,
     as_seen_then,
     instances_of,
-    unseen_then,
+    of_hour,
     volumes_of,
     with_nitro,
 )
@@ -54,19 +53,15 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     places, now = places_of(config), datetime.now(UTC)
     end = known_until(hour, config, now)
     sources = {
-        "ec2_volumes": read_places(spark, Ec2Volumes, places),
-        "ec2_instances": read_places(spark, Ec2Instances, places),
+        "ec2_volumes": of_hour(read_places(spark, Ec2Volumes, places), hour),
+        "ec2_instances": of_hour(read_places(spark, Ec2Instances, places), hour),
         "cloudwatch_metrics": read_places(
             spark, CloudWatchMetrics, places, namespace="CWAgent", names=",".join(AGENT_METRICS)
         ),
     }
     instances, volumes = instances_of(sources["ec2_instances"], end), volumes_of(sources["ec2_volumes"], end)
-    if now >= hour + HOUR + INVENTORY_IS_PRESENT_FOR:
-        instances = as_seen_then(instances, "inventory.instance_hourly", INSTANCE, hour)
-        volumes = as_seen_then(volumes, "inventory.volume_hourly", VOLUME, hour)
-        sources["inventory_of_then"] = unseen_then("instances", instances, hour).unionByName(
-            unseen_then("volumes", volumes, hour)
-        )
+    instances = as_seen_then(instances, "inventory.instance_hourly", INSTANCE, hour)
+    volumes = as_seen_then(volumes, "inventory.volume_hourly", VOLUME, hour)
     until = {"known_until": f.lit(end)}
     sources |= {"instances": instances.withColumns(until), "volumes": volumes.withColumns(until)}
     asked = with_nitro(volumes, instances)
@@ -95,8 +90,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """See the module."""
     return {
-        "inventory.instance_hourly": sources["instances"].drop("known_until"),
-        "inventory.volume_hourly": sources["volumes"].drop("known_until"),
+        "inventory.instance_hourly": sources["instances"].filter("observed_at is not null").drop("known_until"),
+        "inventory.volume_hourly": sources["volumes"].filter("observed_at is not null").drop("known_until"),
         "metrics.instance_sample": sources["instance_samples"],
         "metrics.instance_hourly": instance_hours(sources, hour),
         "metrics.volume_sample": with_last_day(sources, hour),

@@ -7,13 +7,14 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from streamwarden.base.hours import HOUR
+from streamwarden.base.hours import gap_of_present
 
 from spark_apps.runtime.warehouse_io import read_query
 
 VOLUME = ["account", "region", "volume_id"]
 INSTANCE = ["account", "region", "instance_id"]
-INVENTORY_IS_PRESENT_FOR = 2 * HOUR
+_LASTING = {*VOLUME, *INSTANCE, "created_at", "launched_at"}
+"""What holds of a volume and an instance for all of its life; the rest is known as of when it was asked."""
 
 
 def _tag(name: str) -> Column:
@@ -77,28 +78,27 @@ def instances_of(ec2: DataFrame, end: datetime) -> DataFrame:
     )
 
 
+def of_hour(ec2: DataFrame, hour: datetime) -> DataFrame:
+    """What EC2 reports, with a gap in each place where the hour is over: its inventory is that of now."""
+    gap = gap_of_present(hour, "EC2's inventory")
+    return ec2.withColumn("gap", f.coalesce("gap", f.lit(gap))) if gap else ec2
+
+
 def as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime) -> DataFrame:
-    """What was seen in its own hour, and of the present only what wasn't: a backfill mustn't rewrite history."""
+    """Of an hour that is over: what was seen in it. Of what existed then and wasn't seen, only what never changes.
+
+    Rows of the second kind have no `observed_at`: CloudWatch has their history, but they are no inventory of the hour.
+    """
+    if gap_of_present(hour, "EC2's inventory") is None:
+        return seen_now
     columns = ", ".join("tags::text" if name == "tags" else name for name in seen_now.columns)
     query = f"select {columns} from {table} where hour = '{hour.isoformat()}'"  # noqa: S608 our own names
     known = read_query(seen_now.sparkSession, query, seen_now.schema)
-    return known.unionByName(seen_now.join(known.select(*key), list(key), "left_anti"))
-
-
-def unseen_then(what: str, resources: DataFrame, hour: datetime) -> DataFrame:
-    """A gap for each place where the present stands for the hour: it doesn't tell what there was, and how it was."""
-    gap = (
-        f"missing: %d {what} were not seen in that hour and are taken as of %s UTC; what was deleted since isn't known."
+    kinds = dict(seen_now.dtypes)
+    unseen = seen_now.join(known.select(*key), list(key), "left_anti").select(
+        *(name if name in _LASTING else f.lit(None).cast(kinds[name]).alias(name) for name in seen_now.columns)
     )
-    return (
-        resources.filter(f.col("observed_at") >= f.lit(hour + HOUR + INVENTORY_IS_PRESENT_FOR))
-        .groupBy("account", "region")
-        .agg(f.count("*").alias("count"), f.date_format(f.max("observed_at"), "yyyy-MM-dd HH:mm").alias("seen"))
-        .select(
-            f.format_string(f"%s/%s {what}", "account", "region").alias("resource"),
-            f.format_string(gap, "count", "seen").alias("gap"),
-        )
-    )
+    return known.unionByName(unseen)
 
 
 def with_nitro(volumes: DataFrame, instances: DataFrame) -> DataFrame:

@@ -1,80 +1,130 @@
 /*
-title: Broker is down
+title: Broker down
 resource_kind: broker
 owner_role: platform
 maturity: stable
-reads: [inventory.broker_hourly, inventory.instance_hourly, inventory.volume_hourly, metrics.broker_hourly, metrics.partition_hourly, metrics.consumer_partition_hourly, metrics.log_dir_hourly, metrics.volume_hourly]
+reads:
+  - inventory.broker_hourly
+  - inventory.instance_hourly
+  - inventory.volume_hourly
+  - metrics.broker_hourly
+  - metrics.partition_hourly
+  - metrics.consumer_partition_hourly
+  - metrics.log_dir_hourly
+  - metrics.volume_hourly
 params:
-  look_back_hours: {default: 24, unit: h, why: "so long what was known of a broker before it went says something of why"}
-  roll_minutes: {default: 60, unit: min, why: "a rolling restart comes to the next broker within an hour"}
-  full_ratio: {default: 0.95, unit: ratio, why: "one large segment from the end: a full log directory goes offline, and the broker with its last one"}
+  look_back_hours: {default: 24, unit: h, why: "metrics of a broker from so long before its failure still help to explain it"}
+  roll_minutes: {default: 60, unit: min, why: "a rolling restart reaches the next broker within an hour"}
+  full_ratio:
+    default: 0.95
+    unit: ratio
+    why: "one large segment from full: a full log directory goes offline, and the broker stops with its last one"
   files_ratio: {default: 0.9, unit: ratio, why: "without a free file descriptor it accepts no connection and rolls no segment"}
-  heap_ratio: {default: 0.95, unit: ratio, why: "with so little of its heap left it collects garbage all the time, or ends with OutOfMemoryError"}
-  empty_percent: {default: 1, unit: "%", why: "a volume without credits writes so slowly that a broker loses its session with the controller"}
+  heap_ratio: {default: 0.95, unit: ratio, why: "above it garbage collection runs constantly, or OutOfMemoryError follows"}
+  empty_percent:
+    default: 1
+    unit: "%"
+    why: "a volume without burst credits is so slow that the broker loses its session with the controller"
 key_metrics: [last_listed_at, replicas, missing_partitions, leaderless_partitions, groups]
 verdicts:
-  machine_gone:
+  instance_gone:
     status: firing
     severity: critical
-    message: &reason "The cluster doesn't list it{% if last_listed_at %}; the last time it did was {{ last_listed_at }}{% else %}, nor was it seen to within {{ look_back_hours }}{% endif %}{% if endpoint %}, and its JVM doesn't answer{% endif %}.{% if is_machine_gone %} Its machine {{ instance_id }} is {{ instance_state or 'no longer there' }}.{% endif %}{% if disk_used_ratio and disk_used_ratio >= full_ratio %} When it answered last {{ log_dir }} was {{ disk_used_ratio }} full.{% endif %}{% if files_used_ratio and files_used_ratio >= files_ratio %} When it answered last {{ open_file_descriptors }} of {{ max_file_descriptors }} files were open.{% endif %}{% if is_heap_full %} When it answered last {{ heap_used_bytes }} of a heap of {{ heap_max_bytes }} were in use.{% endif %}{% if is_volume_empty %} When it was listed last volume {{ volume_id }} had {{ burst_balance_percent }} of its credits left.{% endif %}{% if missing_partitions %} {{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica.{% endif %}{% if leaderless_partitions %} {{ leaderless_partitions | counted('partition') }} that it led {{ 'has' if leaderless_partitions == 1 else 'have' }} no leader.{% endif %}"
+    message: "Broker {{ broker_id }} is down: its instance {{ instance_id }} is {{ instance_state or 'terminated or missing' }}."
+    details: &details
+      - "{% if last_listed_at %}The cluster last listed the broker at {{ last_listed_at }}.{% endif %}"
+      - "{% if not last_listed_at %}The cluster has not listed the broker within the last {{ look_back_hours }}.{% endif %}"
+      - "{% if endpoint %}The JVM of the broker does not respond over JMX.{% endif %}"
+      - "{% if missing_partitions %}{{ missing_partitions | counted('partition') }} {{ missing_partitions | plural('is', 'are') }} missing the replica on this broker.{% endif %}"
+      - "{% if leaderless_partitions %}{{ leaderless_partitions | counted('partition') }} led by this broker {{ leaderless_partitions | plural('has', 'have') }} no leader.{% endif %}"
+      - "{% if disk_used_ratio and disk_used_ratio >= full_ratio %}Log directory {{ log_dir }} was {{ disk_used_ratio }} full when last reported.{% endif %}"
+      - "{% if files_used_ratio and files_used_ratio >= files_ratio %}{{ open_file_descriptors }} of {{ max_file_descriptors }} file descriptors were open when last reported.{% endif %}"
+      - "{% if is_heap_full %}The heap was using {{ heap_used_bytes }} of {{ heap_max_bytes }} when last reported.{% endif %}"
+      - "{% if is_volume_empty %}Volume {{ volume_id }} had a burst balance of {{ burst_balance_percent }} when the broker was last listed.{% endif %}"
+    impact: &impact "Partitions of this broker have fewer replicas or no leader; another broker failure can stop writes or lose data."
     actions:
-      - "Start the machine, or a new broker with the id {{ broker_id }} on another: it fetches all of its replicas anew. Where it isn't to come back, move its replicas to the others."
-    commands: &describe
+      - "Start the instance, or start a new broker with id {{ broker_id }} on another host; the broker then replicates all its data."
+      - "If the broker is not to return, reassign its replicas to the other brokers."
+    commands: &commands
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"
   disk_full:
     status: firing
     severity: critical
-    message: *reason
+    message: "Broker {{ broker_id }} is down: its log directory {{ log_dir }} was {{ disk_used_ratio }} full."
+    details: *details
+    impact: *impact
     actions:
-      - "Give {{ log_dir }} room before you start it: a larger volume. Segments removed by hand are lost."
-    commands: *describe
-  files_used_up:
+      - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segments by hand, their records would be lost."
+      - "Start the broker."
+      - "Shorten the retention of its largest topics, or add disk space."
+    commands: *commands
+  file_descriptors_exhausted:
     status: firing
     severity: critical
-    message: *reason
+    message: "Broker {{ broker_id }} is down: {{ open_file_descriptors }} of {{ max_file_descriptors }} file descriptors were open."
+    details: *details
+    impact: *impact
     actions:
-      - "Raise its limit of open files (LimitNOFILE in the unit of systemd), then start it."
-    commands: *describe
+      - "Raise LimitNOFILE in the systemd unit, then start the broker."
+      - "Find what kept the files open: leaked connections or too many log segments."
+    commands: *commands
   down:
     status: firing
     severity: critical
-    message: *reason
+    message: "Broker {{ broker_id }} is down: the cluster does not list it."
+    details: *details
+    impact: *impact
     actions:
-      - "Start it{% if is_heap_full %} with a larger heap{% endif %}{% if is_volume_empty %}; give {{ volume_id }} more than its credits first: a larger volume, or gp3{% endif %}. The last lines of its server.log, and the system's log of that minute (out of memory), say why it ended."
-    commands: *describe
-  rolling: {status: ok, message: "The cluster doesn't list it, while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
-  responding: {status: ok, message: "The cluster doesn't list it, but its JVM answers: it starts, or it stops."}
-  no_listener: {status: ok, message: "The cluster doesn't list it to those who ask as we do, but all its replicas are in sync, and of what it led {{ no_listener_partitions | counted('partition') }} {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader without our listener: it runs."}
-  retired: {status: ok, message: "The cluster doesn't list it any more, and it has no replicas: it was taken out."}
-  listed: {status: ok, message: "The cluster lists it."}
-  unread: {status: unknown, message: "The cluster could not be asked which brokers it has: whether they are down, or our way to them, isn't known."}
+      - "{% if is_volume_empty %}Restore the I/O of {{ volume_id }} before you start the broker: enlarge the volume or change its type to gp3.{% endif %}"
+      - "Start the broker{% if is_heap_full %} with a larger heap{% endif %}."
+      - "Check the last lines of server.log and the kernel log (OOM killer) for the cause."
+    commands: *commands
+  rolling_restart:
+    status: ok
+    message: "Broker {{ broker_id }} is restarting: {{ restarted_peers | counted('peer') }} restarted within the last {{ roll_minutes }}."
+  responding: {status: ok, message: "Broker {{ broker_id }} responds over JMX but is not listed: the broker is starting or stopping."}
+  no_listener:
+    status: ok
+    message: "Broker {{ broker_id }} runs, but {{ no_listener_partitions | counted('partition') }} of those it led {{ no_listener_partitions | plural('has', 'have') }} a leader without our listener."
+  retired: {status: ok, message: "Broker {{ broker_id }} was decommissioned: the cluster does not list it, and it has no replicas."}
+  listed: {status: ok, message: "The cluster lists broker {{ broker_id }}."}
+  cluster_unreachable: {status: unknown, message: "Not evaluated: no broker of cluster {{ cluster }} returned the list of brokers."}
 causes:
-  broker_takes_replicas: &ends [machine_gone, disk_full, files_used_up, down]
-  broker_lacks_replicas: *ends
-  broker_leaves_partitions: *ends
+  broker_takes_replicas: &down [instance_gone, disk_full, file_descriptors_exhausted, down]
+  broker_lacks_replicas: *down
+  broker_leaves_partitions: *down
 caused_by:
-  machine_ends_broker: [machine_gone, disk_full, files_used_up, down]
-  limits_end_broker: [machine_gone, disk_full, files_used_up, down]
+  machine_ends_broker: *down
+  limits_end_broker: *down
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  A broker that has replicas and that the cluster doesn't list: at two looks, some seconds apart, and whose JVM, where it
-  is configured, doesn't answer. Where the cluster shows no topics, one that was listed within look_back_hours. A single broker
-  that isn't listed while peers were restarted within roll_minutes is taken for the next of them. Which machine, disk or
-  limit may have ended it is what was known of it last: its machine, disk, open files, heap and credits, in this order.
-  Where all its replicas are in sync, and a leader lacks our listener, it runs: partitions_leaderless tells that. Who is listed is told by the cluster itself, so that our own
-  network can't take a broker for dead: where no broker answers, nothing is judged.
+  A broker is down if it holds replicas, the cluster does not list it in two requests some seconds apart, and its JVM, where
+  configured, does not respond. Where the cluster returns no topics, a broker counts that was listed within
+  look_back_hours. A single unlisted broker is taken for part of a rolling restart if peers were restarted within
+  roll_minutes. The reason is the first of: instance not running, disk full, file descriptors exhausted. These are the
+  last values reported before the failure. If all replicas are in sync and a leader does not have our listener, the broker runs
+  (see partitions_leaderless). The cluster itself returns the list, so a failure of our own network is not taken for a dead
+  broker: if no broker responds, the result is unknown.
 runbook: |
-  1. Does its machine run? Start it, or start the broker with the same id on another.
-  2. What was it short of before: disk, open files, memory? Mend that first, or it ends again.
-  3. It starts and isn't listed: server.log says whether it recovers logs, or can't reach the controller.
-  4. Not to come back: kafka-reassign-partitions.sh for what it held. Until then one failure more may cost data.
+  ## Meaning
+  The cluster's metadata no longer contain a broker that has replicas.
+  ## Impact
+  Its partitions are under-replicated. Partitions without another in-sync replica have no leader and cannot be used.
+  ## Diagnosis
+  1. Check whether the instance runs.
+  2. Check disk, file descriptors, heap, and burst balance before the failure (chart and details).
+  3. If the process runs but is not listed: server.log shows log recovery or a failing connection to the controller.
+  ## Mitigation
+  1. Remove the shortage first, otherwise the broker stops again.
+  2. Start the broker, or start a broker with the same id on another host.
+  3. If it is not to return: move its replicas with kafka-reassign-partitions.sh.
 limitations: |
-  A broker cut off from us, but not from its peers, is listed: it isn't down. Where most controllers are gone nobody takes
-  a dead broker off the list: controllers_missing tells that. What came and went between two runs isn't seen. Without JMX
-  a rolling restart at the moment of both looks is taken for a dead broker. A machine counts as gone only where EC2 told
-  others of its account and region.
+  A broker that only we cannot reach is still listed and not down. Without a majority of controllers a dead broker stays
+  listed; controllers_missing covers that. An outage between two runs is not detected. Without JMX, a rolling restart at
+  the moment of both requests is reported as a failure. An instance counts as gone only if EC2 returned other instances of
+  its account and region.
 */
 with before as (
   select
@@ -88,7 +138,7 @@ with before as (
   group by cluster, broker_id
 ),
 
-read as (
+cluster_list as (
   select
     cluster,
     sum(replicas) as replicas,
@@ -99,13 +149,13 @@ read as (
   group by cluster
 ),
 
--- What its JVM said last, and whether it answers now.
+-- The last reported values of the JVM, and whether it responds in this hour.
 jvm as (
   select
     cluster,
     broker_id,
     (array_agg(endpoint order by hour desc))[1] as endpoint,
-    bool_or(samples is not null) filter (where hour = :hour) as is_answering,
+    bool_or(samples is not null) filter (where hour = :hour) as is_responding,
     (array_agg(instance_id order by hour desc) filter (where instance_id is not null))[1] as instance_id,
     (array_agg(open_file_descriptors order by hour desc) filter (where samples is not null))[1] as open_file_descriptors,
     (array_agg(nullif(greatest(max_file_descriptors, 0), 0) order by hour desc) filter (where samples is not null))[1]
@@ -122,7 +172,7 @@ restarted as (
   select
     r.cluster,
     count(*) as restarted_peers
-  from read as r
+  from cluster_list as r
   inner join metrics.broker_hourly as b on r.cluster = b.cluster and b.hour = :hour
   where b.process_started_at > r.observed_at - make_interval(mins => cast(:roll_minutes as integer))
   group by r.cluster
@@ -143,17 +193,17 @@ broker as (
     j.heap_used_bytes,
     j.heap_max_bytes,
     s.restarted_peers,
-    r.cluster is not null as is_read,
+    r.cluster is not null as is_known,
     coalesce(n.is_listed, false) as is_listed,
     n.cluster is null and r.replicas > 0 as is_retired,
-    coalesce(j.is_answering, false) as is_answering,
+    coalesce(j.is_responding, false) as is_responding,
     j.open_file_descriptors / j.max_file_descriptors as files_used_ratio,
     j.heap_used_bytes / nullif(greatest(j.heap_max_bytes, 0), 0) as heap_used_ratio,
     r.unlisted = 1 and s.restarted_peers is not null as is_rolling
   from before as b
   left join inventory.broker_hourly as n
     on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
-  left join read as r on b.cluster = r.cluster
+  left join cluster_list as r on b.cluster = r.cluster
   left join jvm as j on b.cluster = j.cluster and b.broker_id = j.broker_id
   left join restarted as s on b.cluster = s.cluster
 ),
@@ -161,10 +211,10 @@ broker as (
 gone as materialized (
   select *
   from broker
-  where is_read and not (is_listed or is_retired or is_answering)
+  where is_known and not (is_listed or is_retired or is_responding)
 ),
 
--- The fullest of its log directories, as it told them last.
+-- The fullest log directory when last reported.
 disk as (
   select distinct on (g.cluster, g.broker_id)
     g.cluster,
@@ -179,12 +229,12 @@ disk as (
   order by g.cluster asc, g.broker_id asc, d.hour desc, disk_used_ratio desc nulls last, d.log_dir asc
 ),
 
-machine as (
+instance_now as (
   select
     g.cluster,
     g.broker_id,
     n.state as instance_state,
-    coalesce(n.state, '') <> 'running' as is_machine_gone
+    coalesce(n.state, '') <> 'running' as is_instance_gone
   from gone as g
   inner join (
     select distinct
@@ -196,7 +246,7 @@ machine as (
     and hour <= :hour
   ) as known on g.instance_id = known.instance_id
   left join inventory.instance_hourly as n on n.hour = :hour and g.instance_id = n.instance_id
-  -- Where it was told: EC2 answers for each account and region by itself.
+  -- EC2 returns each account and region separately: without one of them an instance is not gone but unknown.
   where exists (
     select
     from inventory.instance_hourly as i
@@ -204,7 +254,7 @@ machine as (
   )
 ),
 
--- The emptiest of its volumes.
+-- The volume with the lowest burst balance.
 credits as (
   select distinct on (g.cluster, g.broker_id)
     g.cluster,
@@ -231,7 +281,7 @@ missing as (
   group by p.cluster, m.broker_id
 ),
 
--- What it led when it was listed last, and who reads that.
+-- The partitions that the broker led when it was last listed.
 led as materialized (
   select
     g.cluster,
@@ -245,7 +295,7 @@ led as materialized (
     on g.last_listed_hour = p.hour and g.cluster = p.cluster and g.broker_id = p.leader
   left join metrics.partition_hourly as n
     on n.hour = :hour and p.cluster = n.cluster and p.topic = n.topic and p.partition = n.partition
-  -- As hours, so that no others of a day of all partitions are read.
+  -- A list of hours lets PostgreSQL skip the other partitions of the table.
   where p.hour = any(array(select last_listed_hour from gone))
 ),
 
@@ -275,15 +325,15 @@ reading as (
 
 select
   case
-    when not b.is_read then 'unread'
+    when not b.is_known then 'cluster_unreachable'
     when b.is_listed then 'listed'
     when b.is_retired then 'retired'
-    when b.is_answering then 'responding'
+    when b.is_responding then 'responding'
     when s.no_listener_partitions > 0 and k.missing_partitions is null then 'no_listener'
-    when m.is_machine_gone then 'machine_gone'
-    when b.is_rolling then 'rolling'
+    when m.is_instance_gone then 'instance_gone'
+    when b.is_rolling then 'rolling_restart'
     when d.disk_used_ratio >= :full_ratio then 'disk_full'
-    when b.files_used_ratio >= :files_ratio then 'files_used_up'
+    when b.files_used_ratio >= :files_ratio then 'file_descriptors_exhausted'
     else 'down'
   end as reason,
   b.cluster,
@@ -299,7 +349,7 @@ select
   r.groups,
   b.instance_id,
   m.instance_state,
-  m.is_machine_gone,
+  m.is_instance_gone,
   d.log_dir,
   d.disk_used_ratio,
   d.usable_bytes,
@@ -316,7 +366,7 @@ select
   b.restarted_peers,
   s.affected
 from broker as b
-left join machine as m on b.cluster = m.cluster and b.broker_id = m.broker_id
+left join instance_now as m on b.cluster = m.cluster and b.broker_id = m.broker_id
 left join disk as d on b.cluster = d.cluster and b.broker_id = d.broker_id
 left join credits as c on b.cluster = c.cluster and b.broker_id = c.broker_id
 left join missing as k on b.cluster = k.cluster and b.broker_id::text = k.broker_id

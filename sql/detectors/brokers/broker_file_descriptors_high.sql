@@ -1,79 +1,122 @@
 /*
-title: Broker runs out of file descriptors, or of memory maps
+title: Broker is running out of file descriptors
 resource_kind: broker
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
-  high_ratio: {default: 0.75, unit: ratio, why: "a broker that takes over a dead peer's leaders opens more at once"}
-  critical_ratio: {default: 0.9, unit: ratio, why: "without a free one it accepts no connection and rolls no segment: it fails its log directory"}
-  max_maps: {default: 65530, unit: maps, why: "vm.max_map_count as Linux has it by default; JMX doesn't tell it: set here what the brokers' machines have"}
-  hours_ahead: {default: 24, unit: h, why: "a day to raise a limit before it is reached"}
-  least_history: {default: 48, unit: h, why: "in fewer hours a single step looks like growth"}
-  start_minutes: {default: 60, unit: min, why: "clients all come back at once, and log recovery opens what it closes again"}
+  high_ratio: {default: 0.75, unit: ratio, why: "a broker that takes over the leaders of a failed peer opens many files at once"}
+  critical_ratio:
+    default: 0.9
+    unit: ratio
+    why: "without a free descriptor it accepts no connection and rolls no segment, and its log directory fails"
+  max_maps:
+    default: 65530
+    unit: maps
+    why: "default of vm.max_map_count on Linux; JMX does not expose it, so set the value of the brokers' hosts here"
+  hours_ahead: {default: 24, unit: h, why: "one day to raise a limit before it is reached"}
+  least_history: {default: 48, unit: h, why: "in fewer hours a single step resembles growth"}
+  start_minutes: {default: 60, unit: min, why: "all clients reconnect at once, and log recovery opens files that it closes again"}
 key_metrics: [open_file_descriptors, max_file_descriptors, hours_to_full, segments, largest_topics]
 verdicts:
-  nearly_full:
+  nearly_exhausted:
     status: firing
     severity: critical
-    message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
-    actions:
-      - &cure "Raise the limit of open files to {{ advised_file_descriptors }}: with prlimit at once, in the unit of systemd for the next start. Segments are most of them: larger segment.bytes or segment.ms for the largest topics, fewer partitions."
+    message: &message "Broker {{ broker_id }} has {{ open_file_descriptors }} of {{ max_file_descriptors }} file descriptors open ({{ used_ratio }})."
+    details: &details
+      - "{% if largest_topics %}Topics with the most segments: {{ largest_topics | listed('topic', 3) }}.{% endif %}"
+      - "{% if freed_segments %}Unused topics hold {{ freed_segments | counted('segment') }}.{% endif %}"
+    impact: &impact "At the limit the broker accepts no connections, rolls no segments, and takes its log directory offline."
+    actions: &actions
+      - "Raise the limit of the running process to {{ advised_file_descriptors }} with prlimit."
+      - "Set LimitNOFILE={{ advised_file_descriptors }} in the systemd unit for the next start."
+      - "Increase segment.bytes or segment.ms of the topics with the most segments, and delete unused topics."
     commands: &commands
-      - &segments "{% if is_segmented %}{% for one in largest_topics[:3] %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000; {% endfor %}{% endif %}"
+      - "lsof -n -p \"$(pgrep -f kafka.Kafka)\" | awk '{print $5}' | sort | uniq -c | sort -rn"
       - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
-      - "systemctl edit kafka  # [Service] LimitNOFILE={{ advised_file_descriptors }}"
-  filling:
+      - "systemctl edit kafka"
+      - &largest "{% if is_segmented %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ largest_topics[0].topic }} --add-config segment.bytes=1073741824,segment.ms=604800000{% endif %}"
+      - &second "{% for one in (largest_topics or [])[1:2] if is_segmented %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000{% endfor %}"
+      - &third "{% for one in (largest_topics or [])[2:3] if is_segmented %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000{% endfor %}"
+  growing:
     status: firing
     severity: critical
-    message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open and {{ growth_per_hour }} more each hour: none is left in {{ hours_to_full }}."
+    message: "Broker {{ broker_id }} reaches its limit of {{ max_file_descriptors }} file descriptors in {{ hours_to_full }}."
+    details:
+      - "{{ open_file_descriptors }} are open, and {{ growth_per_hour }} are added each hour."
+    impact: *impact
     actions:
-      - "Look at what grows: connections that nobody closes, or segments. {% if used_ratio > 0.5 %}Raise the limit of open files to {{ advised_file_descriptors }} meanwhile.{% endif %}"
+      - "{% if used_ratio > 0.5 %}Raise the limit of the running process to {{ advised_file_descriptors }} with prlimit.{% endif %}"
+      - "Find what grows: connections that are never closed, or log segments."
+      - "Close leaked connections at their client, or increase segment.bytes of the largest topics."
     commands:
       - "lsof -n -p \"$(pgrep -f kafka.Kafka)\" | awk '{print $5}' | sort | uniq -c | sort -rn"
       - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
   high:
     status: firing
     severity: warning
-    message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."
-    actions:
-      - *cure
+    message: *message
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
-  maps_high:
+  memory_maps_high:
     status: firing
     severity: warning
-    message: "Its {{ segments | counted('log segment') }} take {{ maps }} memory maps, {{ maps_ratio }} of the {{ max_maps }} that its kernel allows: the broker ends when it gets no more."
+    message: "Broker {{ broker_id }} needs {{ maps }} memory maps for its segments, {{ maps_ratio }} of vm.max_map_count ({{ max_maps }})."
+    details:
+      - "The broker has {{ segments | counted('log segment') }}, and each takes two memory maps."
+      - "{% if largest_topics %}Topic {{ largest_topics[0].topic }} has the most segments: {{ largest_topics[0].segments }}.{% endif %}"
+      - "{% if freed_segments %}Unused topics hold {{ freed_segments | counted('segment') }}.{% endif %}"
+    impact: "At the limit the broker terminates with OutOfMemoryError: Map failed."
     actions:
-      - "Allow {{ advised_maps }} maps, at once and for the next start of the machine (or set max_maps to what it allows already). {% if largest_topics %}{{ largest_topics[0].topic }} has most segments, {{ largest_topics[0].segments }}: larger segment.bytes or segment.ms roll fewer.{% endif %}{% if freed_segments %} {{ freed_segments }} of them are of topics that nobody uses.{% endif %}"
+      - "Raise vm.max_map_count to {{ advised_maps }}, now and for the next boot."
+      - "If the hosts already allow more, set the parameter max_maps to their value."
+      - "Increase segment.bytes or segment.ms of the topics with the most segments, and delete unused topics."
     commands:
+      - "cat /proc/sys/vm/max_map_count"
       - "sysctl -w vm.max_map_count={{ advised_maps.value }}"
       - "echo vm.max_map_count={{ advised_maps.value }} > /etc/sysctl.d/90-kafka.conf"
-      - *segments
-  room: {status: ok, message: "{{ open_file_descriptors }} of {{ max_file_descriptors }} files are open, {{ used_ratio }}."}
-  starting: {status: unknown, message: "It was started at {{ process_started_at }}: its open files have not settled."}
-  silent: {status: unknown, message: "The broker did not answer over JMX."}
-  untold: {status: unknown, message: "The broker did not tell its open files, or their limit."}
+      - *largest
+      - *second
+      - *third
+  within_limit:
+    status: ok
+    message: "Broker {{ broker_id }} has {{ open_file_descriptors }} of {{ max_file_descriptors }} file descriptors open ({{ used_ratio }})."
+  starting:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} started at {{ process_started_at }}, and its open files have not settled."
+  no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
+  not_reported:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} did not report its open file descriptors or their limit."
 causes:
-  limits_end_broker: [nearly_full, filling, high, maps_high]
+  limits_end_broker: [nearly_exhausted, growing, high, memory_maps_high]
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  Open files as a share of the limit, the largest sample. Ahead: the slope (Theil and Sen) of the last 7 days and that of
-  the last 24 hours, since the broker's start; the smaller of the two must fill the limit within hours_ahead, so that
-  neither a burst nor a step counts as growth. Memory maps: two for each log segment, its offset and its time index, as a
-  share of max_maps; critical from critical_ratio on, a warning from high_ratio on.
+  Open file descriptors as a share of the limit, the largest sample of the hour. Growth is the Theil–Sen slope of the last
+  7 days and that of the last 24 hours since the broker's start. The smaller of the two must reach the limit within
+  hours_ahead, so that neither a burst nor a step counts as growth. Memory maps: two for each log segment (offset index
+  and time index) as a share of max_maps; critical from critical_ratio on, a warning from high_ratio on.
 runbook: |
-  1. Raise the limit of the running process with prlimit, and of the unit (LimitNOFILE) for the next start.
-  2. What are they? Sockets in CLOSE_WAIT or thousands of connections of one client: that client. Else segments: three
-     files each (log, index, time index), for as long as they are retained.
-  3. Topics with many small segments: raise segment.bytes or segment.ms. Topics that nobody needs: remove them.
-  4. vm.max_map_count must hold two maps for each segment: it ends a broker before the limit of files does
-     (OutOfMemoryError: Map failed). What it has: cat /proc/sys/vm/max_map_count; wc -l < /proc/$(pgrep -f kafka.Kafka)/maps.
+  ## Meaning
+  The broker process approaches its limit of open files (LimitNOFILE) or of memory maps (vm.max_map_count).
+  ## Impact
+  Without a free descriptor the broker rejects connections and fails its log directory. Without a free map it terminates.
+  ## Diagnosis
+  1. Count the descriptors by type with lsof: sockets or log segments (three files each: log, index, time index).
+  2. Thousands of sockets of one client, or sockets in CLOSE_WAIT, are a connection leak of that client.
+  3. Compare `cat /proc/sys/vm/max_map_count` with `wc -l < /proc/$(pgrep -f kafka.Kafka)/maps`.
+  ## Mitigation
+  1. Raise the limit of the running process with prlimit, and LimitNOFILE of the unit for the next start.
+  2. Raise vm.max_map_count to at least two maps for each segment.
+  3. Increase segment.bytes or segment.ms of topics with many small segments, and delete unused topics.
 limitations: |
-  The limit of maps isn't in JMX: max_maps stands for it. After a restart Kafka (2.3 and later) maps an old segment's
-  indexes only when they are read: maps are then fewer than two each. Threads and libraries of the JVM
-  add some hundreds. A limit of files that JMX tells as unlimited isn't judged. Limits of the whole machine (fs.file-max)
-  aren't seen. What nobody uses is known of the first topics that topic_abandoned and changelog_abandoned named.
+  JMX does not expose vm.max_map_count, so max_maps stands for it. After a restart Kafka 2.3 and later maps the indexes of
+  an old segment only when they are read, so the real number of maps may be lower. Threads and libraries of the JVM add
+  some hundreds. A limit reported as unlimited is not evaluated. The limit of the whole host (fs.file-max) is not checked.
+  Unused topics are those named by earlier findings of topic_abandoned and changelog_abandoned.
 */
 with broker as (
   select
@@ -85,7 +128,7 @@ with broker as (
   where b.hour = :hour
 ),
 
-grown as (
+growth as (
   select
     b.cluster,
     b.endpoint,
@@ -102,7 +145,7 @@ grown as (
   group by b.cluster, b.endpoint, b.hour
 ),
 
-judged as (
+evaluated as (
   select
     b.*,
     s.growth_per_hour,
@@ -110,8 +153,8 @@ judged as (
       then greatest(b.max_file_descriptors - b.open_file_descriptors, 0) / s.growth_per_hour
     end as hours_to_full
   from broker as b
-  left join grown as g on b.cluster = g.cluster and b.endpoint = g.endpoint
-  -- Null if either isn't known: least() alone would take the other.
+  left join growth as g on b.cluster = g.cluster and b.endpoint = g.endpoint
+  -- least() ignores nulls: without this check it would take the one slope that is known.
   cross join lateral (
     select case when num_nulls(g.week_growth, g.day_growth) = 0 then least(g.week_growth, g.day_growth) end
       as growth_per_hour
@@ -143,7 +186,7 @@ topics as (
         partition by s.cluster, s.endpoint
         order by s.segments desc nulls last, s.log_bytes desc nulls last, s.topic asc
       ) as place
-    from judged as j
+    from evaluated as j
     inner join metrics.broker_topic_sample as s on j.hour = s.hour and j.cluster = s.cluster and j.endpoint = s.endpoint
     left join unused as u on public.resource_key('topic', s.cluster, s.topic) = u.key
     where s.hour = :hour and coalesce(s.segments, s.log_bytes) is not null
@@ -156,15 +199,15 @@ topics as (
 
 select
   case
-    when j.samples is null then 'silent'
+    when j.samples is null then 'no_response'
     when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
-    when j.used_ratio >= :critical_ratio then 'nearly_full'
-    when j.maps_ratio >= :critical_ratio then 'maps_high'
-    when j.hours_to_full <= :hours_ahead then 'filling'
-    when j.maps_ratio >= :high_ratio then 'maps_high'
+    when j.used_ratio >= :critical_ratio then 'nearly_exhausted'
+    when j.maps_ratio >= :critical_ratio then 'memory_maps_high'
+    when j.hours_to_full <= :hours_ahead then 'growing'
+    when j.maps_ratio >= :high_ratio then 'memory_maps_high'
     when j.used_ratio >= :high_ratio then 'high'
-    when j.used_ratio is null then 'untold'
-    else 'room'
+    when j.used_ratio is null then 'not_reported'
+    else 'within_limit'
   end as reason,
   case when j.maps_ratio >= :critical_ratio then 'critical' end as severity,
   j.cluster,
@@ -186,7 +229,7 @@ select
   t.freed_segments,
   j.process_started_at,
   greatest(100000, 2 * j.max_file_descriptors) as advised_file_descriptors,
-  -- Twice what it takes; 262,144 is what is usually set.
+  -- Twice the current need; 262,144 is a common setting for Kafka hosts.
   greatest(262144, 2 * j.maps) as advised_maps
-from judged as j
+from evaluated as j
 left join topics as t on j.cluster = t.cluster and j.endpoint = t.endpoint

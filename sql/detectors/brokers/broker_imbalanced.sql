@@ -1,64 +1,85 @@
 /*
-title: Brokers of a cluster do unequal work
+title: Broker load imbalanced
 resource_kind: cluster
 owner_role: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.log_dir_hourly, inventory.instance_hourly, metrics.instance_network_hourly, inventory.topic_hourly]
+reads:
+  - metrics.broker_hourly
+  - metrics.broker_topic_sample
+  - metrics.log_dir_hourly
+  - inventory.instance_hourly
+  - metrics.instance_network_hourly
+  - inventory.topic_hourly
 params:
-  uneven_ratio: {default: 0.25, unit: ratio, why: "Cruise Control moves data at 9 %; people do so for less often"}
-  change_sigmas: {default: 3, unit: sigmas, why: "of its last 14 days, by median and MAD"}
-  change_ratio: {default: 0.1, unit: ratio, why: "of the mean: what is steady has hardly any deviation, so that all would be a change"}
-  limit_ratio: {default: 0.8, unit: ratio, why: "of CPU, network or disk: the peers' failure adds to it"}
-  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of the whole cluster: less work is no burden, whoever does it"}
-  least_history: {default: 168, unit: h, why: "a week has every hour that is uneven by habit"}
-key_metrics: [spread_ratio, usual_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
+  uneven_ratio: {default: 0.25, unit: ratio, why: "Cruise Control moves data at 9 %; operators do so less often"}
+  change_sigmas: {default: 3, unit: sigmas, why: "of the last 14 days, by median and MAD"}
+  change_ratio: {default: 0.1, unit: ratio, why: "of the mean: steady load has almost no deviation, so any difference would be a change"}
+  limit_ratio: {default: 0.8, unit: ratio, why: "of CPU, network, or disk: the failure of a peer adds load"}
+  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of the whole cluster: less traffic is no burden for any broker"}
+  least_history: {default: 168, unit: h, why: "a week contains every hour that is regularly imbalanced"}
+key_metrics: [spread_ratio, baseline_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
 verdicts:
   near_limit:
     status: firing
     severity: warning
-    message: "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the cluster's {{ load_kind }}, {{ even_share_ratio }} would be its share, and is near a limit: {{ limit_used_ratio }} of its {{ limit_of }} is taken."
-    actions:
-      - &cure "{% if idle_brokers %}{{ idle_brokers | counted('broker') }} {{ 'leads' if idle_brokers == 1 else 'lead' }} no partition: move some there.{% elif load_kind != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Most of what it gets is of topic {{ hot_topic }} with {{ hot_topic_partitions | counted('partition') }} for {{ brokers }} brokers: it needs more partitions, to move them doesn't help.{% elif leaders_spread_ratio >= uneven_ratio %}It leads more partitions than its peers: elect the preferred leaders first.{% else %}Move partitions from it, one at a time, with a throttle.{% endif %}"
+    message: "Broker {{ fullest_broker }} uses {{ limit_used_ratio }} of its {{ limit_of }}, limit {{ limit_ratio }}: the load of cluster {{ cluster }} is imbalanced."
+    details: &details
+      - "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the {{ load_kind }}; an even share is {{ even_share_ratio }}."
+      - "{% if hot_topic_share_ratio %}Topic {{ hot_topic }} causes {{ hot_topic_share_ratio }} of the bytes into this broker.{% endif %}"
+    impact: "The most loaded broker slows its clients first and has no reserve when a peer fails."
+    actions: &actions
+      - "{% if idle_brokers %}Move partitions to the {{ idle_brokers | counted('broker') }} without leaders.{% endif %}"
+      - "{% if not idle_brokers and load_kind != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Add partitions to topic {{ hot_topic }}: {{ hot_topic_partitions | counted('partition') }} cannot spread over {{ brokers | counted('broker') }}.{% endif %}"
+      - "{% if not idle_brokers and leaders_spread_ratio >= uneven_ratio %}Elect the preferred leaders.{% endif %}"
+      - "Move partitions away from broker {{ fullest_broker }}, one at a time and with a throttle."
     commands: &commands
-      - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
       - "streamwarden plan rebalance {{ cluster }}"
+      - "{% if leaders_spread_ratio >= uneven_ratio and not idle_brokers %}kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions{% endif %}"
   changed:
     status: firing
     severity: warning
-    message: "The brokers' {{ load_kind }} are spread by {{ spread_ratio }} of their mean, {{ usual_spread_ratio }} in the 14 days before: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
-    actions:
-      - *cure
+    message: "Imbalance of {{ load_kind }} in cluster {{ cluster }} rose to {{ spread_ratio }} of the mean (baseline {{ baseline_spread_ratio }})."
+    details: *details
+    impact: "The most loaded broker slows its clients first and has no reserve when a peer fails."
+    actions: *actions
     commands: *commands
   uneven:
     status: firing
     severity: info
-    message: "The brokers' {{ load_kind }} are spread by {{ spread_ratio }} of their mean: broker {{ fullest_broker }} has {{ fullest_share_ratio }}, {{ even_share_ratio }} would be its share."
-    actions:
-      - *cure
+    message: "Imbalance of {{ load_kind }} in cluster {{ cluster }} is {{ spread_ratio }} of the mean, no broker is near a limit."
+    details: *details
+    impact: "The cluster reaches its capacity earlier than its brokers together would."
+    actions: *actions
     commands: *commands
-  even: {status: ok, message: "What its brokers do is spread by less than {{ uneven_ratio }} of their mean."}
-  few: {status: ok, message: "With {{ brokers | counted('broker') }} there is nothing to balance."}
-  quiet: {status: ok, message: "It gets {{ bytes_in_per_second }}: too little to burden a broker."}
-  starting: {status: unknown, message: "A broker was started in the hour: its leaders come back by and by."}
-  silent: {status: unknown, message: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
-  untold: {status: unknown, message: "Not all brokers told their {{ untold }}."}
+  balanced: {status: ok, message: "Load imbalance of cluster {{ cluster }} is below {{ uneven_ratio }} of the mean."}
+  too_few_brokers: {status: ok, message: "Cluster {{ cluster }} has {{ brokers | counted('broker') }}: too few to balance."}
+  low_traffic: {status: ok, message: "Cluster {{ cluster }} receives {{ bytes_in_per_second }}: too little to load a broker."}
+  starting: {status: unknown, message: "Not evaluated: a broker of cluster {{ cluster }} started in this hour and is still regaining its leaders."}
+  no_response: {status: unknown, message: "Not evaluated: {{ unresponsive_brokers }} of {{ brokers | counted('broker') }} did not respond over JMX."}
+  not_reported: {status: unknown, message: "Not evaluated: some brokers of cluster {{ cluster }} did not report their {{ unreported_load }}."}
 open_after_hours: 2
 clear_after_hours: 3
 description: |
-  Standard deviation divided by mean, over the brokers, of bytes in, bytes out, leaders and bytes of logs, each divided by
-  the broker's virtual CPUs where all are known: beyond uneven_ratio. A warning where it has changed, by change_sigmas
-  and by change_ratio, against 14 days, or where the fullest broker's CPU, network or disk is beyond
-  limit_ratio: of bytes in and out CPU or network, whichever is nearer; the network's limit is what its type sustains.
+  Standard deviation divided by mean over the brokers, of bytes in, bytes out, leaders, and log bytes, each divided by the
+  broker's virtual CPUs where all are known: beyond uneven_ratio. A warning if it changed by change_sigmas and by
+  change_ratio against 14 days, or if CPU, network, or disk of the most loaded broker exceeds limit_ratio. For bytes in
+  and out the more loaded of CPU and network counts. The limit of the network is the baseline of the instance type.
 runbook: |
-  1. Leaders: kafka-leader-election.sh --election-type preferred brings them back after restarts.
-  2. A topic with fewer partitions than brokers can't be spread.
-  3. Else move partitions, with a throttle that leaves the brokers room: `streamwarden plan rebalance CLUSTER` prints
-     which, one at a time, what gains most per byte first.
+  ## Meaning
+  Some brokers of the cluster carry clearly more load than others.
+  ## Impact
+  The most loaded broker limits the cluster and has no reserve when a peer fails.
+  ## Diagnosis
+  1. Compare leaders: after restarts they may not have returned to the preferred brokers.
+  2. A topic with fewer partitions than brokers cannot be spread evenly.
+  ## Mitigation
+  1. Elect the preferred leaders: `kafka-leader-election.sh --election-type preferred`.
+  2. Move partitions with a throttle: `streamwarden plan rebalance CLUSTER` prints them, best gain per byte first.
 limitations: |
-  Imbalance of minutes. Of machines that EC2 doesn't tell of, the network's limit. Machines differ in more than virtual
-  CPUs.
+  Imbalance of minutes is not detected. The network limit is unknown for instances that EC2 does not return. Instances differ
+  in more than virtual CPUs.
 */
-with machine as materialized (
+with broker_instance as materialized (
   select
     b.cluster,
     b.endpoint,
@@ -77,7 +98,7 @@ broker as materialized (
       else 1
     end as weight
   from metrics.broker_hourly as b
-  left join machine as m using (cluster, endpoint)
+  left join broker_instance as m using (cluster, endpoint)
   where b.hour > :hour - interval '14 days' and b.hour <= :hour
   -- Controllers hold no data.
   and (b.active_controllers is null or b.partitions is not null)
@@ -109,7 +130,7 @@ spread as materialized (
     cluster,
     load_kind,
     case when count(value) = count(*) then stddev_pop(weighed) / nullif(avg(weighed), 0) end as spread,
-    count(value) < count(*) as is_untold
+    count(value) < count(*) as is_unreported
   from share
   group by hour, cluster, load_kind
 ),
@@ -141,12 +162,12 @@ disk as (
   group by cluster, broker_id
 ),
 
-judged as (
+evaluated as (
   select
     s.cluster,
     s.load_kind,
     s.spread,
-    u.median as usual_spread,
+    u.median as baseline_spread,
     f.name,
     f.endpoint,
     f.share,
@@ -181,7 +202,7 @@ judged as (
 
 worst as (
   select distinct on (cluster) *
-  from judged
+  from evaluated
   order by cluster asc, is_near_limit desc nulls last, has_changed desc nulls last, spread desc, load_kind asc
 ),
 
@@ -202,7 +223,7 @@ cluster as (
   select
     cluster,
     count(*) as brokers,
-    count(*) filter (where samples is null) as silent_brokers,
+    count(*) filter (where samples is null) as unresponsive_brokers,
     count(*) filter (where leaders = 0) as idle_brokers,
     sum(bytes_in_per_second) as bytes_in_per_second,
     bool_or(process_started_at > hour) as is_starting
@@ -211,10 +232,10 @@ cluster as (
   group by cluster
 ),
 
-untold as (
+cluster_spread as (
   select
     cluster,
-    string_agg(load_kind, ', ' order by load_kind) filter (where is_untold) as resources,
+    string_agg(load_kind, ', ' order by load_kind) filter (where is_unreported) as resources,
     sum(spread) filter (where load_kind = 'leaders') as leaders_spread_ratio
   from spread
   where hour = :hour
@@ -223,20 +244,20 @@ untold as (
 
 select
   case
-    when c.silent_brokers > 0 then 'silent'
-    when c.brokers < 3 then 'few'
+    when c.unresponsive_brokers > 0 then 'no_response'
+    when c.brokers < 3 then 'too_few_brokers'
     when c.is_starting then 'starting'
-    when c.bytes_in_per_second < :floor_bytes_per_second then 'quiet'
+    when c.bytes_in_per_second < :floor_bytes_per_second then 'low_traffic'
     when w.is_near_limit then 'near_limit'
     when w.has_changed then 'changed'
     when w.spread is not null then 'uneven'
-    when u.resources is not null then 'untold'
-    else 'even'
+    when u.resources is not null then 'not_reported'
+    else 'balanced'
   end as reason,
   cluster,
   w.load_kind,
   w.spread as spread_ratio,
-  w.usual_spread as usual_spread_ratio,
+  w.baseline_spread as baseline_spread_ratio,
   w.name as fullest_broker,
   w.share as fullest_share_ratio,
   w.even_share as even_share_ratio,
@@ -248,11 +269,11 @@ select
   h.partitions as hot_topic_partitions,
   h.share as hot_topic_share_ratio,
   c.brokers,
-  c.silent_brokers,
+  c.unresponsive_brokers,
   c.bytes_in_per_second,
-  u.resources as untold,
+  u.resources as unreported_load,
   case when w.name is not null then jsonb_build_array(public.resource_key('broker', cluster, w.name)) end as affected
 from cluster as c
-inner join untold as u using (cluster)
+inner join cluster_spread as u using (cluster)
 left join worst as w using (cluster)
 left join hot as h using (cluster)

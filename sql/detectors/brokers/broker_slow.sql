@@ -1,66 +1,93 @@
 /*
-title: Broker is slower than it was, or than its peers
+title: Broker latency regression
 resource_kind: broker
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_sample, metrics.node_hourly, inventory.volume_hourly, metrics.volume_hourly]
 params:
-  change_ratio: {default: 1.8, unit: ratio, why: "flushes of 20 ms instead of 10 ms are felt downstream already"}
-  change_floor_ms: {default: 10, unit: ms, why: "what is less slow than this nobody feels"}
-  mads: {default: 6, unit: MAD, why: "what lies within six deviations of its usual is its noise"}
-  history_ratio: {default: 3, unit: ratio, why: "of its own 90th percentile of 14 days: no peak of those was near it"}
-  peer_ratio: {default: 3, unit: ratio, why: "brokers with equal work differ by less"}
-  hurt_ratio: {default: 2, unit: ratio, why: "producers, and followers, that wait twice as long notice"}
-  calm_ratio: {default: 0.8, unit: ratio, why: "followers wait for records where less than this part of the usual is written, not for the broker"}
-  limit_minutes: {default: 6, unit: min, why: "a tenth of the hour at a limit of the volume, or of its instance"}
-  waiting_operations: {default: 8, unit: operations, why: "an SSD volume that does 3,000 IOPS has three to six of them under way"}
-  empty_percent: {default: 1, unit: "%", why: "without credits a volume falls to its baseline"}
-  cold_ratio: {default: 0.1, unit: ratio, why: "of what is sent: the page cache serves readers that keep up, so that disks read next to nothing"}
-  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "with hardly any traffic the time per byte explodes"}
-  min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
-  least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
-  start_minutes: {default: 60, unit: min, why: "after a start it reads its logs and catches up"}
-key_metrics: [log_flush_p95_ms_min, usual_log_flush_p95_ms, produce_p99_ms, usual_produce_p99_ms, moved]
+  change_ratio: {default: 1.8, unit: ratio, why: "flushes of 20 ms instead of 10 ms are noticeable downstream"}
+  change_floor_ms: {default: 10, unit: ms, why: "no client notices a smaller difference"}
+  mads: {default: 6, unit: MAD, why: "values within six deviations of the baseline are noise"}
+  history_ratio: {default: 3, unit: ratio, why: "of the broker's own 90th percentile of 14 days: no peak came close to it"}
+  peer_ratio: {default: 3, unit: ratio, why: "brokers with equal load differ by less"}
+  hurt_ratio: {default: 2, unit: ratio, why: "producers and followers notice when they wait twice as long"}
+  calm_ratio:
+    default: 0.8
+    unit: ratio
+    why: "with less than this share of the baseline written, followers wait for records and not for the broker"
+  limit_minutes: {default: 6, unit: min, why: "a tenth of the hour at a limit of the volume or of its instance"}
+  waiting_operations: {default: 8, unit: operations, why: "an SSD volume at 3,000 IOPS has a queue of three to six"}
+  empty_percent: {default: 1, unit: "%", why: "without burst balance a volume falls to its baseline performance"}
+  cold_ratio: {default: 0.1, unit: ratio, why: "of bytes sent: consumers at the log end read from the page cache, not from disk"}
+  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "with almost no traffic the time per byte is meaningless"}
+  min_flushes: {default: 30, unit: flushes, why: "fewer are not enough for a 95th percentile"}
+  least_history: {default: 168, unit: h, why: "a week contains every hour that is regularly busy"}
+  start_minutes: {default: 60, unit: min, why: "after a start the broker reads its logs and catches up"}
+key_metrics: [log_flush_p95_ms_min, baseline_log_flush_p95_ms, produce_p99_ms, baseline_produce_p99_ms, moved]
 verdicts:
-  hurts:
+  clients_affected:
     status: firing
     severity: critical
-    message: "{% if producers_hurt %}Producers wait: 1 % of their requests take longer than {{ produce_p99_ms }}, {{ usual_produce_p99_ms }} is usual. {% endif %}{% if followers_hurt %}Followers wait: 1 % of their fetches take longer than {{ fetch_follower_p99_ms }}, {{ usual_fetch_follower_p99_ms }} is usual. {% endif %}5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual."
-    actions:
-      - &cure "Look at what moved with it. Its volume first: bucket, queue. Move leaders away while it is slow."
+    message: "Log flush latency (p95) of broker {{ broker_id }} is {{ log_flush_p95_ms_min }} (baseline {{ baseline_log_flush_p95_ms }}), and clients wait."
+    details:
+      - "{% if producers_wait %}Produce latency (p99) is {{ produce_p99_ms }}, baseline {{ baseline_produce_p99_ms }}.{% endif %}"
+      - "{% if followers_wait %}Follower fetch latency (p99) is {{ fetch_follower_p99_ms }}, baseline {{ baseline_fetch_follower_p99_ms }}.{% endif %}"
+    impact: "Producers and followers of this broker wait longer; followers can drop out of the ISR."
+    actions: &actions
+      - "Move leaders to other brokers while this broker is slow."
+      - "Check what changed with it, first its volume: burst balance and queue length."
+      - "Compare its instance and volume with those of a peer, and replace the instance if nothing explains the latency."
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
-  slowed:
+  flush_slower:
     status: firing
     severity: warning
-    message: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}; {{ usual_log_flush_p95_ms }} is usual{% if usual_kind == 'hour_of_week' %} at this hour of the week{% endif %}. Neither producers nor followers wait longer yet."
-    actions:
-      - *cure
+    message: "Log flush latency (p95) of broker {{ broker_id }} is {{ log_flush_p95_ms_min }} (baseline {{ baseline_log_flush_p95_ms }})."
+    details:
+      - "Produce and follower fetch latencies have not risen yet."
+      - "{% if baseline_kind == 'hour_of_week' %}The baseline is that of this hour of the week.{% endif %}"
+    impact: &impact "Producers and followers will wait longer if latency rises further."
+    actions: *actions
     commands: *commands
   slow_tail:
     status: firing
     severity: warning
-    message: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ history_log_flush_p999_ms }} was seldom exceeded in 14 days; flushing takes {{ flush_ratio }} of the time for the bytes that it did then."
-    actions:
-      - *cure
+    message: "Log flush latency (p99.9) of broker {{ broker_id }} is {{ log_flush_p999_ms }} (90th percentile of 14 days: {{ history_log_flush_p999_ms }})."
+    details:
+      - "Flush time per byte written is {{ flush_ratio }} of its 90th percentile of 14 days."
+    impact: *impact
+    actions: *actions
     commands: *commands
   slower_than_peers:
     status: firing
     severity: warning
-    message: "One log flush of a thousand takes longer than {{ log_flush_p999_ms }}, {{ peer_log_flush_p999_ms }} on the median of its {{ peers }} peers, which take far less time for the same bytes."
-    actions:
-      - *cure
+    message: "Log flush latency (p99.9) of broker {{ broker_id }} is {{ log_flush_p999_ms }}, the median of its {{ peers | counted('peer') }} {{ peer_log_flush_p999_ms }}."
+    details:
+      - "Peers need far less flush time for the same bytes."
+    impact: *impact
+    actions: *actions
     commands: *commands
-  all_slower: {status: ok, message: "5 % of the log flushes take longer than {{ log_flush_p95_ms_min }}, {{ usual_log_flush_p95_ms }} is usual; but its {{ peers | counted('peer') }} slowed down as well: it isn't this broker."}
-  usual: {status: ok, message: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ usual_log_flush_p95_ms }} is usual."}
-  starting: {status: unknown, message: "It was started at {{ process_started_at }}: it catches up."}
-  quiet: {status: unknown, is_not_applicable: true, message: "Too little is written to judge: {{ written_bytes_per_second }}, {{ flushes }} flushes."}
-  short_history: {status: unknown, message: "What is usual is not known: of the last 4 weeks only {{ known_hours }} are."}
-  controller: {status: unknown, is_not_applicable: true, message: "It is a controller and holds no logs."}
-  silent: {status: unknown, message: "The broker did not answer over JMX."}
-  untold: {status: unknown, message: "The broker did not tell its flush times, or its traffic."}
+  all_slower:
+    status: ok
+    message: "Broker {{ broker_id }} is slower ({{ log_flush_p95_ms_min }}, baseline {{ baseline_log_flush_p95_ms }}), but so are its {{ peers | counted('peer') }}."
+  at_baseline:
+    status: ok
+    message: "Log flush latency (p95) of broker {{ broker_id }} is {{ log_flush_p95_ms }} (baseline {{ baseline_log_flush_p95_ms }})."
+  starting:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} started at {{ process_started_at }} and is catching up."
+  low_traffic:
+    status: unknown
+    is_not_applicable: true
+    message: "Not applicable: broker {{ broker_id }} writes only {{ written_bytes_per_second }} in {{ flushes | counted('flush', 'flushes') }}."
+  short_history:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} has no baseline, only {{ known_hours }} of the last 4 weeks are known."
+  controller: {status: unknown, is_not_applicable: true, message: "Not applicable: {{ broker_id }} is a controller and holds no logs."}
+  no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
+  not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report its flush latency or its traffic."}
 causes:
-  broker_slows_flushes: &slower [hurts, slowed, slow_tail, slower_than_peers]
+  broker_slows_flushes: &slower [clients_affected, flush_slower, slow_tail, slower_than_peers]
   broker_lacks_replicas: *slower
   leader_loses_followers: *slower
   broker_delays_readers: *slower
@@ -71,26 +98,32 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  Slowed: the 95th percentile of the log flushes is change_ratio times its usual (same hour of the week), by at least
-  change_floor_ms and mads deviations, in every sample of the hour. A slow tail: the 99.9th percentile and the flush time
-  per byte written both exceed history_ratio times their own 90th percentile of 14 days. Slower than its peers: both
-  exceed peer_ratio times the peers' median in the last 24 h: a batch of one hour that it leads is no difference. Critical
-  if the 99th percentile of produce requests is hurt_ratio times its usual by now, or that of the followers' fetches while
-  no less is written than usual. Where three of four peers slowed down as well, in this hour or the one before (a change
-  of settings, a cluster's peak), it is
-  slow only as far as it slowed down change_ratio times as much as they did.
+  Slower flushes: the 95th percentile is change_ratio times its baseline (same hour of the week), by at least
+  change_floor_ms and mads deviations, in every sample of the hour. Slow tail: the 99.9th percentile and the flush time per
+  byte both exceed history_ratio times their own 90th percentile of 14 days. Slower than peers: both exceed peer_ratio
+  times the peers' median in the last 24 h, so that one hour of a batch does not count. Critical if the 99th percentile
+  of produce requests is hurt_ratio times its baseline, or that of follower fetches while writes are at their baseline.
+  Where three of four peers slowed down as well, in this hour or the one before, only a slowdown counts that is
+  change_ratio times that of the peers.
 runbook: |
-  1. What moved with it? Disk: the volume's bucket, queue and minutes at a limit. Page cache: a reassignment or a reader
-     of old data, for which the disk reads.
-     CPU: requests, compression, TLS. Traffic: a producer that grew.
-  2. Only this broker? Compare its instance and its volume with those of a peer: type, size, IOPS.
-  3. Move leaders away while it is slow; replace the instance if nothing explains it.
+  ## Meaning
+  The broker writes its logs more slowly than it used to, or more slowly than its peers.
+  ## Impact
+  Producers with acks=all and followers wait. Followers can drop out of the ISR.
+  ## Diagnosis
+  1. Check what changed at the same time (metric `moved`). Disk: burst balance, queue length, minutes at a limit.
+  2. Page cache: a reassignment or cold reads. CPU: requests, compression, TLS. Traffic: a producer that grew.
+  3. If only this broker is slow: compare type, size, and IOPS of its instance and volume with a peer.
+  ## Mitigation
+  1. Move leaders to other brokers while this broker is slow.
+  2. Remove the cause, or replace the instance if nothing explains the latency.
 limitations: |
-  The histograms decay: they are of some five minutes before the samples. What has been slow for as long as it is known is
-  its usual; only its peers tell. A whole cluster that slows down is log_flush_slow's, by its absolute limits. Kafka leaves
-  flushing to the operating system by default: brokers with few flushes aren't judged.
+  The broker's histograms decay and cover about five minutes before each sample. A broker that was slow for all of its known
+  history has a slow baseline; only its peers reveal it. A cluster in which all brokers slow down is covered by
+  log_flush_slow and its absolute limits. By default Kafka leaves flushing to the operating system; brokers with few
+  flushes are not evaluated.
 */
-with seen as (
+with traffic as (
   select
     *,
     bytes_in_per_second + coalesce(replication_bytes_in_per_second, 0) as written_bytes_per_second,
@@ -99,11 +132,11 @@ with seen as (
   where hour between :hour - interval '672 hours' and :hour
 ),
 
-worked as (
+flushed as (
   select
     *,
     log_flush_mean_ms * log_flushes_per_second / nullif(written_bytes_per_second, 0) as flush_ms_per_byte
-  from seen
+  from traffic
 ),
 
 history as materialized (
@@ -124,19 +157,19 @@ history as materialized (
         where hour >= :hour - interval '14 days'
         and written_bytes_per_second >= :floor_bytes_per_second
       ) as flush_ms_per_byte
-  from worked
+  from flushed
   where hour < :hour
   group by cluster, endpoint
 ),
 
-lately as (
+last_day as (
   select
     cluster,
     endpoint,
     max(log_flush_p95_ms) filter (where hour = :hour - interval '1 hour') as last_log_flush_p95_ms,
     percentile_cont(0.5) within group (order by log_flush_p999_ms) as log_flush_p999_ms,
     percentile_cont(0.5) within group (order by flush_ms_per_byte) as flush_ms_per_byte
-  from worked
+  from flushed
   where hour > :hour - interval '24 hours'
   group by cluster, endpoint
 ),
@@ -163,28 +196,28 @@ broker as materialized (
     h.bytes_out_per_second as past_sent,
     h.log_flush_p999_ms as history_log_flush_p999_ms,
     h.flush_ms_per_byte as history_flush_ms_per_byte,
-    u.median as usual_ms,
-    u.mad as usual_mad_ms,
+    u.median as baseline_ms,
+    u.mad as baseline_mad_ms,
     u.known_hours,
-    u.kind as usual_kind,
+    u.kind as baseline_kind,
     s.log_flush_p95_ms_min / nullif(u.median, 0) as slower_ratio,
     l.last_log_flush_p95_ms / nullif(last.median, 0) as last_slower_ratio,
     l.log_flush_p999_ms as day_log_flush_p999_ms,
     l.flush_ms_per_byte as day_flush_ms_per_byte,
-    w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_quiet
-  from worked as w
+    w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_low_traffic
+  from flushed as w
   left join sampled as s on w.cluster = s.cluster and w.endpoint = s.endpoint
   left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
-  left join lately as l on w.cluster = l.cluster and w.endpoint = l.endpoint
+  left join last_day as l on w.cluster = l.cluster and w.endpoint = l.endpoint
   cross join lateral public.topic_baseline(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
-  -- A nightly backup in the hour before is usual for that hour.
+  -- The hour before has a baseline of its own: a nightly backup is normal for its hour.
   cross join lateral public.topic_baseline(
     w.hour - interval '1 hour', h.hours, h.log_flush_p95_ms, cast(:least_history as integer)
   ) as last
   where w.hour = :hour
 ),
 
--- Controllers tell nothing of logs. A peer of which something isn't known hasn't slowed down for sure.
+-- Controllers report no logs. A peer with missing metrics counts as not slowed down.
 compared as (
   select
     b.cluster,
@@ -197,27 +230,27 @@ compared as (
     percentile_cont(0.5) within group (order by p.log_flush_p999_ms) as peer_log_flush_p999_ms
   from broker as b
   inner join broker as p on b.cluster = p.cluster and b.endpoint <> p.endpoint
-  where p.is_quiet is distinct from true
+  where p.is_low_traffic is distinct from true
   and coalesce(p.bytes_in_per_second, p.log_flush_p95_ms, p.partitions) is not null
   group by b.cluster, b.endpoint
 ),
 
-judged as (
+evaluated as (
   select
     b.*,
     c.peers,
     c.peer_log_flush_p999_ms,
     coalesce(c.slower_ratio >= :change_ratio, false) as all_slower,
     b.slower_ratio >= :change_ratio * coalesce(c.slower_ratio, 1) as is_alone,
-    produce.median as usual_produce_p99_ms,
-    follower.median as usual_fetch_follower_p99_ms,
-    cpu.median as usual_cpu_ratio,
-    written.median as usual_written,
-    sent.median as usual_sent,
+    produce.median as baseline_produce_p99_ms,
+    follower.median as baseline_fetch_follower_p99_ms,
+    cpu.median as baseline_cpu_ratio,
+    written.median as baseline_written,
+    sent.median as baseline_sent,
     b.flush_ms_per_byte / nullif(b.history_flush_ms_per_byte, 0) as flush_ratio,
     b.slower_ratio >= :change_ratio
-    and b.log_flush_p95_ms_min >= b.usual_ms + greatest(:change_floor_ms, :mads * b.usual_mad_ms) as has_slowed,
-    b.usual_ms is not null
+    and b.log_flush_p95_ms_min >= b.baseline_ms + greatest(:change_floor_ms, :mads * b.baseline_mad_ms) as has_slowed,
+    b.baseline_ms is not null
     and b.log_flush_p999_ms > :history_ratio * b.history_log_flush_p999_ms
     and b.log_flush_p999_ms >= b.history_log_flush_p999_ms + :change_floor_ms
     and b.flush_ms_per_byte > :history_ratio * b.history_flush_ms_per_byte as has_slow_tail,
@@ -226,12 +259,12 @@ judged as (
     and b.day_log_flush_p999_ms > :peer_ratio * c.day_log_flush_p999_ms
     and b.day_flush_ms_per_byte > :peer_ratio * c.day_flush_ms_per_byte as is_behind,
     coalesce(b.produce_p99_ms >= greatest(:hurt_ratio * produce.median, produce.median + :change_floor_ms), false)
-      as producers_hurt,
+      as producers_wait,
     coalesce(
       b.fetch_follower_p99_ms >= greatest(:hurt_ratio * follower.median, follower.median + :change_floor_ms)
       and b.written_bytes_per_second >= :calm_ratio * written.median,
       false
-    ) as followers_hurt
+    ) as followers_wait
   from broker as b
   left join compared as c on b.cluster = c.cluster and b.endpoint = c.endpoint
   cross join lateral public.topic_baseline(b.hour, b.hours, b.past_produce_p99_ms, cast(:least_history as integer)) as produce
@@ -248,10 +281,10 @@ alone as (
     *,
     has_slowed and is_alone as has_slowed_alone,
     has_slow_tail and not all_slower as has_slow_tail_alone
-  from judged
+  from evaluated
 ),
 
--- Of each instance the volume that is held back most, and what all of them read.
+-- For each instance its most throttled volume, and the reads of all its volumes.
 volume as (
   select distinct on (a.instance_id)
     a.instance_id,
@@ -260,7 +293,7 @@ volume as (
     v.queue_length_mean,
     v.burst_balance_min_percent,
     sum(v.read_bytes) over (partition by a.instance_id) / 3600 as read_bytes_per_second,
-    sum(v.read_baseline_bytes_per_second) over (partition by a.instance_id) as usual_read_bytes_per_second
+    sum(v.read_baseline_bytes_per_second) over (partition by a.instance_id) as baseline_read_bytes_per_second
   from inventory.volume_hourly as a
   inner join metrics.volume_hourly as v
     on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
@@ -271,24 +304,24 @@ volume as (
 
 select
   case
-    when j.samples is null then 'silent'
+    when j.samples is null then 'no_response'
     when
       j.active_controllers is not null
       and coalesce(j.bytes_in_per_second, j.log_flush_p95_ms, j.partitions) is null then 'controller'
     when
       num_nulls(
         j.log_flush_p95_ms_min, j.log_flush_p999_ms, j.log_flush_mean_ms, j.flushes, j.written_bytes_per_second
-      ) > 0 then 'untold'
+      ) > 0 then 'not_reported'
     when j.process_started_at > j.hour + make_interval(mins => 60 - cast(:start_minutes as integer)) then 'starting'
-    when j.is_quiet then 'quiet'
-    when (j.has_slowed_alone or j.has_slow_tail_alone or j.is_behind) and (j.producers_hurt or j.followers_hurt)
-      then 'hurts'
-    when j.has_slowed_alone then 'slowed'
+    when j.is_low_traffic then 'low_traffic'
+    when (j.has_slowed_alone or j.has_slow_tail_alone or j.is_behind) and (j.producers_wait or j.followers_wait)
+      then 'clients_affected'
+    when j.has_slowed_alone then 'flush_slower'
     when j.has_slow_tail_alone then 'slow_tail'
     when j.is_behind then 'slower_than_peers'
-    when j.usual_ms is null then 'short_history'
+    when j.baseline_ms is null then 'short_history'
     when j.has_slowed or j.has_slow_tail then 'all_slower'
-    else 'usual'
+    else 'at_baseline'
   end as reason,
   j.cluster,
   coalesce(j.broker_id::text, j.endpoint) as broker_id,
@@ -296,16 +329,16 @@ select
   j.instance_id,
   j.log_flush_p95_ms,
   j.log_flush_p95_ms_min,
-  j.usual_ms as usual_log_flush_p95_ms,
-  j.usual_mad_ms,
-  j.usual_kind,
+  j.baseline_ms as baseline_log_flush_p95_ms,
+  j.baseline_mad_ms,
+  j.baseline_kind,
   j.known_hours,
   j.produce_p99_ms,
-  j.usual_produce_p99_ms,
+  j.baseline_produce_p99_ms,
   j.fetch_follower_p99_ms,
-  j.usual_fetch_follower_p99_ms,
-  j.producers_hurt,
-  j.followers_hurt,
+  j.baseline_fetch_follower_p99_ms,
+  j.producers_wait,
+  j.followers_wait,
   j.log_flush_p999_ms,
   j.history_log_flush_p999_ms,
   j.peer_log_flush_p999_ms,
@@ -318,7 +351,7 @@ select
 from alone as j
 left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
 left join volume as v on j.instance_id = v.instance_id
--- What else isn't as usual: by a quarter of its usual, or a disk that is busy most of the time.
+-- What else deviates by a quarter from its baseline, or a disk that is busy most of the time.
 cross join lateral (
   select jsonb_agg(part.entry order by part.place) as moved
   from unnest(array[
@@ -337,30 +370,30 @@ cross join lateral (
     end,
     case
       when
-        v.read_bytes_per_second > 1.25 * v.usual_read_bytes_per_second
+        v.read_bytes_per_second > 1.25 * v.baseline_read_bytes_per_second
         and v.read_bytes_per_second >= :cold_ratio * (j.bytes_out_per_second + j.replication_bytes_out_per_second) then
         jsonb_build_object(
           'what', 'page cache', 'read_bytes_per_second', v.read_bytes_per_second,
-          'usual_bytes_per_second', v.usual_read_bytes_per_second
+          'baseline_bytes_per_second', v.baseline_read_bytes_per_second
         )
     end,
-    case when j.cpu_ratio > 1.25 * j.usual_cpu_ratio then
-      jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'usual_ratio', j.usual_cpu_ratio)
+    case when j.cpu_ratio > 1.25 * j.baseline_cpu_ratio then
+      jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'baseline_ratio', j.baseline_cpu_ratio)
     end,
-    case when j.written_bytes_per_second > 1.25 * j.usual_written then
+    case when j.written_bytes_per_second > 1.25 * j.baseline_written then
       jsonb_build_object(
         'what', 'written', 'now_bytes_per_second', j.written_bytes_per_second,
-        'usual_bytes_per_second', j.usual_written
+        'baseline_bytes_per_second', j.baseline_written
       )
     end,
-    case when j.bytes_out_per_second > 1.25 * j.usual_sent then
+    case when j.bytes_out_per_second > 1.25 * j.baseline_sent then
       jsonb_build_object(
-        'what', 'sent', 'now_bytes_per_second', j.bytes_out_per_second, 'usual_bytes_per_second', j.usual_sent
+        'what', 'sent', 'now_bytes_per_second', j.bytes_out_per_second, 'baseline_bytes_per_second', j.baseline_sent
       )
     end,
-    case when j.fetch_follower_p99_ms > 2 * j.usual_fetch_follower_p99_ms then
+    case when j.fetch_follower_p99_ms > 2 * j.baseline_fetch_follower_p99_ms then
       jsonb_build_object(
-        'what', 'followers', 'now_ms', j.fetch_follower_p99_ms, 'usual_ms', j.usual_fetch_follower_p99_ms
+        'what', 'followers', 'now_ms', j.fetch_follower_p99_ms, 'baseline_ms', j.baseline_fetch_follower_p99_ms
       )
     end
   ]) with ordinality as part (entry, place)

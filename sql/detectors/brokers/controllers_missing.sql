@@ -1,50 +1,66 @@
 /*
-title: Cluster has no controller, or more than one
+title: Active controller count is not 1
 resource_kind: cluster
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_sample]
 params:
   expected: {default: 1, unit: controllers, why: "a cluster has exactly one active controller"}
-key_metrics: [active_controllers, controllers, silent_endpoints]
+key_metrics: [active_controllers, controllers, unresponsive_endpoints]
 verdicts:
-  several:
+  multiple_active:
     status: firing
     severity: critical
-    message: "{{ active_controllers }} controllers say they are active: {{ active_brokers }}."
+    message: "Cluster {{ cluster }} has {{ active_controllers }} active controllers, expected {{ expected }}: {{ active_brokers }}."
+    impact: "Brokers may follow different controllers, so that leader elections and topic changes conflict."
     actions:
-      - "Find the one with the older epoch and restart it."
+      - "Compare the leader epochs of the controllers and restart the one with the older epoch."
+      - "Check the network between the controllers for a partition."
     commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
-  none:
+  none_active:
     status: firing
     severity: critical
-    message: "None of its {{ controllers }} controllers is active."
+    message: "Cluster {{ cluster }} has no active controller: none of its {{ controllers | counted('controller') }} reports itself active."
+    impact: "No leader is elected and no topic or partition can be created or changed; one broker failure makes partitions unavailable."
     actions:
-      - "Start the controllers that are down: without a majority of the voters there is no election."
+      - "Start the controllers that are down: without a majority of the voters no controller is elected."
+      - "Check the controller logs for errors of the metadata quorum."
     commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
-  one: {status: ok, message: "The active controller is {{ active_brokers }}."}
-  silent:
+  one_active: {status: ok, message: "Cluster {{ cluster }} has one active controller: {{ active_brokers }}."}
+  no_response:
     status: unknown
-    message: "No active controller among those that answered, but {{ silent_endpoints }} of {{ endpoints }} endpoints are silent."
-  untold: {status: unknown, message: "{{ untold_controllers | counted('controller') }} answered without saying whether they are active: more than one may be."}
-  not_configured: {status: unknown, message: "No configured endpoint of the cluster runs a controller."}
+    message: "Not evaluated: {{ unresponsive_endpoints }} of {{ endpoints | counted('endpoint') }} did not respond over JMX, and no other reported an active controller."
+  not_reported:
+    status: unknown
+    message: "Not evaluated: {{ unreporting_controllers | counted('controller') }} did not report ActiveControllerCount, so a second controller may be active."
+  not_configured: {status: unknown, message: "Not evaluated: no JMX endpoint configured for cluster {{ cluster }} runs a controller."}
 open_after_hours: 1
 clear_after_hours: 1
+description: |
+  The sum of ActiveControllerCount over all endpoints of the cluster. More than one: the controllers were active in every
+  sample of the hour. None: no controller was active in any sample, and every endpoint responded.
 runbook: |
-  1. None: nothing is elected, no leader moves, no topic is made. Start the controllers that are down; without a majority
-     of the voters there is no election. Then look at their logs for the metadata quorum.
-  2. More than one: find the one with the older epoch (kafka-metadata-quorum describe --status) and restart it.
+  ## Meaning
+  Exactly one controller of a cluster is active. It elects partition leaders and applies changes of metadata.
+  ## Impact
+  Without an active controller no leader is elected and no topic is created. With two, brokers receive conflicting metadata.
+  ## Diagnosis
+  1. List the quorum: `kafka-metadata-quorum.sh describe --status` prints the leader, its epoch, and the voters.
+  2. Check which controllers are down and what their logs report about the metadata quorum.
+  ## Mitigation
+  1. None active: start the controllers that are down until a majority of the voters runs.
+  2. More than one active: restart the controller with the older epoch.
 limitations: |
-  Controllers that aren't under `jmx` aren't seen. Where an endpoint is silent, none found isn't judged: the silent one
-  may be active. One that is active is enough to be sure of, silent ones or not. A change of controller between two
-  samples counts as neither none nor two.
+  Controllers that are not configured under `jmx` are not counted. Where an endpoint does not respond and no other
+  controller is active, the result is unknown, because that endpoint may be the active controller. A change of the
+  controller between two samples counts as neither none nor two.
 */
 with reported as (
   select
     cluster,
     endpoint,
-    min(value) as least,
-    max(value) as most
+    min(value) as least_active,
+    max(value) as most_active
   from metrics.broker_sample
   where hour = :hour and metric = 'active_controllers'
   group by cluster, endpoint
@@ -54,13 +70,13 @@ counted as (
   select
     b.cluster,
     count(*) as endpoints,
-    count(*) filter (where b.samples is null) as silent,
-    count(t.most) as controllers,
-    count(t.endpoint) filter (where t.most is null) as untold,
-    coalesce(sum(t.least), 0) as active_throughout,
-    coalesce(sum(t.most), 0) as active_at_any_time,
+    count(*) filter (where b.samples is null) as unresponsive,
+    count(t.most_active) as controllers,
+    count(t.endpoint) filter (where t.most_active is null) as unreporting,
+    coalesce(sum(t.least_active), 0) as active_throughout,
+    coalesce(sum(t.most_active), 0) as active_at_any_time,
     string_agg(coalesce(b.broker_id::text, b.endpoint), ', ' order by b.broker_id, b.endpoint)
-      filter (where t.most > 0) as active_brokers
+      filter (where t.most_active > 0) as active_brokers
   from metrics.broker_hourly as b
   left join reported as t on b.cluster = t.cluster and b.endpoint = t.endpoint
   where b.hour = :hour
@@ -69,18 +85,18 @@ counted as (
 
 select
   case
-    when active_throughout > :expected then 'several'
-    when untold > 0 then 'untold'
-    when active_at_any_time >= :expected then 'one'
-    when silent > 0 then 'silent'
+    when active_throughout > :expected then 'multiple_active'
+    when unreporting > 0 then 'not_reported'
+    when active_at_any_time >= :expected then 'one_active'
+    when unresponsive > 0 then 'no_response'
     when controllers = 0 then 'not_configured'
-    else 'none'
+    else 'none_active'
   end as reason,
   cluster,
   active_throughout as active_controllers,
   active_brokers,
   controllers,
-  untold as untold_controllers,
+  unreporting as unreporting_controllers,
   endpoints,
-  silent as silent_endpoints
+  unresponsive as unresponsive_endpoints
 from counted

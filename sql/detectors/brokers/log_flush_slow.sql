@@ -1,26 +1,39 @@
 /*
-title: Log flushes are slow
+title: Log flush latency (p95) above limit
 resource_kind: broker
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample]
 params:
-  slow_ms: {default: 100, unit: ms, why: "what raw customer data bears; 10 to 20 ms is where it begins to hurt"}
-  patterns: {default: "{}", unit: JSON, why: "other limits by topic, as a regex and its ms, such as a larger one for mail; those of one cluster stand in `except`"}
-  min_flushes: {default: 30, unit: flushes, why: "fewer don't make a 95th percentile"}
+  slow_ms: {default: 100, unit: ms, why: "what raw customer data tolerates; producers notice from 10 to 20 ms on"}
+  patterns:
+    default: "{}"
+    unit: JSON
+    why: "other limits by topic, as regex and ms, for example a higher one for mail; limits of one cluster go to `except`"
+  min_flushes: {default: 30, unit: flushes, why: "fewer are not enough for a 95th percentile"}
 key_metrics: [log_flush_p95_ms, limit_ms, strictest_topic, log_flush_mean_ms, flushes]
 verdicts:
   slow:
     status: firing
     severity: warning
-    message: "5 % of the log flushes take longer than {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit{% if strictest_topic %} for topic {{ strictest_topic }}{% endif %}."
+    message: "Log flush latency (p95) of broker {{ broker_id }} is {{ log_flush_p95_ms }}, above the limit of {{ limit_ms }}."
+    details:
+      - "{% if strictest_topic %}The limit is that of topic {{ strictest_topic }}, the strictest on this broker.{% endif %}"
+      - "{% if log_flush_mean_ms %}The mean latency is {{ log_flush_mean_ms }} over {{ flushes | counted('flush', 'flushes') }}.{% endif %}"
+    impact: "Producers with acks=all wait longer, and followers and consumers of this broker fall behind."
     actions:
-      - "Look at the volume of this broker first: its bucket, its queue. Move leaders away while it is slow."
+      - "Move leaders to other brokers while flushes are slow."
+      - "Check the broker's volume: burst balance, queue length, and throttled minutes."
+      - "Check what else uses the volume: a reassignment, cold reads, or compaction."
     commands: ["kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"]
-  quick: {status: ok, message: "95 % of the log flushes take at most {{ log_flush_p95_ms }}; {{ limit_ms }} is the limit."}
-  silent: {status: unknown, message: "The broker did not answer over JMX."}
-  few: {status: unknown, message: "Only {{ flushes }} flushes: too few to judge."}
-  untold: {status: unknown, message: "The broker did not tell its flush times."}
+  within_limit:
+    status: ok
+    message: "Log flush latency (p95) of broker {{ broker_id }} is {{ log_flush_p95_ms }}, within the limit of {{ limit_ms }}."
+  no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
+  too_few_flushes:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} had {{ flushes | counted('flush', 'flushes') }}, a 95th percentile needs {{ min_flushes }}."
+  not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report its log flush latency."}
 causes:
   broker_lacks_replicas: [slow]
   leader_loses_followers: [slow]
@@ -32,23 +45,33 @@ caused_by:
   move_slows_brokers: [slow]
 open_after_hours: 1
 clear_after_hours: 2
+description: |
+  The 95th percentile of LogFlushRateAndTimeMs against the strictest limit of the topics with logs on the broker.
+  Internal topics count only where a pattern matches them. At least min_flushes flushes are needed.
 runbook: |
-  1. Look at the broker's volume: burst balance, queue, throttled minutes.
-  2. Then at what else writes and reads there: a reassignment, a rogue consumer that reads cold data, compaction.
-  3. Move leaders away from the broker while it is slow.
+  ## Meaning
+  Writing the log to disk takes longer than the strictest topic of this broker allows.
+  ## Impact
+  Produce requests with acks=all wait, followers drop out of the ISR, and consumers receive records late.
+  ## Diagnosis
+  1. Check the broker's volume: burst balance, queue length, throttled minutes.
+  2. Check what else reads and writes there: a reassignment, a consumer that reads cold data, compaction.
+  ## Mitigation
+  1. Move leaders to other brokers while flushes are slow.
+  2. Give the volume more IOPS or throughput, or stop the additional I/O.
 limitations: |
-  Kafka measures flushes per broker, not per topic: the broker is judged by the strictest limit among the topics whose
-  logs it holds (internal ones count only where a pattern names them). The percentile is of some five minutes before the
-  samples, by the broker's own decaying histogram. Kafka flushes seldom by itself: with few flushes nothing is judged.
+  Kafka measures flushes per broker, not per topic, so the strictest limit applies to all of them. The percentile covers
+  about five minutes before each sample, because the broker's histogram decays. By default Kafka leaves flushing to the
+  operating system; brokers with few flushes are not evaluated.
 */
-with rule as (
+with topic_rule as (
   select
     key as pattern,
     value::double precision as ms
   from jsonb_each_text(cast(:patterns as jsonb))
 ),
 
-held as (
+hosted as (
   select
     cluster,
     endpoint,
@@ -63,8 +86,8 @@ topic_limit as (
     h.endpoint,
     h.topic,
     coalesce(min(r.ms), case when left(h.topic, 2) <> '__' then :slow_ms end) as ms
-  from held as h
-  left join rule as r on h.topic ~ r.pattern
+  from hosted as h
+  left join topic_rule as r on h.topic ~ r.pattern
   group by h.cluster, h.endpoint, h.topic
 ),
 
@@ -79,7 +102,7 @@ strictest as (
   order by cluster asc, endpoint asc, ms asc, topic asc
 ),
 
-judged as (
+evaluated as (
   select
     b.*,
     s.topic as strictest_topic,
@@ -92,11 +115,11 @@ judged as (
 
 select
   case
-    when samples is null then 'silent'
-    when flushes < :min_flushes then 'few'
-    when log_flush_p95_ms is null or flushes is null then 'untold'
+    when samples is null then 'no_response'
+    when flushes < :min_flushes then 'too_few_flushes'
+    when log_flush_p95_ms is null or flushes is null then 'not_reported'
     when log_flush_p95_ms > limit_ms then 'slow'
-    else 'quick'
+    else 'within_limit'
   end as reason,
   cluster,
   coalesce(broker_id::text, endpoint) as broker_id,
@@ -108,4 +131,4 @@ select
   log_flush_mean_ms,
   log_flush_p999_ms,
   flushes
-from judged
+from evaluated

@@ -1,49 +1,76 @@
 /*
-title: Brokers read from disks what memory should hold
+title: Page cache too small for the working set
 resource_kind: cluster
 owner_role: platform
 maturity: stable
 reads: [metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.jvm_app_hourly, inventory.instance_hourly]
 params:
-  cold_ratio: {default: 0.1, unit: ratio, why: "of what is sent: readers at the end of the log read memory, so that more is memory that lacks"}
-  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of all the cluster's disks: less is what machines read anyway"}
+  cold_ratio: {default: 0.1, unit: ratio, why: "of bytes sent: consumers at the log end read from memory, so a higher share means too little memory"}
+  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of all disks of the cluster: hosts read less than this anyway"}
   days: {default: 7, unit: d, why: "a week"}
-  times: {default: 3, unit: d, why: "of these; once is a repair"}
-  least_hours: {default: 6, unit: h, why: "of a day without replays, restores, restarts and moves; fewer don't stand for it"}
-  busy_ratio: {default: 0.6, unit: ratio, why: "a disk that is busier makes reads and flushes wait"}
-  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
+  times: {default: 3, unit: d, why: "of these days; a single one is a repair"}
+  least_hours: {default: 6, unit: h, why: "of a day without replays, restores, restarts, and moves; fewer do not represent it"}
+  busy_ratio: {default: 0.6, unit: ratio, why: "a busier disk makes reads and flushes wait"}
+  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; consumer lag beyond it is read from disk"}
   enough_heap_bytes: {default: 6442450944, unit: bytes, why: "6 GiB, Kafka's own advice for a broker: a larger heap takes memory from the page cache"}
-  most_shown: {default: 10, unit: topics, why: "more are read by nobody"}
+  most_shown: {default: 10, unit: topics, why: "longer lists are not read"}
 key_metrics: [cold_days, read_ratio, missing_bytes, page_cache_bytes, busiest_disk_ratio]
 verdicts:
-  busy:
+  disks_busy:
     status: firing
     severity: warning
-    message: &reason "On {{ cold_days.value }} of {{ known_days.value }} days the brokers read {{ read_ratio }} of what they sent from their disks, without a replay, a restore, a restart or a move{% if busiest_disk_ratio %}; the busiest disk works {{ busiest_disk_ratio }} of the time{% endif %}.{% if needed_bytes %} Their readers need {{ needed_bytes }} of page cache{% if page_cache_bytes %}, there are {{ page_cache_bytes }}{% endif %}.{% endif %}"
-    actions:
-      - &cure "{% if missing_bytes %}Give the brokers {{ missing_bytes }} more page cache: machines of {{ advised_memory_bytes }} each{% if machines %} instead of {{ machines[0].memory_bytes }} ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% else %}Give the brokers more memory{% if machines %} than {{ machines[0].memory_bytes }} each ({{ machines | map(attribute='instance_type') | join(', ') }}){% endif %}, or{% endif %} their machines to themselves: heaps and other processes take it from the page cache.{% if heap_to_spare_bytes %} Heaps of {{ enough_heap_bytes }} free {{ heap_to_spare_bytes }} of it.{% endif %}{% if topics %} Most is needed for {{ topics[0].topic }}: its readers are {{ topics[0].lag_seconds }} behind.{% endif %}"
+    message: &message "Brokers of cluster {{ cluster }} read {{ read_ratio }} of the bytes they send from disk, on {{ cold_days.value }} of {{ known_days.value }} days."
+    details: &details
+      - "Hours with replays, restores, restarts, and moves are excluded."
+      - "{% if busiest_disk_ratio %}The busiest disk is busy {{ busiest_disk_ratio }} of the time.{% endif %}"
+      - "{% if needed_bytes %}Consumers need {{ needed_bytes }} of page cache.{% endif %}"
+      - "{% if page_cache_bytes %}The brokers have {{ page_cache_bytes }} of page cache.{% endif %}"
+      - "{% if topics %}Topic {{ topics[0].topic }} needs most: its consumers are {{ topics[0].lag_seconds }} behind.{% endif %}"
+      - "{% if instances %}Current instance types: {{ instances | listed('instance_type', 3) }}.{% endif %}"
+    impact: "Cold reads compete with log flushes for disk I/O and slow consumers and producers."
+    actions: &actions
+      - "Remove other processes from the broker hosts; they take memory from the page cache."
+      - "{% if heap_to_spare_bytes %}Reduce broker heaps to {{ enough_heap_bytes }} to free {{ heap_to_spare_bytes }} for the page cache.{% endif %}"
+      - "{% if missing_bytes %}Add {{ missing_bytes }} of page cache: use instances with {{ advised_memory_bytes }} of memory each.{% endif %}"
+      - "{% if not missing_bytes %}Use instances with more memory.{% endif %}"
     commands: &commands
       - "free -b"
       - "ps aux --sort=-rss | head -n 10"
       - "{% if missing_bytes and instance_family %}aws ec2 describe-instance-types --region {{ region }} --filters 'Name=instance-type,Values={{ instance_family }}.*' --query 'sort_by(InstanceTypes[?MemoryInfo.SizeInMiB >= `{{ (advised_memory_bytes.value / 1048576) | round(0, 'ceil') | int }}`], &MemoryInfo.SizeInMiB)[].[InstanceType, MemoryInfo.SizeInMiB]' --output table{% endif %}"
-  small: {status: firing, severity: info, message: *reason, actions: [*cure], commands: *commands}
-  enough: {status: ok, message: "What its brokers read from disks is little of what they send: {{ read_ratio }} on its worst day."}
-  unknown: {status: unknown, message: "{{ known_days.value }} of {{ days.value }} days are known, without replays, restores, restarts and moves; {{ times.value }} are needed. What the disks read comes from EBS' metrics, or from node exporter."}
+  too_small:
+    status: firing
+    severity: info
+    message: *message
+    details: *details
+    impact: "Disk reads use I/O that log flushes will need when traffic grows."
+    actions: *actions
+    commands: *commands
+  sufficient: {status: ok, message: "Brokers of cluster {{ cluster }} read at most {{ read_ratio }} of the bytes they send from disk on any day."}
+  insufficient_data:
+    status: unknown
+    message: "Not evaluated: {{ known_days.value }} of {{ days.value }} days have disk reads from EBS or node exporter, {{ times.value }} needed."
 open_after_hours: 24
 clear_after_hours: 24
 description: |
-  Bytes read from the brokers' disks are more than cold_ratio of the bytes sent to consumers and followers, and more than
-  floor_bytes_per_second, on at least `times` of `days`. Hours don't count in which a group read what the page cache no
-  longer holds, a Streams application restored or started, or consumer_rogue was in alarm, nor the hours after those, in
-  which they may have caught up; and none in which a broker started, was silent or had replicas that were moved or caught
-  up. A warning where disks are busy.
+  Bytes read from the brokers' disks exceed cold_ratio of the bytes sent to consumers and followers, and
+  floor_bytes_per_second, on at least `times` of `days`. Excluded are hours in which a group read beyond the page cache, a
+  Streams application restored or started, or consumer_rogue was firing, and the hour after each. Also excluded are hours
+  in which a broker started, did not respond, or had replicas that were moved or catching up. A warning if disks are busy.
 runbook: |
-  1. What else uses the machines' memory? A broker should have its machine for itself, and a heap of 6 GiB at most.
-  2. Which topics need most (topics)? A reader that is always minutes behind needs all that came in meanwhile, in memory.
-  3. Larger instances, or that reader to a cluster of its own or to tiered storage.
+  ## Meaning
+  The recently written data that consumers read do not fit into the page cache of the brokers.
+  ## Impact
+  Reads go to disk, compete with log flushes, and raise latency for all clients.
+  ## Diagnosis
+  1. Check what else uses memory on the hosts; a broker should have its host to itself and a heap of at most 6 GiB.
+  2. Check which topics need most (metric `topics`): a consumer that is minutes behind needs all data since then in memory.
+  ## Mitigation
+  1. Free memory on the hosts, or use larger instances.
+  2. Move the lagging consumer to a cluster of its own or to tiered storage.
 limitations: |
-  Read-ahead, compaction and backups read too. Groups that commit nothing may replay unseen, where consumer_rogue doesn't
-  judge. Disks that aren't EBS volumes are judged where node exporter runs; it counts what else the machine reads.
+  Read-ahead, compaction, and backups read from disk too. Consumers that do not commit offsets may replay undetected where
+  consumer_rogue does not evaluate. Disks other than EBS volumes need
+  node exporter, which also counts other reads of the host. The memory needed is an estimate from consumer lag in the last hour.
 */
 with cold as (
   select
@@ -71,8 +98,7 @@ with cold as (
   from detect.firing_hours('consumer_rogue', :hour, cast(:days as integer))
 ),
 
--- How far a group or a restore is behind is told of an hour's end: in the next hour it may still have caught up. A rogue
--- that ends in the next hour isn't told any more.
+-- The lag of a group or a restore is that of the end of an hour: the next hour may still contain cold reads of it.
 upset as (
   select
     c.cluster,
@@ -140,7 +166,7 @@ need as (
   group by cluster
 ),
 
-machine as (
+broker_instance as (
   select
     b.cluster,
     b.instance_id,
@@ -149,7 +175,7 @@ machine as (
     i.memory_bytes,
     max(b.heap_max_bytes) as heap_max_bytes,
     max(n.busiest_disk_ratio) as busy_ratio,
-    -- Where nobody measures it, it is no more than what the heap leaves.
+    -- Where page cache is not measured, the heap limits it.
     coalesce(
       max(n.page_cache_bytes), least(:page_cache_share * i.memory_bytes, i.memory_bytes - max(b.heap_max_bytes))
     ) as page_cache_bytes
@@ -160,39 +186,39 @@ machine as (
   group by b.cluster, b.instance_id, i.region, i.instance_type, i.memory_bytes
 ),
 
-of_machines as (
+of_instances as (
   select
     cluster,
     max(busy_ratio) as busy_ratio,
     avg(memory_bytes) as memory_bytes,
-    count(*) as machines,
+    count(*) as instances,
     case when count(page_cache_bytes) = count(*) then sum(page_cache_bytes) end as page_cache_bytes,
     sum(greatest(heap_max_bytes - :enough_heap_bytes, 0)) as heap_to_spare_bytes
-  from machine
+  from broker_instance
   group by cluster
 ),
 
 kind as (
   select
     cluster,
-    (array_agg(region order by machines desc, instance_type asc))[1] as region,
-    (array_agg(split_part(instance_type, '.', 1) order by machines desc, instance_type asc))[1]
+    (array_agg(region order by instances desc, instance_type asc))[1] as region,
+    (array_agg(split_part(instance_type, '.', 1) order by instances desc, instance_type asc))[1]
       as instance_family,
     jsonb_agg(
       jsonb_build_object(
-        'instance_type', instance_type, 'machines', machines, 'memory_bytes', memory_bytes,
+        'instance_type', instance_type, 'instances', instances, 'memory_bytes', memory_bytes,
         'heap_max_bytes', heap_max_bytes
-      ) order by machines desc, instance_type asc
-    ) as machines
+      ) order by instances desc, instance_type asc
+    ) as instances
   from (
     select
       cluster,
       region,
       instance_type,
       memory_bytes,
-      count(*) as machines,
+      count(*) as instances,
       max(heap_max_bytes) as heap_max_bytes
-    from machine
+    from broker_instance
     where instance_type is not null
     group by cluster, region, instance_type, memory_bytes
   ) as each
@@ -201,10 +227,10 @@ kind as (
 
 select
   case
-    when k.cold_days >= :times and m.busy_ratio > :busy_ratio then 'busy'
-    when k.cold_days >= :times then 'small'
-    when k.days >= :times then 'enough'
-    else 'unknown'
+    when k.cold_days >= :times and m.busy_ratio > :busy_ratio then 'disks_busy'
+    when k.cold_days >= :times then 'too_small'
+    when k.days >= :times then 'sufficient'
+    else 'insufficient_data'
   end as reason,
   cluster,
   k.cold_days,
@@ -213,17 +239,17 @@ select
   n.bytes as needed_bytes,
   m.page_cache_bytes,
   l.missing_bytes,
-  m.memory_bytes + l.missing_bytes / m.machines as advised_memory_bytes,
+  m.memory_bytes + l.missing_bytes / m.instances as advised_memory_bytes,
   nullif(m.heap_to_spare_bytes, 0) as heap_to_spare_bytes,
   m.busy_ratio as busiest_disk_ratio,
-  t.machines,
+  t.instances,
   t.instance_family,
   t.region,
   n.topics
 from (select distinct cluster from metrics.broker_hourly where hour = :hour) as c
 left join known as k using (cluster)
 left join need as n using (cluster)
-left join of_machines as m using (cluster)
+left join of_instances as m using (cluster)
 left join kind as t using (cluster)
 cross join lateral (
   select case when n.bytes > m.page_cache_bytes then n.bytes - m.page_cache_bytes end as missing_bytes

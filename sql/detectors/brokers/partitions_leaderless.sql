@@ -1,40 +1,66 @@
 /*
-title: Partitions have no leader, or one that lacks records
+title: Offline partitions or unclean leader election
 resource_kind: cluster
 owner_role: platform
 maturity: stable
 reads: [metrics.partition_hourly, metrics.broker_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly]
 params:
-  look_back: {default: 6, unit: h, why: "a topic not seen for so long is taken for a new one, whose leaders are yet to be elected; some runs may have failed"}
+  look_back:
+    default: 6
+    unit: h
+    why: "a topic not reported for so long counts as new, with leaders still to be elected; some runs may have failed"
 key_metrics: [leaderless_partitions, no_listener_partitions, unclean_elections, last_leaders, waiting_groups]
 verdicts:
   leaderless:
     status: firing
     severity: critical
-    message: "{{ leaderless_partitions | counted('partition') }} of {{ topics | counted('topic') }} ({{ worst_topics }}) {% if leaderless_partitions == 1 %}has{% else %}have{% endif %} no leader: nothing is written or read there.{% if last_leaders %} Last led by broker {{ last_leaders }}.{% endif %}{% if waiting_groups %} {{ waiting_groups }} can't read on.{% endif %}{% if applications %} State of {{ applications }} lies there.{% endif %}{% if unclean_elections %} {{ unclean_elections | counted('unclean election') }} in the hour: records may be lost{% if risen_topics %} on {{ risen_topics }}{% endif %}.{% endif %}"
+    message: "{{ leaderless_partitions | counted('partition') }} of {{ topics | counted('topic') }} {{ leaderless_partitions | plural('has', 'have') }} no leader: {{ worst_topics }}."
+    details: &details
+      - "{% if last_leaders %}Last leaders: broker {{ last_leaders }}.{% endif %}"
+      - "{% if waiting_groups %}Consumer groups that read these partitions: {{ waiting_groups }}.{% endif %}"
+      - "{% if applications %}Changelogs of these applications are affected: {{ applications }}.{% endif %}"
+      - "{% if unclean_elections %}{{ unclean_elections | counted('unclean leader election') }} occurred in this hour, and records may be lost.{% endif %}"
+      - "{% if risen_topics %}Topics led by a replica that was out of sync an hour ago: {{ risen_topics }}.{% endif %}"
+    impact: "Producers and consumers cannot use these partitions."
     actions:
-      - "Start the broker that led them last, or another member of their in-sync replicas. An unclean election is the last resort: records that the new leader lacks are lost."
+      - "Start the broker that led these partitions last, or another member of their ISR."
+      - "Last resort: run an unclean leader election; records that the new leader does not have are lost."
+      - "Prevent it: use three replicas and min.insync.replicas=2."
     commands: &unavailable
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
   no_listener:
     status: firing
     severity: critical
-    message: "{{ no_listener_partitions | counted('partition') }} of {{ topics | counted('topic') }} ({{ worst_topics }}) {{ 'has' if no_listener_partitions == 1 else 'have' }} a leader, but not one with the listener that {{ bootstrap_servers }} belongs to: who comes by that one neither writes nor reads there.{% if last_leaders %} Last led by broker {{ last_leaders }}.{% endif %}{% if waiting_groups %} {{ waiting_groups }} may not read on.{% endif %}{% if applications %} State of {{ applications }} lies there.{% endif %}{% if unclean_elections %} {{ unclean_elections | counted('unclean election') }} in the hour: records may be lost{% if risen_topics %} on {{ risen_topics }}{% endif %}.{% endif %}"
+    message: "{{ no_listener_partitions | counted('partition') }} of {{ topics | counted('topic') }} {{ no_listener_partitions | plural('has', 'have') }} a leader without the listener of {{ bootstrap_servers }}: {{ worst_topics }}."
+    details: *details
+    impact: "Clients that connect through this listener cannot read or write these partitions."
     actions:
-      - "Give all brokers the same listeners: one lacks in listeners or advertised.listeners of those that lead these partitions. Compare the two settings in their server.properties with those of a broker that answers, then restart them one by one."
+      - "Compare listeners and advertised.listeners in server.properties of these leaders with those of a working broker."
+      - "Configure the same listeners on all brokers and restart the brokers one by one."
     commands: *unavailable
   unclean:
     status: firing
     severity: warning
-    message: "{{ unclean_elections | counted('unclean election') }} in the hour, of leaders that weren't in sync: records may be lost on {% if risen_topics %}{{ risen_topics }}{% elif allowing_topics %}topics that allow it ({{ allowing_topics }}){% else %}partitions that the brokers don't name{% endif %}."
+    message: "{{ unclean_elections | counted('unclean leader election') }} occurred in cluster {{ cluster }} in this hour: leaders were elected out of sync."
+    details:
+      - "{% if risen_topics %}Topics led by a replica that was out of sync an hour ago: {{ risen_topics }}.{% endif %}"
+      - "{% if not risen_topics and allowing_topics %}Topics that allow unclean elections: {{ allowing_topics }}.{% endif %}"
+      - "{% if not risen_topics and not allowing_topics %}The brokers do not report the partitions.{% endif %}"
+    impact: "Records that only the previous leader had are lost, and consumers may read some offsets again."
     actions:
-      - "What the old leaders alone had is gone, and readers may have gone back: write it again from its source where it matters. Then turn unclean.leader.election.enable off, and give these topics three replicas and min.insync.replicas 2, so that it isn't needed."
+      - "Write the lost records again from their source where they matter."
+      - "Set unclean.leader.election.enable=false."
+      - "Use three replicas and min.insync.replicas=2 for these topics."
     commands:
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topics-with-overrides"
       - "kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type brokers | grep unclean.leader.election.enable"
-  just_made: {status: ok, message: "{{ leaderless_partitions | counted('partition') }} without a leader, all of topics that weren't there before."}
-  led: {status: ok, message: "All {{ partitions }} partitions have a leader."}
-  short_history: {status: unknown, message: "{{ leaderless_partitions | counted('partition') }} without a leader, but whether their topics are just being made isn't known: nothing is known of the {{ look_back }} h before."}
+  new_topics:
+    status: ok
+    message: "{{ leaderless_partitions | counted('partition') }} {{ leaderless_partitions | plural('has', 'have') }} no leader yet, all of topics that are being created."
+  all_led: {status: ok, message: "All {{ partitions | counted('partition') }} of cluster {{ cluster }} have a leader."}
+  short_history:
+    status: unknown
+    message: "Not evaluated: {{ leaderless_partitions | counted('partition') }} without a leader may be new, no partitions were reported in the {{ look_back }} h before."
 causes:
   leaderless_stops_readers: [leaderless]
 caused_by:
@@ -42,24 +68,30 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  A partition for which the cluster's metadata name no leader, at two looks some seconds apart, and whose topic was there
-  within look_back hours before. Where the metadata say that the leader has no listener of the kind by which we ask
-  (LISTENER_NOT_FOUND), brokers that have it lack something else: that is told by itself. Unclean elections are what the
-  controllers counted in the hour, the most that one of them did; records may be lost where the leader of now lacked
-  records, or was out of sync, an hour ago.
+  A partition has no leader if the cluster's metadata name none in two requests some seconds apart, and if its topic existed
+  within look_back hours before. A leader without the listener of our connection (LISTENER_NOT_FOUND) is a
+  verdict of its own, because brokers that do have this listener can run at the same time. Unclean elections are those that the
+  controllers counted in the hour, the highest count of one controller. Records may be lost where the current leader
+  was out of sync an hour ago.
 runbook: |
-  1. Which brokers are down? Those that led last come first: start them. The log of the controller says why no other
-     replica was elected: none in the ISR was alive.
-  2. A broker that doesn't start: look at its disk, its open files, its memory.
-  3. If no member of the ISR comes back: kafka-leader-election.sh --election-type unclean for the topics named, one by
-     one. What the old leader alone had is lost, and readers may see offsets go back.
-  4. Afterwards: three replicas, min.insync.replicas 2, and no unclean.leader.election.enable.
+  ## Meaning
+  Partitions are offline (no leader), or a replica that was out of sync became leader.
+  ## Impact
+  Offline partitions accept no reads and no writes. After an unclean election records of the previous leader are lost.
+  ## Diagnosis
+  1. Check which brokers are down. The controller log shows why no other replica was elected: no ISR member was alive.
+  2. If a broker does not start: check its disk, open files, and memory.
+  ## Mitigation
+  1. Start the brokers that led these partitions last.
+  2. If no ISR member returns: `kafka-leader-election.sh --election-type unclean`, topic by topic. Records that only the
+     previous leader had are lost, and consumers may see lower offsets.
+  3. Afterwards: three replicas, min.insync.replicas=2, and unclean.leader.election.enable=false.
 limitations: |
-  It is how things stood when the metadata were read: seconds without a leader between two runs aren't seen. Brokers
-  before Kafka 2.2 don't tell a leader without our listener from none. Unclean elections are seen where the controllers
-  are read over JMX: in clusters of ZooKeeper, and of KRaft from Kafka 3.9 on; those up to 4.0 may count a clean one too
-  (KAFKA-19212). Which partitions they were isn't told: a topic is named for a leader that was out of sync an hour ago and
-  may have caught up before, and isn't for one that fell out and came to lead within the hour.
+  The state is that of the moment when the metadata were read; seconds without a leader between two runs are not detected.
+  Brokers before Kafka 2.2 do not distinguish a missing listener from a missing leader. Unclean elections are known only
+  where the controllers are read over JMX: with ZooKeeper, and with KRaft from Kafka 3.9 on. Versions up to 4.0 may count
+  a clean election too (KAFKA-19212). The affected partitions are not exposed: a topic can be named although its
+  leader caught up in time, and can be missing if its leader fell out of the ISR within the hour.
 */
 with unled as materialized (
   select
@@ -84,7 +116,7 @@ counted as (
   group by cluster
 ),
 
--- Where there is no leader, the topic was there before: else it is just being made.
+-- A topic that did not exist before is being created and has no leaders yet.
 past as materialized (
   select
     l.cluster,
@@ -103,28 +135,28 @@ past as materialized (
   having l.has_leader or count(p.hour) > 0
 ),
 
--- Of a cluster that has both kinds those without a leader are told.
-told as materialized (
+-- Where a cluster has both kinds, partitions without any leader come first.
+reported as materialized (
   select *
   from (
     select
       *,
-      bool_and(has_leader) over (partition by cluster) as have_leaders
+      bool_and(has_leader) over (partition by cluster) as all_have_leaders
     from past
   ) as one
-  where has_leader = have_leaders
+  where has_leader = all_have_leaders
 ),
 
 open_finding as (
   select
     cluster,
-    bool_and(has_leader) as have_leaders,
+    bool_and(has_leader) as all_have_leaders,
     count(*) as partitions,
     count(distinct topic) as topics,
     string_agg(distinct last_leader::text, ', ') as last_leaders,
     count(*) filter (where isr = 0) as without_isr,
     (array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition))[:100] as affected
-  from told
+  from reported
   group by cluster
 ),
 
@@ -133,7 +165,7 @@ topic as (
     cluster,
     topic,
     row_number() over (partition by cluster order by count(*) desc, topic asc) as place
-  from told
+  from reported
   group by cluster, topic
 ),
 
@@ -156,7 +188,7 @@ waiting as (
     select distinct
       p.cluster,
       c.group_id
-    from told as p
+    from reported as p
     inner join metrics.consumer_partition_hourly as c
       on p.cluster = c.cluster and p.topic = c.topic and p.partition = c.partition
     where c.hour = :hour
@@ -164,7 +196,7 @@ waiting as (
   group by cluster
 ),
 
--- Each controller of KRaft counts all elections, of ZooKeeper's the active one.
+-- With KRaft each controller counts all elections, with ZooKeeper only the active one.
 elected as materialized (
   select
     cluster,
@@ -174,7 +206,7 @@ elected as materialized (
   group by cluster
 ),
 
--- Led by a broker that was out of sync an hour ago.
+-- Partitions led by a broker that was out of sync an hour ago.
 risen as materialized (
   select
     n.cluster,
@@ -231,10 +263,10 @@ allowing as (
 
 select
   case
-    when not s.have_leaders then 'leaderless'
-    when s.have_leaders then 'no_listener'
+    when not s.all_have_leaders then 'leaderless'
+    when s.all_have_leaders then 'no_listener'
     when e.unclean_elections is not null then 'unclean'
-    when c.leaderless_partitions = 0 then 'led'
+    when c.leaderless_partitions = 0 then 'all_led'
     when
       not exists (
         select from metrics.partition_hourly as p
@@ -243,10 +275,10 @@ select
           and p.hour >= :hour - make_interval(hours => cast(:look_back as integer))
           and p.hour < :hour
       ) then 'short_history'
-    else 'just_made'
+    else 'new_topics'
   end as reason,
   c.cluster,
-  case when s.have_leaders then c.leaderless_partitions else coalesce(s.partitions, c.leaderless_partitions) end
+  case when s.all_have_leaders then c.leaderless_partitions else coalesce(s.partitions, c.leaderless_partitions) end
     as leaderless_partitions,
   c.no_listener_partitions,
   c.partitions,

@@ -1,51 +1,73 @@
 /*
-title: Partitions lack a broker's replicas
+title: Under-replicated partitions
 resource_kind: broker
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.partition_hourly, inventory.topic_hourly]
 params:
-  allowed: {default: 0, unit: partitions, why: "every under-replicated partition is one failure nearer to data loss"}
-  start_minutes: {default: 15, unit: min, why: "so long a broker that was restarted may take to catch up"}
-  roll_minutes: {default: 60, unit: min, why: "a rolling restart comes to the next broker within an hour"}
-  reassignment_days: {default: 7, unit: d, why: "so long moving many partitions may take; before it, topics had the replicas that they are to have"}
+  allowed: {default: 0, unit: partitions, why: "every under-replicated partition is one failure closer to data loss"}
+  start_minutes: {default: 15, unit: min, why: "a restarted broker may need so long to catch up"}
+  roll_minutes: {default: 60, unit: min, why: "a rolling restart reaches the next broker within an hour"}
+  reassignment_days:
+    default: 7
+    unit: d
+    why: "a reassignment of many partitions may take so long; topics had their target number of replicas before"
 key_metrics: [missing_partitions, under_replicated_partitions, under_min_isr_partitions, missing_topics, leaders]
 verdicts:
   missing:
     status: firing
     severity: warning
-    message: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}{% if is_silent %}, which doesn't answer over JMX either{% endif %}."
-    actions:
-      - &start "Is broker {{ broker_id }} down? Start it. Else it can't keep up: look at its volume, its network, its CPU."
-    commands: &describe
+    message: "Broker {{ broker_id }} is out of the ISR of {{ missing_partitions | counted('partition') }}, {{ allowed }} allowed."
+    details: &details
+      - "Most affected topics: {{ worst_topics }}."
+      - "{% if is_unresponsive %}The broker does not respond over JMX.{% endif %}"
+    impact: "One more broker failure can make these partitions read-only or lose data."
+    actions: &actions
+      - "If broker {{ broker_id }} is down, start it."
+      - "If it runs, check why it cannot keep up: its volume, its network, and its CPU."
+    commands: &commands
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"
   read_only:
     status: firing
     severity: critical
-    message: "{{ missing_partitions | counted('partition') }} of {{ worst_topics }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} the replica on broker {{ broker_id }}; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
-    actions:
-      - *start
+    message: "Broker {{ broker_id }} is out of the ISR of {{ missing_partitions | counted('partition') }}; {{ under_min_isr_partitions }} {{ under_min_isr_partitions | plural('is', 'are') }} below min.insync.replicas."
+    details: *details
+    impact: &read_only "Partitions below min.insync.replicas reject produce requests with acks=all."
+    actions: *actions
     commands: &below ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"]
   followers_missing:
     status: firing
     severity: warning
-    message: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; whose they are the cluster didn't say."
-    actions:
-      - &follower "Start the broker that is down; else look for a follower that can't keep up: its volume, its network, its CPU."
-    commands: *describe
+    message: "{{ under_replicated_partitions | counted('partition') }} led by broker {{ broker_id }} {{ under_replicated_partitions | plural('is', 'are') }} under-replicated, {{ allowed }} allowed."
+    details: &followers
+      - "The cluster did not report which replicas are out of sync."
+    impact: "One more broker failure can make these partitions read-only or lose data."
+    actions: &start_followers
+      - "Start the broker that is down."
+      - "If all brokers run, find the follower that cannot keep up: its volume, its network, and its CPU."
+    commands: *commands
   followers_read_only:
     status: firing
     severity: critical
-    message: "{{ under_replicated_partitions }} of the {{ leaders }} partitions that it leads lack replicas; {{ under_min_isr_partitions }} are below min.insync.replicas and take no writes with acks=all."
-    actions:
-      - *follower
+    message: "Broker {{ broker_id }} leads {{ under_replicated_partitions | counted('under-replicated partition') }}; {{ under_min_isr_partitions }} {{ under_min_isr_partitions | plural('is', 'are') }} below min.insync.replicas."
+    details: *followers
+    impact: *read_only
+    actions: *start_followers
     commands: *below
-  tolerated: {status: ok, message: "{{ missing_partitions or under_replicated_partitions }} partitions lack replicas, {{ allowed }} may."}
-  starting: {status: ok, message: "It was started at {{ process_started_at }} and catches up: {{ missing_partitions | counted('partition') }} to go."}
-  rolling: {status: ok, message: "{{ missing_partitions | counted('partition') }} {{ 'lacks' if missing_partitions == 1 else 'lack' }} its replica while it is restarted: so {{ 'was' if restarted_peers == 1 else 'were' }} {{ restarted_peers | counted('peer') }} in the hour before, one after the other."}
-  whole: {status: ok, message: "No partition lacks its replicas."}
-  silent: {status: unknown, message: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
-  untold: {status: unknown, message: "The broker did not tell its under-replicated partitions."}
+  tolerated:
+    status: ok
+    message: "Under-replicated partitions of broker {{ broker_id }}: {{ missing_partitions or under_replicated_partitions }}, {{ allowed }} allowed."
+  starting:
+    status: ok
+    message: "Broker {{ broker_id }} started at {{ process_started_at }} and is catching up: {{ missing_partitions | counted('partition') }} to go."
+  rolling_restart:
+    status: ok
+    message: "Broker {{ broker_id }} is out of the ISR of {{ missing_partitions | counted('partition') }} in a rolling restart: {{ restarted_peers | counted('peer') }} restarted before."
+  in_sync: {status: ok, message: "No partition of broker {{ broker_id }} is under-replicated."}
+  no_response:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} did not respond over JMX, and the cluster did not report in-sync replicas."
+  not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report UnderReplicatedPartitions."}
 caused_by:
   broker_takes_replicas: [missing, read_only]
   disk_slows_broker: [missing, read_only]
@@ -57,20 +79,28 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  A broker is judged by its own replicas: partitions of which one is on it and not in sync. One broker that is down is one
-  finding, not one of each of its peers. Where the cluster doesn't tell who is in sync, brokers are judged by how many of
-  the partitions that they lead lack any replica. Critical: below min.insync.replicas. Not counted: a partition that has
-  more replicas than its topic ever had within reassignment_days and hasn't had as many in sync yet (a reassignment adds
-  some), and one without any in sync (it is being made; else it has no leader, which is partitions_leaderless'). A
-  single broker that is silent while peers were restarted within roll_minutes is taken for the next of them.
+  Each broker counts the partitions with an out-of-sync replica on itself, so one broker that is down is one finding
+  and not one for each of its peers. Where the cluster does not return in-sync replicas, a broker counts the
+  under-replicated partitions that it leads. Critical: partitions below min.insync.replicas. Not counted: a partition with more
+  replicas than its topic had within reassignment_days that has not had as many in sync yet (a reassignment adds
+  replicas), and a partition without any in-sync replica (see partitions_leaderless). A single broker that does not respond
+  while peers were restarted within roll_minutes is part of a rolling restart.
 runbook: |
-  1. Is the broker down? Start it.
-  2. Otherwise it can't keep up: its volume's queue and burst balance, its network, its CPU.
-  3. Replicas that a reassignment adds aren't counted.
+  ## Meaning
+  Replicas on this broker, or of partitions led by it, are not in sync with their leader.
+  ## Impact
+  Fewer copies exist than configured. Below min.insync.replicas, producers with acks=all are rejected.
+  ## Diagnosis
+  1. Check whether the broker is down.
+  2. If it runs: check the queue length and burst balance of its volume, its network, and its CPU.
+  3. Replicas that a running reassignment adds are not counted.
+  ## Mitigation
+  1. Start the broker.
+  2. Restore its I/O, network, or CPU, or move leaders away until it has caught up.
 limitations: |
-  Who is in sync is asked once an hour. A partition counts unless its leader's JMX says that it lacked nothing in one of
-  the samples of the run; without JMX a rolling restart at that moment is seen as an alarm, and so is the first broker of
-  one. What came and went between two runs isn't seen at all.
+  In-sync replicas are read once an hour. A partition counts unless the JMX metrics of its leader show no under-replicated
+  partition in one sample of the run. Without JMX, a rolling restart at that moment is reported, and so is its first
+  broker. What happens between two runs is not detected.
 */
 with incomplete as materialized (
   select distinct cluster, topic
@@ -78,7 +108,7 @@ with incomplete as materialized (
   where hour = :hour and missing_brokers is not null
 ),
 
--- Only of these: a week of all topics is long.
+-- Restricted to these topics: a week of all topics is a large scan.
 before as (
   select
     cluster,
@@ -91,7 +121,7 @@ before as (
   group by cluster, topic
 ),
 
-lacking as (
+out_of_sync as (
   select
     p.cluster,
     m.broker_id,
@@ -116,7 +146,7 @@ lacking as (
         and e.hour > p.hour - make_interval(days => cast(:reassignment_days as integer)) and e.hour < p.hour
       )
     )
-    and l.under_replicated_partitions is distinct from 0  -- its leader saw it come back
+    and l.under_replicated_partitions is distinct from 0  -- its leader reported full replication in one sample
 ),
 
 missing as (
@@ -128,7 +158,7 @@ missing as (
     count(*) filter (where is_below_min) as below_min_partitions,
     max(observed_at) as observed_at,
     (array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition))[:100] as affected
-  from lacking
+  from out_of_sync
   group by cluster, broker_id
 ),
 
@@ -143,13 +173,13 @@ worst as (
       broker_id,
       topic,
       row_number() over (partition by cluster, broker_id order by count(*) desc, topic asc) as place
-    from lacking
+    from out_of_sync
     group by cluster, broker_id, topic
   ) as by_topic
   group by cluster, broker_id
 ),
 
-told as (
+reported as (
   select distinct cluster from metrics.partition_hourly where hour = :hour and isr is not null
 ),
 
@@ -161,7 +191,7 @@ broker as (
   where b.hour = :hour
 ),
 
--- Of a cluster: how many brokers lack replicas, and how many processes began lately.
+-- For each cluster: brokers with missing replicas, and processes that started recently.
 rolled as (
   select
     m.cluster,
@@ -176,7 +206,7 @@ rolled as (
   group by m.cluster
 ),
 
-judged as (
+evaluated as (
   select
     coalesce(b.cluster, m.cluster) as cluster,
     coalesce(b.name, m.broker_id) as broker_id,
@@ -188,37 +218,37 @@ judged as (
     b.under_replicated_partitions_max,
     b.under_min_isr_partitions,
     b.leaders,
-    b.endpoint is not null and b.samples is null as is_silent,
+    b.endpoint is not null and b.samples is null as is_unresponsive,
     m.missing_partitions,
     m.missing_topics,
     m.below_min_partitions,
     m.affected,
     w.worst_topics,
     r.restarted_peers,
-    t.cluster is not null as is_told,
+    t.cluster is not null as has_isr,
     b.samples is null and r.missing_brokers = 1 and r.restarted_peers > 0 as is_rolling,
     b.process_started_at > m.observed_at - make_interval(mins => cast(:start_minutes as integer)) as is_starting
   from broker as b
   full join missing as m on b.cluster = m.cluster and b.name = m.broker_id
   left join worst as w on m.cluster = w.cluster and m.broker_id = w.broker_id
   left join rolled as r on m.cluster = r.cluster
-  left join told as t on coalesce(b.cluster, m.cluster) = t.cluster
+  left join reported as t on coalesce(b.cluster, m.cluster) = t.cluster
 )
 
 select
   case
     when missing_partitions > :allowed and is_starting then 'starting'
     when missing_partitions > :allowed and below_min_partitions > 0 then 'read_only'
-    when missing_partitions > :allowed and is_rolling then 'rolling'
+    when missing_partitions > :allowed and is_rolling then 'rolling_restart'
     when missing_partitions > :allowed then 'missing'
     when missing_partitions > 0 then 'tolerated'
-    when is_told then 'whole'
-    when samples is null then 'silent'
-    when under_replicated_partitions is null then 'untold'
+    when has_isr then 'in_sync'
+    when samples is null then 'no_response'
+    when under_replicated_partitions is null then 'not_reported'
     when under_replicated_partitions > :allowed and under_min_isr_partitions > 0 then 'followers_read_only'
     when under_replicated_partitions > :allowed then 'followers_missing'
     when under_replicated_partitions > 0 then 'tolerated'
-    else 'whole'
+    else 'in_sync'
   end as reason,
   cluster,
   broker_id,
@@ -227,13 +257,13 @@ select
   missing_partitions,
   missing_topics,
   worst_topics,
-  case when is_told then below_min_partitions else under_min_isr_partitions end as under_min_isr_partitions,
+  case when has_isr then below_min_partitions else under_min_isr_partitions end as under_min_isr_partitions,
   under_replicated_partitions,
   under_replicated_partitions_max,
   leaders,
   samples,
-  is_silent,
+  is_unresponsive,
   restarted_peers,
   process_started_at,
   affected
-from judged
+from evaluated

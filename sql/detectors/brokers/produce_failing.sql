@@ -1,69 +1,109 @@
 /*
-title: Producers are refused
+title: Produce requests failing
 resource_kind: cluster
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.topic_hourly, metrics.client_hourly, metrics.client_topic_hourly]
 params:
-  least_requests: {default: 100, unit: requests, why: "fewer in an hour are somebody who tries something"}
-  least_ratio: {default: 0.001, unit: ratio, why: "one of a thousand requests; a client that is set up wrongly fails with all of its own"}
-  ignored_errors: {default: "_AUTHORIZATION_FAILED$|^NOT_LEADER_OR_FOLLOWER$|^LEADER_NOT_AVAILABLE$|_LEADER_EPOCH$|^DUPLICATE_SEQUENCE_NUMBER$|^PRODUCER_FENCED$|^INVALID_PRODUCER_EPOCH$", unit: regex, why: "who may not write, leaders that move, records that are there already, producers that were replaced: nothing is lost"}
-  passing_errors: {default: "^NOT_ENOUGH_REPLICAS|^REQUEST_TIMED_OUT$|^UNKNOWN_TOPIC|^KAFKA_STORAGE_ERROR$|^COORDINATOR_|^CONCURRENT_TRANSACTIONS$|^OUT_OF_ORDER_SEQUENCE_NUMBER$|^UNKNOWN_PRODUCER_ID$|^THROTTLING_", unit: regex, why: "producers try again for two minutes (delivery.timeout.ms): what is over by then lost nothing"}
-  least_dropped: {default: 100, unit: records, why: "fewer of an application in an hour are somebody who tries something"}
-  restart_hours: {default: 2, unit: h, why: "so long a rolling restart may take; producers try again meanwhile"}
-key_metrics: [refused_requests, dropped_records, passing_requests, produce_requests, topics]
+  least_requests: {default: 100, unit: requests, why: "fewer in an hour are an experiment"}
+  least_ratio: {default: 0.001, unit: ratio, why: "one of a thousand requests; a misconfigured client fails with all of its own"}
+  ignored_errors:
+    default: "_AUTHORIZATION_FAILED$|^NOT_LEADER_OR_FOLLOWER$|^LEADER_NOT_AVAILABLE$|_LEADER_EPOCH$|^DUPLICATE_SEQUENCE_NUMBER$|^PRODUCER_FENCED$|^INVALID_PRODUCER_EPOCH$"
+    unit: regex
+    why: "missing permissions, moving leaders, duplicates, and fenced producers: no record is lost"
+  passing_errors:
+    default: "^NOT_ENOUGH_REPLICAS|^REQUEST_TIMED_OUT$|^UNKNOWN_TOPIC|^KAFKA_STORAGE_ERROR$|^COORDINATOR_|^CONCURRENT_TRANSACTIONS$|^OUT_OF_ORDER_SEQUENCE_NUMBER$|^UNKNOWN_PRODUCER_ID$|^THROTTLING_"
+    unit: regex
+    why: "producers retry for two minutes (delivery.timeout.ms), so a shorter failure loses nothing"
+  least_dropped: {default: 100, unit: records, why: "fewer records of an application in an hour are an experiment"}
+  restart_hours: {default: 2, unit: h, why: "a rolling restart may take so long; producers retry meanwhile"}
+key_metrics: [rejected_requests, dropped_records, retriable_requests, produce_requests, topics]
 verdicts:
-  refused:
+  rejected:
     status: firing
     severity: warning
-    message: &reason "{{ refused_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: these records aren't written.{% if dropped_records %} {{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}.{% endif %}"
+    message: "Brokers rejected {{ rejected_requests }} of {{ produce_requests }} produce requests with {{ errors | listed('error', 3) }}."
+    details:
+      - &topics "{% if topics %}Most affected topics: {{ topics | listed('topic', 3) }}.{% endif %}"
+      - "{% if dropped_records %}Producers of {{ apps | listed('app', 3) }} dropped {{ dropped_records }}.{% endif %}"
+    impact: "These records are not written and are lost unless the application sends them again."
     actions:
-      - "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Batches are larger than the topic's max.message.bytes: raise it, or lower max.request.size and batch.size of the producers.{% elif errors[0].error == 'INVALID_TIMESTAMP' %}Timestamps lie further from now than message.timestamp.before.max.ms and after.max.ms of the topic allow: mend the producer's clock, or the limits.{% elif errors[0].error == 'INVALID_RECORD' %}The broker finds the records invalid: a compacted topic takes none without a key; timestamps may be too far from now.{% else %}Look at the producers' logs for the error named: it isn't one that another try mends.{% endif %}"
+      - "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Raise max.message.bytes of the topic, or lower max.request.size and batch.size of the producers.{% endif %}"
+      - "{% if errors[0].error == 'INVALID_TIMESTAMP' %}Correct the producer's clock, or raise message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic.{% endif %}"
+      - "{% if errors[0].error == 'INVALID_RECORD' %}Send records with a key to compacted topics, and check the record timestamps.{% endif %}"
+      - "Check the producers' logs for the error: a retry does not resolve it."
     commands: &commands
       - "{% if topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ topics[0].topic }}{% endif %}"
-  not_taken:
+  retriable_errors:
     status: firing
     severity: warning
-    message: "For two hours now: {{ passing_requests }} of {{ produce_requests }} produce requests were answered with {{ errors | map(attribute='error') | join(', ') }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}. Producers give up after two minutes."
+    message: "Brokers failed {{ retriable_requests }} of {{ produce_requests }} produce requests with {{ errors | listed('error', 3) }}, for 2 h."
+    details:
+      - *topics
+    impact: "Producers give up after two minutes of retries (delivery.timeout.ms), and their records are lost."
     actions:
-      - "{% if errors[0].error.value.startswith('NOT_ENOUGH_REPLICAS') %}Partitions have fewer replicas in sync than min.insync.replicas: start the brokers that lack.{% elif errors[0].error.value.startswith('UNKNOWN_TOPIC') %}Somebody writes to a topic that isn't there: make it, or stop the producer.{% else %}Look at the brokers' server.log for the error named.{% endif %}"
+      - "{% if errors[0].error.value.startswith('NOT_ENOUGH_REPLICAS') %}Start the brokers that are down: partitions have fewer in-sync replicas than min.insync.replicas.{% endif %}"
+      - "{% if errors[0].error.value.startswith('UNKNOWN_TOPIC') %}Create the missing topic, or stop the producer that writes to it.{% endif %}"
+      - "Check server.log of the brokers for the error."
     commands: *commands
   failing:
     status: firing
     severity: warning
-    message: "{{ failed_produces }} produces of partitions failed, of {{ produce_requests }} requests{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}; with which error the brokers don't tell."
+    message: "{{ failed_produces }} produce operations failed in {{ produce_requests }} requests; the brokers did not report the error codes."
+    details:
+      - *topics
+    impact: "Records may not be written; retries resolve only some of these failures."
     actions:
-      - "Look at the brokers' server.log and at the producers' logs: failures that a change of leaders brings aren't counted here."
+      - "Check server.log of the brokers and the producers' logs for the error."
     commands: *commands
   dropped:
     status: firing
     severity: warning
-    message: "{{ apps | map(attribute='app') | join(', ') }} gave up {{ dropped_records }}{% if topics %}, first of all of {{ topics | map(attribute='topic') | join(', ') }}{% endif %}: they aren't written.{% if unbuffered_records %} The producer's buffer had no room for {{ unbuffered_records }}.{% endif %}"
+    message: "Producers of {{ apps | listed('app', 3) }} dropped {{ dropped_records }} that were never written."
+    details:
+      - *topics
+      - "{% if unbuffered_records %}The producer buffer had no room for {{ unbuffered_records }}.{% endif %}"
+    impact: "These records are lost unless the application sends them again."
     actions:
-      - "{% if unbuffered_records %}{{ apps[0].app }} makes more than it gets rid of: see how long its batches wait and what delays brokers' answers, before buffer.memory and max.block.ms are raised.{% else %}The log of {{ apps[0].app }} names the exception: delivery.timeout.ms that ran out (brokers that weren't reached), a record larger than max.request.size, a topic that isn't there or that it may not write.{% endif %}"
+      - "{% if unbuffered_records %}Find out why batches of {{ apps[0].app }} wait: slow brokers or quotas; then raise buffer.memory and max.block.ms.{% endif %}"
+      - "{% if not unbuffered_records %}Check the log of {{ apps[0].app }} for the exception: delivery timeout, oversized record, missing topic, or missing permission.{% endif %}"
     commands: *commands
-  passed: {status: ok, message: "{{ passing_requests }} of {{ produce_requests }} produce requests failed in a way that producers try again: a restart, or over within the hour."}
-  taken: {status: ok, message: "Of {{ produce_requests }} produce requests fewer than {{ least_requests }}, or no more than {{ least_ratio }}, were refused."}
-  untold: {status: unknown, message: "The brokers don't tell which produce requests fail."}
-  silent: {status: unknown, message: "No broker answered over JMX, or none counted for long enough."}
+  recovered:
+    status: ok
+    message: "{{ retriable_requests }} of {{ produce_requests }} produce requests failed with errors that producers retry: a restart, or less than 2 h."
+  accepted:
+    status: ok
+    message: "Failed produce requests of cluster {{ cluster }} are below {{ least_requests }}, or at most {{ least_ratio }} of {{ produce_requests }}."
+  not_reported: {status: unknown, message: "Not evaluated: the brokers of cluster {{ cluster }} did not report failed produce requests."}
+  no_response:
+    status: unknown
+    message: "Not evaluated: no broker of cluster {{ cluster }} responded over JMX, or none for long enough to count requests."
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  Produce responses with an error, by all brokers of a cluster, without those that say nothing of lost records
-  (ignored_errors). At least least_requests, and more than least_ratio of the requests. Those that producers try again
-  (passing_errors) count only in the second hour in a row, and not where a broker was started within restart_hours. Where
-  brokers don't tell their errors, FailedProduceRequestsPerSec counts: it leaves out what is usual when leaders move.
-  Or what applications' producers count themselves: least_dropped records and more than least_ratio of an application's that
-  they gave up (record-error-total) or had no room for (buffer-exhausted-total).
+  Produce responses with an error from all brokers of a cluster, except errors without lost records (ignored_errors): at
+  least least_requests, and more than least_ratio of all requests. Errors that producers retry (passing_errors) count
+  only in two consecutive hours, and not if a broker was started within restart_hours. Where brokers do not expose error
+  codes, FailedProduceRequestsPerSec counts, which excludes normal leader changes. Also counted are records that
+  applications' producers gave up (record-error-total) or had no buffer for (buffer-exhausted-total): at least
+  least_dropped, and more than least_ratio of the application's records.
 runbook: |
-  1. Which error, of which topic? A response counts once for each error that is in it.
-  2. Who writes there: the producers' own record-error-total says which of them loses records (metrics.client_hourly).
-  3. NOT_ENOUGH_REPLICAS: partitions_under_replicated says which broker lacks.
+  ## Meaning
+  Brokers answer produce requests with errors, or producers drop records before they send them.
+  ## Impact
+  The records are not in Kafka. They are lost unless the application keeps and sends them again.
+  ## Diagnosis
+  1. Read the error code and topic. A response counts once for each error code in it.
+  2. Find the producer: record-error-total (metrics.client_hourly) shows which application loses records.
+  3. For NOT_ENOUGH_REPLICAS: partitions_under_replicated names the broker.
+  ## Mitigation
+  1. Correct the setting that the error code names (see actions), at the topic or at the producer.
+  2. Restore the brokers, then send the lost records again from their source.
 limitations: |
-  Brokers don't tell who was refused. A batch that is too large may be split by its producer and written after all. What a
-  producer drops before it sends it (buffer full, delivery.timeout.ms) is seen only of JVMs whose metrics are read. With
-  acks=0 nobody is answered. Topics are told only for failures that Kafka counts by topic. Records that an application
-  sends again by itself, after its producer has given them up, are counted all the same.
+  Brokers do not expose which client was rejected. A producer may split a batch that is too large and write it after all.
+  Records dropped before sending (buffer full, delivery.timeout.ms) are known only for JVMs with collected metrics.
+  With acks=0 no error is returned. Topics are known only for failures that Kafka counts by topic. Records that an
+  application sends again by itself are counted as lost.
 */
 with broker as (
   select
@@ -79,14 +119,14 @@ with broker as (
   where b.hour in (:hour, :hour - interval '1 hour')
 ),
 
-asked as (
+requests as (
   select
     hour,
     cluster,
     sum(produce_requests) as produce_requests,
     sum(failed_produces) as failed_produces,
-    bool_or(produce_errors is not null) as tells_errors,
-    bool_or(produce_requests > 0 and produce_errors is null and failed_produces is null) as is_untold,
+    bool_or(produce_errors is not null) as reports_errors,
+    bool_or(produce_requests > 0 and produce_errors is null and failed_produces is null) as is_unreported,
     coalesce(
       bool_or(process_started_at > hour + interval '1 hour' - make_interval(hours => cast(:restart_hours as integer))),
       false
@@ -100,7 +140,7 @@ error as (
     b.hour,
     b.cluster,
     e.error,
-    e.error ~ :passing_errors as is_passing,
+    e.error ~ :passing_errors as is_retriable,
     sum(e.responses::double precision) as responses
   from broker as b
   cross join lateral jsonb_each_text(b.produce_errors) as e (error, responses)
@@ -112,12 +152,12 @@ failed as (
   select
     hour,
     cluster,
-    sum(responses) filter (where not is_passing) as refused_requests,
-    sum(responses) filter (where is_passing) as passing_requests,
+    sum(responses) filter (where not is_retriable) as rejected_requests,
+    sum(responses) filter (where is_retriable) as retriable_requests,
     jsonb_agg(jsonb_build_object('error', error, 'requests', responses) order by responses desc, error asc)
-      filter (where not is_passing) as refused_errors,
+      filter (where not is_retriable) as rejected_errors,
     jsonb_agg(jsonb_build_object('error', error, 'requests', responses) order by responses desc, error asc)
-      filter (where is_passing) as passing_errors
+      filter (where is_retriable) as retriable_errors
   from error
   group by hour, cluster
 ),
@@ -125,12 +165,12 @@ failed as (
 counted as (
   select
     a.*,
-    f.refused_requests,
-    f.passing_requests,
-    f.refused_errors,
-    f.passing_errors,
+    f.rejected_requests,
+    f.retriable_requests,
+    f.rejected_errors,
+    f.retriable_errors,
     greatest(:least_requests, :least_ratio * a.produce_requests) as least
-  from asked as a
+  from requests as a
   left join failed as f on a.hour = f.hour and a.cluster = f.cluster
 ),
 
@@ -155,7 +195,7 @@ topic as (
   group by cluster
 ),
 
--- A record for which the buffer had no room is an error too, but of old producers.
+-- Older producers count a record without buffer space as a record error as well.
 dropping as materialized (
   select
     cluster,
@@ -199,7 +239,7 @@ dropped_topic as (
   group by cluster
 ),
 
-judged as (
+evaluated as (
   select
     n.*,
     coalesce(n.cluster, d.cluster) as of_cluster,
@@ -207,14 +247,14 @@ judged as (
     d.unbuffered,
     d.apps,
     case
-      when n.produce_requests is null and d.cluster is null then 'silent'
-      when n.refused_requests >= n.least then 'refused'
-      when n.passing_requests >= n.least and p.passing_requests >= p.least and not n.is_restarted then 'not_taken'
-      when not n.tells_errors and n.failed_produces >= n.least then 'failing'
+      when n.produce_requests is null and d.cluster is null then 'no_response'
+      when n.rejected_requests >= n.least then 'rejected'
+      when n.retriable_requests >= n.least and p.retriable_requests >= p.least and not n.is_restarted then 'retriable_errors'
+      when not n.reports_errors and n.failed_produces >= n.least then 'failing'
       when d.cluster is not null then 'dropped'
-      when n.tells_errors and n.passing_requests >= n.least then 'passed'
-      when n.is_untold then 'untold'
-      else 'taken'
+      when n.reports_errors and n.retriable_requests >= n.least then 'recovered'
+      when n.is_unreported then 'not_reported'
+      else 'accepted'
     end as reason
   from (select * from counted where hour = :hour) as n
   left join counted as p on p.hour = n.hour - interval '1 hour' and n.cluster = p.cluster
@@ -224,17 +264,17 @@ judged as (
 select
   j.reason,
   j.of_cluster as cluster,
-  coalesce(j.refused_requests, case when j.tells_errors then 0 end) as refused_requests,
-  coalesce(j.passing_requests, case when j.tells_errors then 0 end) as passing_requests,
+  coalesce(j.rejected_requests, case when j.reports_errors then 0 end) as rejected_requests,
+  coalesce(j.retriable_requests, case when j.reports_errors then 0 end) as retriable_requests,
   j.produce_requests,
   j.failed_produces,
   t.rejected_bytes,
   j.dropped_records,
   j.unbuffered as unbuffered_records,
-  case when j.reason = 'refused' then j.refused_errors else j.passing_errors end as errors,
+  case when j.reason = 'rejected' then j.rejected_errors else j.retriable_errors end as errors,
   case when j.reason = 'dropped' then d.topics else t.topics end as topics,
   j.apps,
   to_jsonb(case when j.reason = 'dropped' then d.affected else t.affected end) as affected
-from judged as j
+from evaluated as j
 left join topic as t on j.of_cluster = t.cluster
 left join dropped_topic as d on j.of_cluster = d.cluster

@@ -1,55 +1,105 @@
 /*
-title: Client reads much and is in no group
+title: High-volume client without a consumer group
 resource_kind: client
 owner_role: platform
 maturity: stable
-reads: [metrics.broker_sample, metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_group_hourly, inventory.consumer_member_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.client_topic_hourly]
+reads: [metrics.broker_sample, metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly,
+  inventory.consumer_group_hourly, inventory.consumer_member_hourly, metrics.consumer_group_hourly,
+  metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.client_topic_hourly]
 params:
-  floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "1 MiB/s of all brokers together; less is somebody's look, or a service that reads a small table"}
-  loud_share: {default: 0.1, unit: share of what its topics send, why: "a tenth of the traffic that nobody accounts for is worth a question"}
-  known_untracked: {default: "(^|-)spark-kafka-source-|replication-consumer$", unit: regex, why: "clients that keep their offsets elsewhere; Spark's streams have theirs in checkpoints, MirrorMaker's in Connect's topics"}
-  own_state: {default: "-(restore|global)-consumer$", unit: regex, why: "so Kafka Streams names what restores its stores and keeps its global tables"}
-  streams_member: {default: "-StreamThread-[0-9]+-consumer$", unit: regex, why: "so Kafka Streams names members of its groups; those of its own protocol aren't told"}
-key_metrics: [fetched_bytes_per_second, sent_ratio, sent_bytes_per_second, told_topics, unaccounted_topics]
+  floor_bytes_per_second:
+    default: 1048576
+    unit: bytes/s
+    why: "1 MiB/s from all brokers together; less is an interactive session or a service that reads a small table"
+  loud_share:
+    default: 0.1
+    unit: share of the bytes out of its topics
+    why: "a tenth of the traffic without committed offsets deserves a question to the owner"
+  known_untracked:
+    default: "(^|-)spark-kafka-source-|replication-consumer$"
+    unit: regex
+    why: "clients that store offsets elsewhere: Spark in checkpoints, MirrorMaker in Kafka Connect's offset topics"
+  own_state:
+    default: "-(restore|global)-consumer$"
+    unit: regex
+    why: "Kafka Streams names its restore consumers and global consumers so"
+  streams_member:
+    default: "-StreamThread-[0-9]+-consumer$"
+    unit: regex
+    why: "Kafka Streams names its group members so; groups of the streams protocol do not report their members"
+key_metrics: [fetched_bytes_per_second, sent_ratio, sent_bytes_per_second, consumed_topics, unaccounted_topics]
 verdicts:
-  loud:
+  high_share:
     status: firing
     severity: warning
-    message: &reason "Client {{ client_id }}{% if user_names %} (user {{ user_names }}){% endif %} fetches {{ fetched_bytes_per_second }}{% if sent_ratio %}, {{ sent_ratio }} of what {% if told_topics %}its topics send{% else %}all topics of the cluster send{% endif %}{% endif %}, and no member of any group has its id: nobody can tell how far behind it is.{% if told_topics %} By its own metrics it reads {{ told_topics }}.{% elif unaccounted_topics %} What no commit accounts for is sent by {{ unaccounted_topics }}.{% endif %}"
-    actions:
-      - &cure "Find who runs {{ client_id }}{% if endpoint %}: it is in the JVM at {{ endpoint }}{% endif %}. Let it read in a group and commit its offsets; if it keeps them elsewhere, name it in known_untracked."
+    message: &message >
+      Client {{ client_id }} fetches {{ fetched_bytes_per_second }} and belongs to no consumer group:
+      its lag cannot be measured.
+    details: &details
+      - "{% if sent_ratio and consumed_topics %}The client receives {{ sent_ratio }} of the bytes out of its topics.{% endif %}"
+      - "{% if sent_ratio and not consumed_topics %}The client receives {{ sent_ratio }} of the bytes out of the cluster.{% endif %}"
+      - "{% if consumed_topics %}Its own metrics report the topics {{ consumed_topics }}.{% endif %}"
+      - "{% if unaccounted_topics %}Committed offsets do not account for bytes out of {{ unaccounted_topics }}.{% endif %}"
+      - "{% if user_names %}Authenticated as {{ user_names }}.{% endif %}"
+    impact: &impact >
+      No alert fires when the client falls behind, or when retention deletes records before it reads them.
+    actions: &actions
+      - "Identify the owner of client {{ client_id }}{% if endpoint %}, which runs in the JVM at {{ endpoint }}{% endif %}."
+      - "Move the client into a consumer group that commits its offsets."
+      - "If the client stores its offsets elsewhere, add its ID to the parameter known_untracked."
     commands: &commands
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --all-groups --members | grep -F -- {{ client_id }}"
       - "kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --entity-type clients --entity-name {{ client_id }}"
   untracked:
     status: firing
     severity: info
-    message: *reason
-    actions:
-      - *cure
+    message: *message
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
-  tracked: {status: ok, message: "The client is a member of {{ group_ids }}."}
-  known: {status: ok, message: "The client is in no group, and is known to keep its offsets elsewhere."}
-  own_state: {status: ok, message: "The client keeps state of a Kafka Streams application, and needs no offsets for it."}
-  job: {status: ok, message: "The client is named as {{ job_ids }}, whose offsets are committed without members."}
-  little: {status: ok, message: "The client fetches {{ fetched_bytes_per_second }}."}
-  uncounted: {status: unknown, message: "What the client fetches isn't known of all brokers: not all answered, or they count no longer by client."}
-  members_unknown: {status: unknown, message: "The client fetches {{ fetched_bytes_per_second }}, and is in no group that tells its members; of some groups they aren't known."}
+  tracked: {status: ok, message: "Client {{ client_id }} is a member of {{ group_ids }}."}
+  exempt: {status: ok, message: "Client {{ client_id }} stores its offsets outside Kafka (parameter known_untracked)."}
+  streams_state: {status: ok, message: "Client {{ client_id }} maintains Kafka Streams state and needs no offsets."}
+  commits_without_members:
+    status: ok
+    message: "Client {{ client_id }} belongs to {{ job_ids }}, which commits offsets without group members."
+  low_rate: {status: ok, message: "Client {{ client_id }} fetches {{ fetched_bytes_per_second }}, below {{ floor_bytes_per_second }}."}
+  rate_unknown:
+    status: unknown
+    message: "Not evaluated: not all brokers reported the fetch rate of client {{ client_id }} over JMX."
+  members_unknown:
+    status: unknown
+    message: >
+      Not evaluated: client {{ client_id }} fetches {{ fetched_bytes_per_second }}, but the members of some consumer
+      groups were not reported.
 open_after_hours: 3
 clear_after_hours: 3
 description: |
-  A client that fetches at least floor_bytes_per_second of all brokers together, by their own figures, and that is no
-  member of any group. Judged are clients that did so in this hour or in one of the three before.
+  Fires for a client that fetches at least floor_bytes_per_second from all brokers together and is a member of no
+  consumer group. The rates are the per-client metrics of the brokers. Evaluated are clients that reached this rate in
+  this hour or in one of the three hours before. The severity is warning from loud_share of the bytes out of its topics.
 runbook: |
-  1. Whose client: its id, the user where clients authenticate, and topics that send more than commits account for.
-  2. Nobody knows: the brokers' request log has the address of who fetches (log level DEBUG of kafka.request.logger).
-  3. It keeps its offsets elsewhere and somebody watches how late it is: name it in known_untracked.
+  ## Meaning
+  A client fetches a high volume without a consumer group, so its lag is not measurable.
+
+  ## Impact
+  No alert fires when it falls behind or loses records to retention.
+
+  ## Diagnosis
+  1. Check the client ID, the authenticated user, and the topics with bytes that no commit accounts for.
+  2. If the owner is unknown, set kafka.request.logger to DEBUG on a broker. The request log has the client address.
+
+  ## Mitigation
+  1. Move the client into a consumer group that commits its offsets.
+  2. If the client stores its offsets elsewhere and its lag is monitored, add its ID to known_untracked.
 limitations: |
-  Brokers count by client only where quotas are set (a generous default quota is enough); where quotas are by user alone they
-  don't name clients. The rate is that of the seconds before a run asked: who reads in bursts may be seen in some hours only.
-  One that has the id of some group's member is taken for it. Members of share groups aren't known: name their clients in
-  known_untracked. Which topics it reads is known where its JVM is read, else only what all topics send beyond commits; then
-  its share is taken of all that the cluster sends. In a cluster without any group it isn't known whether groups were read.
+  Brokers report rates per client only with quotas; a generous default quota is enough. With quotas per user only, they
+  report no client IDs. The rate covers the seconds before the collection run, so a client that reads in bursts appears
+  in some hours only. A client with the ID of a group member is taken for that member. Members of share groups are not
+  reported: add their client IDs to known_untracked. The topics of a client are known if its JVM is monitored.
+  Otherwise its share refers to all bytes out of the cluster. In a cluster without any consumer group, it is not known
+  whether the groups were readable.
 */
 with fetched as materialized (
   select
@@ -69,7 +119,7 @@ with fetched as materialized (
     where hour = any(array(select :hour - n * interval '1 hour' from generate_series(0, 3) as n))
     and metric = 'client_fetch_bytes_per_second'
     group by hour, cluster, endpoint, labels
-  ) as told
+  ) as labeled
   where client_id <> ''
   group by hour, cluster, client_id
 ),
@@ -83,12 +133,12 @@ suspect as materialized (
   group by cluster, client_id
 ),
 
--- Whose clients' rates are whole.
-counted as (
+-- Whether all brokers of the cluster reported rates by client.
+coverage as (
   select
     cluster,
     bool_and(samples is not null)
-    and cluster in (select f.cluster from fetched as f where f.hour = :hour) as is_whole
+    and cluster in (select f.cluster from fetched as f where f.hour = :hour) as is_complete
   from metrics.broker_hourly
   where hour = :hour
   group by cluster
@@ -97,7 +147,7 @@ counted as (
 groups as (
   select
     cluster,
-    bool_or(members is null and protocol is distinct from 'streams') as lacks_members,
+    bool_or(members is null and protocol is distinct from 'streams') as is_members_unknown,
     bool_or(protocol = 'streams') as has_streams
   from inventory.consumer_group_hourly
   where hour = :hour
@@ -140,7 +190,7 @@ sent as materialized (
   group by t.cluster, t.topic, t.bytes_out, t.covered_seconds
 ),
 
-of_cluster as (
+cluster_rate as (
   select
     cluster,
     sum(bytes_per_second) as bytes_per_second,
@@ -153,7 +203,7 @@ of_cluster as (
 ),
 
 -- By itself: else all clients of a cluster are compared with all suspects, merged by the cluster alone.
-told_topic as materialized (
+consumed_topic as materialized (
   select
     cluster,
     client_id,
@@ -163,8 +213,8 @@ told_topic as materialized (
   where kind = 'consumer'
 ),
 
--- What it reads, where it tells that itself.
-own as (
+-- The topics that the client reads, where its own metrics report them.
+consumed as (
   select
     s.cluster,
     s.client_id,
@@ -172,71 +222,71 @@ own as (
     string_agg(distinct c.topic, ', ' order by c.topic) as topics,
     jsonb_agg(distinct public.resource_key('topic', s.cluster, c.topic)) as affected
   from suspect as s
-  inner join told_topic as c on s.cluster = c.cluster and s.client_id = c.client_id
+  inner join consumed_topic as c on s.cluster = c.cluster and s.client_id = c.client_id
   group by s.cluster, s.client_id
 ),
 
-of_own as (
+consumed_rate as (
   select
     o.cluster,
     o.client_id,
     sum(t.bytes_per_second) as bytes_per_second
-  from own as o
+  from consumed as o
   cross join lateral jsonb_array_elements_text(o.affected) as k (key)
   inner join sent as t on k.key = public.resource_key('topic', t.cluster, t.topic)
   group by o.cluster, o.client_id
 ),
 
-judged as (
+measured as (
   select
     s.cluster,
     s.client_id,
-    coalesce(now.bytes_per_second, case when c.is_whole then 0 end) as fetched_bytes_per_second,
+    coalesce(now.bytes_per_second, case when c.is_complete then 0 end) as fetched_bytes_per_second,
     now.user_names,
-    coalesce(c.is_whole, false) as is_whole,
-    g.cluster is null or g.lacks_members or (g.has_streams and s.client_id ~ :streams_member) as lacks_members,
+    coalesce(c.is_complete, false) as is_complete,
+    g.cluster is null or g.is_members_unknown or (g.has_streams and s.client_id ~ :streams_member) as is_members_unknown,
     m.group_ids,
     j.job_ids,
     o.endpoint,
-    o.topics as told_topics,
+    o.topics as consumed_topics,
     o.affected,
     case when o.cluster is null then a.unaccounted_topics end as unaccounted_topics,
     nullif(case when o.cluster is null then a.bytes_per_second else p.bytes_per_second end, 0) as sent_bytes_per_second
   from suspect as s
   left join fetched as now
     on s.cluster = now.cluster and s.client_id = now.client_id and now.hour = :hour
-  left join counted as c on s.cluster = c.cluster
+  left join coverage as c on s.cluster = c.cluster
   left join groups as g on s.cluster = g.cluster
   left join member as m on s.cluster = m.cluster and s.client_id = m.client_id
   left join job as j on s.cluster = j.cluster and s.client_id = j.client_id
-  left join own as o on s.cluster = o.cluster and s.client_id = o.client_id
-  left join of_own as p on s.cluster = p.cluster and s.client_id = p.client_id
-  left join of_cluster as a on s.cluster = a.cluster
+  left join consumed as o on s.cluster = o.cluster and s.client_id = o.client_id
+  left join consumed_rate as p on s.cluster = p.cluster and s.client_id = p.client_id
+  left join cluster_rate as a on s.cluster = a.cluster
 )
 
 select
   case
     when group_ids is not null then 'tracked'
-    when :known_untracked <> '' and client_id ~ :known_untracked then 'known'
-    when :own_state <> '' and client_id ~ :own_state then 'own_state'
-    when job_ids is not null then 'job'
-    when fetched_bytes_per_second >= :floor_bytes_per_second and lacks_members then 'members_unknown'
+    when :known_untracked <> '' and client_id ~ :known_untracked then 'exempt'
+    when :own_state <> '' and client_id ~ :own_state then 'streams_state'
+    when job_ids is not null then 'commits_without_members'
+    when fetched_bytes_per_second >= :floor_bytes_per_second and is_members_unknown then 'members_unknown'
     when fetched_bytes_per_second >= :floor_bytes_per_second
-      and fetched_bytes_per_second >= :loud_share * sent_bytes_per_second then 'loud'
+      and fetched_bytes_per_second >= :loud_share * sent_bytes_per_second then 'high_share'
     when fetched_bytes_per_second >= :floor_bytes_per_second then 'untracked'
-    when not is_whole then 'uncounted'
-    else 'little'
+    when not is_complete then 'rate_unknown'
+    else 'low_rate'
   end as reason,
   cluster,
   client_id,
   fetched_bytes_per_second,
   fetched_bytes_per_second / sent_bytes_per_second as sent_ratio,
   sent_bytes_per_second,
-  told_topics,
+  consumed_topics,
   array_to_string(unaccounted_topics, ', ') as unaccounted_topics,
   user_names,
   group_ids,
   job_ids,
   endpoint,
   affected
-from judged
+from measured

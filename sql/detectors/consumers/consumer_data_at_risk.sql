@@ -1,86 +1,198 @@
 /*
-title: Retention takes records before the group has read them
+title: Unread records expiring (data loss)
 resource_kind: group
 owner_role: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.replica_sample, metrics.log_dir_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly,
+  metrics.topic_hourly, metrics.replica_sample, metrics.log_dir_hourly, inventory.topic_hourly,
+  inventory.consumer_member_hourly]
 params:
   warn_hours: {default: 12, unit: h, why: "a night"}
-  near_share: {default: 0.5, unit: share of what is kept, why: "in the newer half the way to the log's start shrinks and grows with the day's traffic"}
-  consumed_share: {default: 0.8, unit: share of what is kept, why: "so near the end one slow hour loses records"}
-  steady_share: {default: 0.01, unit: share of what is kept, why: "of a day: a lag that stays is some minutes shorter in every other hour"}
+  near_share:
+    default: 0.5
+    unit: share of the retention
+    why: "in the newer half of the log, the distance to the log start varies with the traffic of the day"
+  consumed_share:
+    default: 0.8
+    unit: share of the retention
+    why: "so close to the log start, one slow hour loses records"
+  steady_share:
+    default: 0.01
+    unit: share of the retention
+    why: "per day; a constant lag varies by some minutes from hour to hour"
   dead_days: {default: 7, unit: d, why: "a group without members and commits for so long is retired"}
-  add_hours: {default: 72, unit: h, why: "how much retention is advised: a weekend, in which nobody adds capacity"}
+  add_hours:
+    default: 72
+    unit: h
+    why: "the additional retention to set; it covers a weekend without operators"
 key_metrics: [lost_records, left_seconds, behind_seconds, retention_seconds, members]
 verdicts:
   lost:
     status: firing
     severity: critical
-    message: "{{ lost_records }} of {{ lost_topics }} were deleted before the group had read them; on {{ worst_place }} the group stands at offset {{ committed_offset.value }}, and the log begins at {{ log_start_offset.value }}{% if lost_until %}: what lay between was written {% if lost_from %}from {{ lost_from }} {% endif %}until {{ lost_until }}{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
+    message: >
+      {{ lost_records }} of {{ lost_topics }} were deleted before group {{ group_id }} read them.
+    details:
+      - &offsets >
+        On {{ worst_place }}, the committed offset is {{ committed_offset.value }} and the log start offset is
+        {{ log_start_offset.value }}.
+      - &written_between >
+        {% if lost_from %}The deleted records were written between {{ lost_from }} and {{ lost_until }}.{% endif %}
+      - &written_until >
+        {% if lost_until and not lost_from %}The deleted records were written before {{ lost_until }}.{% endif %}
+      - &no_members >
+        {% if members.value == 0 and not commits_alone %}The group has no members.{% endif %}
+      - &disk_space >
+        {% if extra_bytes %}The longer retention needs up to {{ extra_bytes }} more disk space (all replicas).{% endif %}
+      - &disk_space_by_broker >
+        {% for one in (extra_by_broker or [])[:5] %}Broker {{ one.broker_id.value }} needs {{ one.extra_bytes }} more
+        (free: {{ one.free_bytes }}). {% endfor %}
+    impact: "Applications of the group never process these records; the loss continues until the group catches up."
     actions:
-      - "{% if advised_retention_ms or advised_retention_bytes or retention_bytes or not settings_known %}Lengthen the retention of {{ worst_topic }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, so that no more is lost; then start{% else %}As {{ worst_topic }} is set now, nothing of it is deleted: it was set otherwise, or somebody deleted its records. Start{% endif %} the group or add capacity. What is lost has to come from elsewhere."
+      - &retention_bytes >
+        {% if advised_retention_bytes %}Raise retention.bytes of {{ worst_topic }} to {{ advised_retention_bytes }} per
+        partition now.{% endif %}
+      - &retention_ms >
+        {% if advised_retention_ms %}Raise retention.ms of {{ worst_topic }} to {{ advised_retention_ms }} now.{% endif %}
+      - &check_settings >
+        {% if not advised_retention_bytes and not advised_retention_ms %}Check the retention settings of
+        {{ worst_topic }}, and extend its retention now.{% endif %}
+      - &catch_up "Start the group, or add capacity to it."
+      - &recover "Restore the deleted records from their source, a mirror, or a backup."
     commands: &commands
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"
+      - "{% if not advised_retention_bytes and not advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ worst_topic }}{% endif %}"
       - "{% if advised_retention_bytes %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.bytes={{ advised_retention_bytes }}{% endif %}"
       - "{% if advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ worst_topic }} --add-config retention.ms={{ advised_retention_ms }}{% endif %}"
-      - "{% if not advised_retention_bytes and not advised_retention_ms %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ worst_topic }}{% endif %}"
+  records_deleted:
+    status: firing
+    severity: critical
+    message: >
+      {{ lost_records }} of {{ lost_topics }} were deleted by hand or by an application (DeleteRecords) before group
+      {{ group_id }} read them.
+    details:
+      - *offsets
+      - >
+        {% if retention_seconds and lost_age_seconds %}The oldest lost record was deleted at an age of at most
+        {{ lost_age_seconds }}; retention is {{ retention_seconds }}.{% endif %}
+      - "{% if not retention_seconds %}The retention settings of {{ worst_topic }} do not explain the deletion.{% endif %}"
+      - *written_between
+      - *written_until
+      - *no_members
+    impact: "Applications of the group never process these records."
+    actions:
+      - "Find who deleted records of {{ worst_topic }}: check the authorizer log for DeleteRecords and for config changes."
+      - *catch_up
+      - *recover
+      - "Prevent it: revoke the Delete ACL on {{ worst_topic }} from principals that do not need it."
+    commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"
+      - "kafka-acls.sh --bootstrap-server {{ bootstrap_servers }} --list --topic {{ worst_topic }}"
   at_risk:
     status: firing
     severity: warning
-    message: "{{ worst_place }} reaches the end of what the topic keeps in {{ left_seconds }}: the group is {{ behind_seconds }} behind, {{ behind_records }}{% if is_by_size %}, and {{ retention_bytes }} a partition are kept{% elif retention_seconds %}, and {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    actions:
-      - &cure "Lengthen the retention of {{ worst_topic }} by {{ add_hours }} now{% if advised_retention_bytes %}, to {{ advised_retention_bytes }} a partition{% endif %}{% if advised_retention_ms %}{{ ' and' if advised_retention_bytes else ', to' }} {{ advised_retention_ms }}{% endif %}{% if extra_bytes %} ({{ 'at most ' if advised_retention_bytes else '' }}{{ extra_bytes }} more on the brokers, all replicas{% for one in (extra_by_broker or [])[:5] %}{{ ':' if loop.first else ',' }} {{ one.extra_bytes }} on {{ one.broker_id.value }}{% if one.free_bytes %}, which has {{ one.free_bytes }} free{% endif %}{% endfor %}){% endif %}, then start the group or add capacity."
+    message: >
+      Retention reaches unread records of {{ worst_place }} in {{ left_seconds }}: group {{ group_id }} is
+      {{ behind_seconds }} behind.
+    details: &risk_details
+      - "Consumer lag on {{ worst_place }} is {{ behind_records }}."
+      - "{% if is_by_size %}The topic retains {{ retention_bytes }} per partition.{% endif %}"
+      - "{% if retention_seconds and not is_by_size %}The topic retains records for {{ retention_seconds }}.{% endif %}"
+      - *no_members
+      - *disk_space
+      - *disk_space_by_broker
+    impact: &loss "Retention deletes records that applications of the group have not processed."
+    actions: &risk_actions
+      - *retention_bytes
+      - *retention_ms
+      - *check_settings
+      - *catch_up
     commands: *commands
-  on_the_brink:
+  near_retention:
     status: firing
     severity: warning
-    message: "{{ worst_place }} is {{ behind_seconds }} behind, {{ behind_records }}, and doesn't catch up{% if is_by_size %}; only {{ retention_bytes }} a partition are kept{% elif retention_seconds %}; only {{ retention_seconds }} are kept{% endif %}.{% if members.value == 0 and not commits_alone %} Nobody runs in the group.{% endif %}"
-    actions:
-      - *cure
+    message: >
+      Group {{ group_id }} is {{ behind_seconds }} behind on {{ worst_place }}, near the retention limit, and does not
+      catch up.
+    details: *risk_details
+    impact: *loss
+    actions: *risk_actions
     commands: *commands
-  topic_anew:
+  topic_recreated:
     status: firing
     severity: info
-    message: "The group stands at offset {{ committed_offset.value }} of {{ worst_place }}, which ends at {{ log_end_offset.value }}: the topic was made anew, and the group reads nothing until it is reset."
+    message: >
+      The committed offset {{ committed_offset.value }} of group {{ group_id }} on {{ worst_place }} is above the log-end
+      offset {{ log_end_offset.value }}.
+    details:
+      - "The topic was deleted and created again."
+    impact: "The group reads nothing from this partition until its offsets are reset."
     actions:
-      - "Stop the group and reset it."
+      - "Stop the group, and reset its offsets on {{ worst_topic }}."
     commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ worst_topic }} --reset-offsets --to-earliest --dry-run"
-  safe: {status: ok, message: "What the group has yet to read is kept for longer than {{ warn_hours }}."}
-  nothing_waits: {status: ok, message: "Nothing that retention could take waits for the group."}
-  renamed: {status: ok, message: "{{ heir }} reads what the group read since it ended: it was renamed."}
-  retired: {status: ok, message: "The group has had no members and no commits for {{ dead_days }}: it is retired."}
-  commits_unknown: {status: unknown, message: "The group's committed offsets aren't known."}
-  log_unknown: {status: unknown, message: "Lag or log of {{ unknown_places | counted('partition') }} isn't known."}
-  settings_unknown: {status: unknown, message: "The settings of {{ worst_topic }} aren't known: how long it keeps records can't be told."}
-  short_history: {status: unknown, message: "The group is near the end of what {{ worst_topic }} keeps, and whether it catches up isn't known: that takes a day of history."}
+  safe: {status: ok, message: "Retention keeps the unread records of group {{ group_id }} for more than {{ warn_hours }}."}
+  no_lag: {status: ok, message: "Group {{ group_id }} has no lag on topics with a retention limit."}
+  renamed: {status: ok, message: "Group {{ successor }} replaced group {{ group_id }} and reads the same topics."}
+  retired: {status: ok, message: "Group {{ group_id }} is retired: no members and no commits for {{ dead_days }}."}
+  commits_unknown:
+    status: unknown
+    message: "Not evaluated: committed offsets of group {{ group_id }} were not reported."
+  log_unknown:
+    status: unknown
+    message: "Not evaluated: lag or log offsets of {{ unknown_places | counted('partition') }} were not reported."
+  settings_unknown:
+    status: unknown
+    message: "Not evaluated: retention settings of topic {{ worst_topic }} were not reported."
+  short_history:
+    status: unknown
+    message: >
+      Not evaluated: group {{ group_id }} is near the retention limit of {{ worst_topic }}, but has less than a day of
+      history.
 caused_by:
-  lag_nears_retention: [lost, at_risk, on_the_brink]
+  lag_nears_retention: [lost, at_risk, near_retention]
 open_after_hours: 1
 clear_after_hours: 6
 description: |
-  Per partition. By time: the age of the first unread record against retention.ms, and how fast that age grew over the last
-  day. By size, only where retention.bytes limits the topic: the records between the group and the log's start against
-  the speeds of both over the last day. At risk: over `near_share` of what is kept is behind, and at this speed the end is
-  reached within `warn_hours`. On the brink: over `consumed_share` is behind, and it didn't shrink (by time: not by more than
-  `steady_share` of what is kept). Lost: the committed offset is below the log's start, and it was committed or inside the
-  log within the last days. Where nobody runs in the group, the age of what is unread grows by a second each second. A
-  group that another one has followed on, with the same topics, waits for nothing.
-  Advised is `add_hours` more, of each limit that would delete within them what the group has yet to read: of
-  retention.bytes by what the partition's log takes up and how many records it got over the last day.
+  Evaluated per partition. By time: the age of the first unread record against retention.ms, and the growth of that age
+  over the last day. By size, where retention.bytes is set: the records between the committed offset and the log start,
+  against the speed of both over the last day.
+  - At risk: more than near_share of the retention is behind, and at this speed retention reaches unread records within
+    warn_hours.
+  - Near retention: more than consumed_share is behind and did not shrink (by time: not by more than steady_share).
+  - Lost: the committed offset is below the log start offset, and it was committed or inside the log in the last days.
+  - Records deleted: as lost, but the oldest lost record was younger than retention.ms when it was deleted, and the log is
+    smaller than retention.bytes. So retention did not delete it.
+
+  In a group without members, the age of unread records grows by one second per second. A group with a successor that
+  reads the same topics waits for nothing. The advised retention adds add_hours to each limit that would delete unread
+  records within that time. For retention.bytes it follows from the size of the log and the records of the last day.
 runbook: |
-  1. Lengthen the retention first: it takes effect at once, capacity doesn't. Look at the disks' free space before.
-  2. Nobody runs in the group: start it, or delete it if it is retired.
-  3. The group runs and falls behind: see the ticket of consumer_group_lagging.
-  4. Records are lost: fetch them from a mirror, a backup or their source. With auto.offset.reset=latest the group would
-     skip what is left as well: look before it is restarted.
+  ## Meaning
+  The group is so far behind that retention deletes, or has deleted, records that it has not read.
+
+  ## Impact
+  Applications of the group never process the deleted records.
+
+  ## Diagnosis
+  1. Check whether the group has members. If it has, see the ticket of consumer_group_lagging.
+  2. If records younger than the retention are missing, check who called DeleteRecords or changed the topic's settings.
+  3. Check the free disk space of the brokers before you extend the retention.
+
+  ## Mitigation
+  1. Extend the retention first: the setting takes effect at once.
+  2. Start the group, or add capacity. Delete the group if it is retired.
+  3. Restore lost records from a mirror, a backup, or their source.
+  4. Check auto.offset.reset before a restart: with `latest`, the group skips the remaining records as well.
 limitations: |
-  Retention by size moves in steps of a segment. What was skipped on purpose looks lost. A group that falls out of the log
-  and goes on at its start within one hour isn't seen. Records live up to one segment longer than the retention says.
-  Topics that a group has left while it reads others aren't judged.
-  Repartition topics, whose records Kafka Streams deletes behind itself, and compacted topics aren't judged.
+  Retention by size deletes whole segments, and records live up to one segment longer than the retention. Records skipped
+  on purpose are reported as lost. A group that loses records and continues at the log start within one hour is not
+  detected. Records with old timestamps (CreateTime) may be deleted by retention soon after they were written; they are
+  reported as deleted by hand. So are records deleted by a retention that was shortened for a while.
+  Not evaluated: topics that a group has left while it reads others, repartition topics (Kafka Streams deletes their
+  records), and compacted topics.
 */
--- Asked once, so that only that hour is read of the history.
+-- The newest collection a day earlier, so that only one hour of history is read.
 with before as (
   select max(hour) as hour
   from metrics.consumer_partition_hourly
@@ -91,7 +203,7 @@ topic as materialized (
   select
     cluster,
     topic,
-    cleanup_policy is null as is_untold,
+    cleanup_policy is null as is_unreported,
     nullif(greatest(retention_ms, 0), 0) as retention_ms,
     nullif(greatest(cast(configs -> 'retention.bytes' ->> 'value' as bigint), 0), 0) as retention_bytes
   from inventory.topic_hourly
@@ -110,13 +222,13 @@ place as (
     c.lag_seconds,
     p.log_start_offset,
     p.log_end_offset,
-    t.is_untold,
+    t.is_unreported,
     t.retention_ms,
     t.retention_bytes,
     t.retention_ms / 1000.0 as retention_seconds,
     c.committed_offset > greatest(c.log_end_offset, p.log_end_offset) as is_beyond,
-    -- An empty log has nothing to lose; nor has a group that never was inside it. One offset is the mark at a
-    -- transaction's end, or a client that commits the last record in place of the next.
+    -- An empty log loses nothing, nor does a group that never was inside the log. A difference of one offset is a
+    -- transaction marker, or a client that commits the offset of the last record instead of the next.
     c.committed_offset < p.log_start_offset - 1 and p.log_end_offset > p.log_start_offset
     and (
       c.committed_at >= :hour - make_interval(days => :dead_days)
@@ -177,11 +289,11 @@ timed as (
   from measured
 ),
 
-judged as (
+classified as (
   select
     *,
     case
-      when is_beyond then 'topic_anew'
+      when is_beyond then 'topic_recreated'
       when is_lost then 'lost'
       when
         committed_offset is null or lag_records is null or log_start_offset is null
@@ -189,8 +301,8 @@ judged as (
         then 'log_unknown'
       when left_seconds < :warn_hours * 3600 then 'at_risk'
       when (share_by_time >= :consumed_share and aged_seconds >= -:steady_share * retention_seconds)
-        or (share_by_size >= :consumed_share and narrowed_records > 0) then 'on_the_brink'
-      when is_untold then 'settings_unknown'
+        or (share_by_size >= :consumed_share and narrowed_records > 0) then 'near_retention'
+      when is_unreported then 'settings_unknown'
       when
         (share_by_time >= :near_share and aged_seconds is null) or (share_by_size >= :near_share and narrowed_records is null)
         then 'short_history'
@@ -203,10 +315,10 @@ ranked as (
   select
     *,
     array_position(
-      array['lost', 'at_risk', 'on_the_brink', 'topic_anew', 'log_unknown', 'settings_unknown', 'short_history', 'safe'],
+      array['lost', 'at_risk', 'near_retention', 'topic_recreated', 'log_unknown', 'settings_unknown', 'short_history', 'safe'],
       reason
     ) as place_rank
-  from judged
+  from classified
 ),
 
 worst as (
@@ -217,7 +329,7 @@ worst as (
     partition asc
 ),
 
--- Where the topic lies that needs a longer retention.
+-- The brokers with replicas of the topic that needs a longer retention.
 holder as (
   select
     w.cluster,
@@ -231,7 +343,7 @@ holder as (
     on r.hour = :hour and w.cluster = r.cluster and w.topic = r.topic and not r.is_future
   left join metrics.log_dir_hourly as d
     on r.hour = d.hour and r.cluster = d.cluster and r.broker_id = d.broker_id and r.log_dir = d.log_dir
-  where w.reason in ('lost', 'at_risk', 'on_the_brink')
+  where w.reason in ('lost', 'at_risk', 'near_retention')
   group by w.cluster, w.group_id, r.broker_id
 ),
 
@@ -245,11 +357,12 @@ held as (
   group by cluster, group_id
 ),
 
--- Kafka deletes by size only what leaves the log as large as retention.bytes: one that is smaller is bound by time.
+-- Deletion by size leaves a log of at least retention.bytes, so a smaller log is limited by time.
 needed as (
   select
     w.*,
     h.size_bytes,
+    h.log_bytes,
     (w.retention_bytes is not null and (w.retention_seconds is null or h.log_bytes >= w.retention_bytes)) is true as is_by_size,
     case
       when w.retention_seconds is null or coalesce(h.log_bytes, w.retention_bytes) + a.added_bytes > w.retention_bytes
@@ -262,7 +375,7 @@ needed as (
       coalesce(h.log_bytes, w.retention_bytes) / nullif(cast(w.log_end_offset - w.log_start_offset as double precision), 0)
       * w.arriving_per_second * :add_hours * 3600 as added_bytes
   ) as a
-  where w.reason in ('lost', 'at_risk', 'on_the_brink')
+  where w.reason in ('lost', 'at_risk', 'near_retention')
 ),
 
 advised as (
@@ -270,6 +383,7 @@ advised as (
     n.cluster,
     n.group_id,
     n.size_bytes,
+    n.log_bytes,
     n.is_by_size,
     cast(s.longer_bytes as bigint) as retention_bytes,
     case
@@ -311,23 +425,23 @@ summary as (
     sum(log_start_offset - committed_offset) filter (where reason = 'lost') as lost_records,
     string_agg(distinct topic, ', ') filter (where reason = 'lost') as lost_topics,
     jsonb_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition)
-      filter (where reason in ('lost', 'at_risk', 'on_the_brink', 'topic_anew')) as affected
+      filter (where reason in ('lost', 'at_risk', 'near_retention', 'topic_recreated')) as affected
   from ranked
   group by cluster, group_id
 ),
 
-alone as materialized (
+memberless_group as materialized (
   select *
   from public.commits_without_members(:hour)
 ),
 
--- Whether a group that may be dead has been so for so long that nobody waits for what it would read.
-life as (
+-- Groups without members that have been inactive for dead_days.
+inactive_group as (
   select
     g.cluster,
     g.group_id,
     coalesce(max(c.committed_at) < :hour - make_interval(days => :dead_days), true)
-    and bool_and(c.commits = 0) as is_silent
+    and bool_and(c.commits = 0) as is_inactive
   from metrics.consumer_group_hourly as g
   inner join metrics.consumer_partition_hourly as c using (hour, cluster, group_id)
   where g.hour = :hour and (g.members = 0 or g.state is null or g.partitions is null)
@@ -337,9 +451,14 @@ life as (
 select
   case
     when l.cluster is null and (g.state is null or g.partitions is null) then 'commits_unknown'
-    when g.members = 0 and l.is_silent then 'retired'
+    when g.members = 0 and l.is_inactive then 'retired'
     when h.group_id is not null then 'renamed'
-    when w.reason is null then 'nothing_waits'
+    when w.reason is null then 'no_lag'
+    when
+      w.reason = 'lost' and not w.is_unreported
+      and (w.retention_seconds is null or age.lost_seconds < w.retention_seconds)
+      and (w.retention_bytes is null or nullif(d.log_bytes, 0) < w.retention_bytes)
+      then 'records_deleted'
     else w.reason
   end as reason,
   g.cluster,
@@ -363,15 +482,15 @@ select
   d.retention_bytes as advised_retention_bytes,
   d.extra_bytes,
   b.brokers as extra_by_broker,
-  not w.is_untold as settings_known,
   written.lost_from,
   written.lost_until,
+  age.lost_seconds as lost_age_seconds,
   s.unknown_places,
-  h.group_id as heir,
+  h.group_id as successor,
   s.affected
 from metrics.consumer_group_hourly as g
-left join life as l on g.cluster = l.cluster and g.group_id = l.group_id
-left join alone as a
+left join inactive_group as l on g.cluster = l.cluster and g.group_id = l.group_id
+left join memberless_group as a
   on g.cluster = a.cluster and g.group_id = a.group_id
 left join public.groups_renamed(:hour, cast(:dead_days as integer) * 2) as h
   on g.cluster = h.cluster and g.group_id = h.former_group
@@ -379,7 +498,7 @@ left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
 left join advised as d on g.cluster = d.cluster and g.group_id = d.group_id
 left join spread as b on g.cluster = b.cluster and g.group_id = b.group_id
--- When the log's end passed what was lost, hour by hour: a partition is found by its hour first.
+-- The hours in which the lost records were written. A partition is looked up by its hour first.
 left join lateral (
   select
     min(p.hour) filter (where p.log_end_offset_first <= w.committed_offset) as lost_from,
@@ -391,4 +510,14 @@ left join lateral (
     array(select :hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
   )
 ) as written on true
+-- The age of the oldest lost record when its deletion was first observed: it was not older when it was deleted.
+left join lateral (
+  select extract(epoch from min(p.offsets_at) - written.lost_from) as lost_seconds
+  from metrics.partition_hourly as p
+  where w.reason = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
+  and p.log_start_offset > w.committed_offset
+  and p.hour = any(
+    array(select :hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
+  )
+) as age on true
 where g.hour = :hour

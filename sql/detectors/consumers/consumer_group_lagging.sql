@@ -1,105 +1,177 @@
 /*
-title: Consumer group lags and doesn't catch up
+title: Consumer lag not recovering
 resource_kind: group
 owner_role: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly, inventory.consumer_group_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, inventory.topic_hourly,
+  inventory.consumer_group_hourly]
 params:
-  late_seconds: {default: 600, unit: seconds, why: "readers of a stream notice ten minutes"}
-  recover_seconds: {default: 3600, unit: seconds, why: "a lag that is gone within the next hour needs nobody"}
-  still_seconds: {default: 300, unit: seconds, why: "max.poll.interval.ms by default: what takes longer than that is given to another member"}
-  still_gaps: {default: 3, unit: commit gaps, why: "who commits every 20 minutes stands still after an hour; a gap of twice the usual is a slow batch"}
-  tail_records: {default: 1, unit: records, why: "clients that commit the last offset instead of the next, and the marker at the end of a transaction, leave one"}
-  speed_seconds: {default: 120, unit: seconds, why: "a speed of fewer seconds is of one poll or two"}
+  late_seconds: {default: 600, unit: seconds, why: "users of a stream notice a delay of ten minutes"}
+  recover_seconds: {default: 3600, unit: seconds, why: "a lag that recovers within the next hour needs no action"}
+  still_seconds:
+    default: 300
+    unit: seconds
+    why: "the default of max.poll.interval.ms, after which another member gets the partition"
+  still_gaps:
+    default: 3
+    unit: commit gaps
+    why: "a group that commits every 20 minutes is stuck after an hour; twice the typical gap is a slow batch"
+  tail_records:
+    default: 1
+    unit: records
+    why: "clients that commit the last offset instead of the next, and transaction markers, leave one record"
+  speed_seconds: {default: 120, unit: seconds, why: "a rate over fewer seconds covers one or two polls"}
 key_metrics: [lag_seconds, worst_lag_records, late_partitions, partitions, members]
 verdicts:
-  nobody:
+  no_members:
     status: firing
     severity: warning
-    message: "{% if commits_alone %}Nobody commits for the group any more{% else %}Nobody runs in the group{% endif %}, and {{ worst_place }} is {{ lag_seconds }} behind with {{ worst_lag_records }} to read."
+    message: >
+      Consumer group {{ group_id }} {{ "no longer commits offsets" if commits_alone else "has no members" }} and is
+      {{ lag_seconds }} behind on {{ worst_place }} ({{ worst_lag_records }}).
+    details:
+      - "{% if commits_alone %}A job commits offsets for the group without members, as Flink and Samza do.{% endif %}"
+    impact: &impact "Records wait until the group processes them, and retention may delete them first."
     actions:
-      - "{% if commits_alone %}In the last 24 hours nobody was seen in the group while offsets were committed for it, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} jobs do with each checkpoint: see whether the job runs and its checkpoints complete; if{% else %}Start the application of the group; if{% endif %} it is retired, delete {% if is_samza %}its checkpoint topic{% else %}the group{% endif %}."
-    commands: ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}{% endif %}"]
-  one_stands:
+      - >
+        {% if commits_alone %}Check whether the Flink or Samza job runs and whether its checkpoints complete.{% endif %}
+      - "{% if not commits_alone %}Start the application of the group.{% endif %}"
+      - "If the group is retired, delete {{ 'its checkpoint topic' if is_samza else 'the group' }}."
+    commands:
+      - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}{% endif %}"
+  partition_stuck:
     status: firing
     severity: warning
-    message: "{{ worst_place }} stands still at offset {{ committed_offset.value }} while {{ moving_partitions }} other partitions move; it is {{ lag_seconds }} behind, {{ worst_lag_records }}."
-    actions:
-      - "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
-    commands: &the_record
+    message: >
+      Consumer group {{ group_id }} is stuck on {{ worst_place }} at offset {{ committed_offset.value }}, {{ lag_seconds }}
+      behind ({{ worst_lag_records }}).
+    details:
+      - "{{ moving_partitions | counted('other partition') }} {{ moving_partitions | plural('progresses', 'progress') }}."
+    impact: *impact
+    actions: &stuck_actions
+      - "Find offset {{ committed_offset.value }} of {{ worst_place }} in the log of the consumer that reads it."
+      - "{% if client_id %}The consumer is client {{ client_id }} on {{ host }}.{% endif %}"
+      - "{% if commits_alone and not client_id %}The consumer is the Flink or Samza job that commits without members.{% endif %}"
+      - "If processing takes longer than max.poll.interval.ms, lower max.poll.records, or skip the record."
+    commands: &print_record
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1"
-  stands:
+  stuck:
     status: firing
     severity: warning
-    message: "{{ worst_place }} stands still at offset {{ committed_offset.value }}, {{ lag_seconds }} behind, {{ worst_lag_records }}; {{ still_partitions }} of {{ partitions }} partitions are so."
-    actions:
-      - "Look in the log of {% if client_id %}client {{ client_id }} on {{ host }}{% elif commits_alone %}the job that commits for the group without being a member, as {% if is_samza %}Samza's{% else %}Flink's{% endif %} do,{% else %}the member that owns the partition{% endif %} for the record at {{ worst_place }} offset {{ committed_offset.value }}. If it takes longer than max.poll.interval.ms, lower max.poll.records or skip it."
-    commands: *the_record
-  falls_behind:
+    message: >
+      Consumer group {{ group_id }} is stuck on {{ still_partitions }} of {{ partitions }} partitions, {{ lag_seconds }}
+      behind on {{ worst_place }} ({{ worst_lag_records }}).
+    details:
+      - "The committed offset of {{ worst_place }} is {{ committed_offset.value }}."
+    impact: *impact
+    actions: *stuck_actions
+    commands: *print_record
+  falling_behind:
     status: firing
     severity: warning
-    message: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and {% if speed_known %}the lag doesn't fall{% else %}nothing shows that the lag falls{% endif %}."
-    actions:
-      - &faster "{% if speed_known %}The worst partition gets {{ arriving_records_per_second }} and is read at {{ consumed_records_per_second }}: speed{% else %}Speed{% endif %} the processing up, or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions."
-    commands: &who_reads ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}{% if not commits_alone %} --members --verbose{% endif %}{% endif %}"]
-  catches_up_slowly:
+    message: >
+      Consumer group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_place }} ({{ worst_lag_records }}), and its lag
+      does not recover.
+    details: &rates
+      - >
+        {% if speed_known %}Records arrive on {{ worst_place }} at {{ arriving_records_per_second }} and are consumed at
+        {{ consumed_records_per_second }}.{% endif %}
+    impact: *impact
+    actions: &scale
+      - "{% if commits_alone %}Raise the parallelism of the job, up to the number of partitions.{% endif %}"
+      - "{% if not commits_alone %}Add members (now {{ members }}), up to the number of partitions.{% endif %}"
+      - "Speed up the processing of records."
+    commands: &members
+      - "{% if not is_samza and not commits_alone %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose{% endif %}"
+      - "{% if not is_samza and commits_alone %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}{% endif %}"
+  slow_recovery:
     status: firing
     severity: warning
-    message: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}, and needs {{ catches_up_in_seconds }}{% if catches_up_in_at_most_seconds.value and catches_up_in_at_most_seconds.value > 1.2 * catches_up_in_seconds.value %} to {{ catches_up_in_at_most_seconds }}{% endif %} more to catch up."
+    message: >
+      Consumer group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_place }} ({{ worst_lag_records }}) and needs at
+      least {{ catches_up_in_seconds }} to recover.
+    details:
+      - "{% if catches_up_in_at_most_seconds %}Recovery takes at most {{ catches_up_in_at_most_seconds }}.{% endif %}"
+    impact: *impact
+    actions: *scale
+    commands: *members
+  recovery_unknown:
+    status: unknown
+    message: >
+      Not evaluated: group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_place }}, and the rate does not show
+      whether it recovers within {{ recover_seconds }}.
+    details:
+      - "{% if catches_up_in_seconds %}Recovery takes at least {{ catches_up_in_seconds }}.{% endif %}"
+  lag_uncertain:
+    status: unknown
+    message: >
+      Not evaluated: the lag of {{ worst_place }} is an estimate of at least {{ lag_at_least_seconds }}, as record
+      timestamps are missing.
+  offset_out_of_range:
+    status: unknown
+    message: >
+      Not evaluated: {{ beyond_partitions | counted("committed offset") }} above the log-end offset, such as
+      {{ beyond_place }}.
+    details:
+      - "The topic was created again, or offsets were set by hand."
     actions:
-      - *faster
-    commands: *who_reads
-  may_catch_up:
-    status: unknown
-    message: "{{ worst_place }} is {{ lag_seconds }} behind, {{ worst_lag_records }}; whether that is gone within {{ recover_seconds }} can't be said yet{% if catches_up_in_seconds %}: in {{ catches_up_in_seconds }} at best{% endif %}."
-  guessed:
-    status: unknown
-    message: "{{ worst_place }} is at least {{ lag_at_least_seconds }} behind; whether it is late can't be said, as the time of its first unread record is only guessed."
-  beyond_the_end:
-    status: unknown
-    message: "{{ beyond_partitions | counted('partition') }} with commits beyond the log's end, as of {{ beyond_place }}: the topic was made anew, or offsets were set by hand."
-    actions:
-      - "A consumer there starts by auto.offset.reset, or waits for offsets that may never come: set {% if is_samza %}the job's checkpoint anew (Samza's CheckpointTool){% else %}the group's offsets anew{% endif %} while it is stopped."
-    commands: ["{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run{% endif %}"]
-  keeps_up: {status: ok, message: "Keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
-  left_offsets:
+      - "Stop the group, and reset {{ 'the checkpoint of the job (Samza CheckpointTool)' if is_samza else 'its offsets' }}."
+    commands:
+      - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run{% endif %}"
+  keeps_up: {status: ok, message: "Consumer group {{ group_id }} keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
+  stale_offsets:
     status: ok
-    message: "Keeps up with what it reads. No member reads {{ left_topics }} any more: {{ left_partitions | counted('partition') }} with old offsets, not judged."
+    message: "Consumer group {{ group_id }} keeps up; it has stale offsets on {{ left_partitions | counted('partition') }}."
+    details:
+      - "No member reads {{ left_topics }} any more."
     actions:
-      - "Delete the offsets that the group has left behind; where it should still read the topic, look at its subscription."
+      - "Delete the stale offsets, or fix the subscription if the group should still read the topic."
     commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --delete-offsets {% for topic in left_topics.value %}--topic {{ topic }} {% endfor %}"
-  no_lag: {status: ok, message: "No lag on {{ partitions | counted('partition') }}."}
-  no_commits: {status: ok, message: "The group has no committed offsets."}
-  lag_unknown: {status: unknown, message: "The lag of {{ unknown_partitions }} of {{ partitions }} partitions isn't known."}
-  commits_unknown: {status: unknown, message: "The group's committed offsets aren't known."}
+  no_lag: {status: ok, message: "Consumer group {{ group_id }} has no lag on {{ partitions | counted('partition') }}."}
+  no_commits: {status: ok, message: "Consumer group {{ group_id }} has no committed offsets."}
+  lag_unknown:
+    status: unknown
+    message: "Not evaluated: the lag of {{ unknown_partitions }} of {{ partitions | counted('partition') }} was not reported."
+  commits_unknown:
+    status: unknown
+    message: "Not evaluated: committed offsets of group {{ group_id }} were not reported."
 causes:
-  lag_delays_records: [one_stands, stands, falls_behind, catches_up_slowly]
-  lag_nears_retention: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
+  lag_delays_records: [partition_stuck, stuck, falling_behind, slow_recovery]
+  lag_nears_retention: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
 caused_by:
-  broker_delays_readers: [stands, falls_behind, catches_up_slowly]
-  machine_delays_readers: [stands, falls_behind, catches_up_slowly]
-  leaderless_stops_readers: [one_stands, stands, falls_behind]
-  transaction_stops_readers: [one_stands, stands, falls_behind]
-  move_delays_readers: [stands, falls_behind, catches_up_slowly]
-  threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
-  external_calls_slow_group: [stands, falls_behind, catches_up_slowly]
-  rebalances_stop_group: [stands, falls_behind, catches_up_slowly]
-  record_stops_partition: [one_stands, stands]
+  broker_delays_readers: [stuck, falling_behind, slow_recovery]
+  machine_delays_readers: [stuck, falling_behind, slow_recovery]
+  leaderless_stops_readers: [partition_stuck, stuck, falling_behind]
+  transaction_stops_readers: [partition_stuck, stuck, falling_behind]
+  move_delays_readers: [stuck, falling_behind, slow_recovery]
+  threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
+  external_calls_slow_group: [stuck, falling_behind, slow_recovery]
+  rebalances_stop_group: [stuck, falling_behind, slow_recovery]
+  record_stops_partition: [partition_stuck, stuck]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
-  1. Nobody runs in the group: start it, or delete the group if it is retired.
-  2. One partition stands still while others move: look for a record that takes longer than max.poll.interval.ms (5 min)
-     in the member's log; lower max.poll.records, bound the processing time, or skip that record.
-  3. All partitions fall behind: compare what arrives with what is consumed; add members up to the number of
-     partitions, or make the processing faster. One partition is never processed by more than one member.
+  ## Meaning
+  The consumer lag of the group is high and does not recover within recover_seconds.
+
+  ## Impact
+  Records wait until the group processes them, and retention may delete them first.
+
+  ## Diagnosis
+  1. Without members, check whether the application of the group runs.
+  2. If one partition is stuck while others progress, check the member's log for a record slower than max.poll.interval.ms.
+  3. If all partitions fall behind, compare the rates of arriving and consumed records.
+
+  ## Mitigation
+  1. Start the application, or delete the group if it is retired.
+  2. Lower max.poll.records, set a timeout for processing, or skip the record.
+  3. Add members up to the number of partitions, or speed up processing. One member at most processes a partition.
 limitations: |
-  Lag is the age of the first uncommitted record by its producer's clock: one that is ahead hides a lag until its time has
-  passed, unless commits, the log's end of an hour ago or the records behind it refute it. Where Streamwarden may not
-  read a topic, aborted records at the end of its logs count until others come behind them. Groups
-  that keep their offsets elsewhere aren't seen. A topic that was deleted doesn't count. A single record that is left at
-  the end of a log isn't judged until a second one comes.
+  Lag is the age of the first uncommitted record by its producer's clock. A clock that is ahead hides lag until its time has
+  passed, unless commits, the log-end offset of an hour ago, or later records refute it. Where Streamwarden may not read a
+  topic, aborted records at the end of its logs count until others follow. Not covered: groups that store offsets
+  elsewhere, deleted topics, and a single record at the end of a log until a second one follows.
 */
 with alone as materialized (
   select *
@@ -123,13 +195,21 @@ place as (
   left join metrics.consumer_group_hourly as g using (hour, cluster, group_id)
   left join alone as a using (cluster, group_id)
   where p.hour = :hour
-  and exists (
-    select 1 from inventory.topic_hourly as t where t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
+  and (
+    (p.cluster, p.topic) in (
+      select t.cluster, t.topic from inventory.topic_hourly as t where t.hour = :hour
+    )
+    -- Which topics there were in an hour that was over isn't known; one whose log had an end was there.
+    or (
+      p.log_end_offset is not null and p.cluster not in (
+        select t.cluster from inventory.topic_hourly as t where t.hour = :hour
+      )
+    )
   )
 ),
 
--- What lies between two commits of a place by its last day: the usual gap within an hour, or, of who commits seldom, since
--- the commit before, as in most hours: one that wasn't gathered spoils one.
+-- The typical time between two commits of a partition in the last day: within an hour, or, if it commits less often,
+-- since the previous commit.
 rhythm as (
   select
     cluster,
@@ -159,13 +239,13 @@ paced as (
   select
     p.*,
     coalesce(r.gap_seconds, 0) as gap_seconds,
-    -- Where nobody runs nobody will commit either: one gap will do. Who commits without being a member may run.
+    -- A group without members will not commit again, so one gap is enough. A job that commits without members may run.
     greatest(:still_seconds, case when p.members = 0 and not p.commits_alone then 1 else :still_gaps end * r.gap_seconds) as still_limit
   from place as p
   left join rhythm as r using (cluster, group_id, topic, partition)
 ),
 
--- A place that commits seldom is behind by what came since its commit without being late.
+-- A partition with infrequent commits has a lag since its last commit without being late.
 paused as (
   select
     *,
@@ -293,18 +373,18 @@ verdict as (
 
 select
   case
-    when members = 0 and is_silent then 'nobody'
-    when still_places > 0 and moving_places > 0 then 'one_stands'
-    when still_places > 0 then 'stands'
-    when bad_places > 0 and recover_seconds is null then 'falls_behind'
-    when bad_places > 0 then 'catches_up_slowly'
-    when open_places > 0 then 'may_catch_up'
-    when guessed_places > 0 then 'guessed'
-    when beyond_places > 0 then 'beyond_the_end'
+    when members = 0 and is_silent then 'no_members'
+    when still_places > 0 and moving_places > 0 then 'partition_stuck'
+    when still_places > 0 then 'stuck'
+    when bad_places > 0 and recover_seconds is null then 'falling_behind'
+    when bad_places > 0 then 'slow_recovery'
+    when open_places > 0 then 'recovery_unknown'
+    when guessed_places > 0 then 'lag_uncertain'
+    when beyond_places > 0 then 'offset_out_of_range'
     when unknown_places > 0 then 'lag_unknown'
     when places is null and (state is null or known_partitions is null) then 'commits_unknown'
     when places is null then 'no_commits'
-    when left_places > 0 then 'left_offsets'
+    when left_places > 0 then 'stale_offsets'
     when lag_records = 0 then 'no_lag'
     else 'keeps_up'
   end as reason,

@@ -1,80 +1,145 @@
 /*
-title: Consumer group comes to no rest
+title: Continuous rebalancing
 resource_kind: group
 owner_role: application
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.group_step_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.jvm_app_hourly]
+reads: [metrics.consumer_group_hourly, metrics.group_step_hourly, metrics.consumer_partition_hourly,
+  metrics.partition_hourly, metrics.jvm_app_hourly]
 params:
-  steps: {default: 6, unit: rebalances, why: "an hour: one in ten minutes is no deploy"}
-  slots: {default: 4, unit: slots, why: "of the hour's six of ten minutes: a deploy's rebalances fall into one or two"}
-  merge_seconds: {default: 60, unit: s, why: "the cooperative protocol takes two rebalances for one change, some seconds apart"}
-  lost_share: {default: 0.3, unit: share of what came in, why: "less costs nobody"}
-  tolerance: {default: 0.25, unit: ratio, why: "of a timeout: clients notice it up to a heartbeat or a poll later"}
+  steps: {default: 6, unit: rebalances, why: "per hour; one every ten minutes is not a deployment"}
+  slots:
+    default: 4
+    unit: slots
+    why: "of the six ten-minute slots of the hour; the rebalances of a deployment fall into one or two"
+  merge_seconds:
+    default: 60
+    unit: s
+    why: "cooperative rebalancing takes two rebalances for one change, some seconds apart"
+  lost_share: {default: 0.3, unit: share of the incoming records, why: "a smaller backlog has no impact"}
+  tolerance:
+    default: 0.25
+    unit: ratio
+    why: "of a timeout; clients notice it up to one heartbeat or poll later"
 key_metrics: [rebalances, gone_client, gone_times, arrived_records, read_records]
 verdicts:
-  slow_records:
+  poll_interval_exceeded:
     status: firing
     severity: warning
-    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} left {{ gone_times | counted('time') }}, every {{ spacing_seconds }}: its max.poll.interval.ms is {{ poll_interval_ms }}, so what a poll gives it takes longer than that."
+    message: &message >
+      Group {{ group_id }} rebalanced {{ rebalances | counted("time") }} in one hour and processed {{ read_records }} of
+      {{ arrived_records }} that arrived.
+    details:
+      - >
+        Client {{ gone_client }} on {{ gone_host }} left {{ gone_times | counted("time") }}, every {{ spacing_seconds }}:
+        its max.poll.interval.ms is {{ poll_interval_ms }}.
+      - "Processing the records of one poll takes longer than max.poll.interval.ms."
+    impact: &impact "Consumers stop during each rebalance, and the lag of the group grows."
     actions:
-      - "Lower max.poll.records of {{ gone_client }} until a poll's records are done well within {{ poll_interval_ms }}, or raise max.poll.interval.ms; bound calls to other systems by a timeout. If one record takes so long, see what it is."
-    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"]
-  expires:
+      - "Lower max.poll.records of {{ gone_client }}, so that one poll is processed well within {{ poll_interval_ms }}."
+      - "Or raise max.poll.interval.ms."
+      - "Set a timeout for calls to other systems, and check whether a single record takes this long."
+    commands: &commands
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"
+  session_expired:
     status: firing
     severity: warning
-    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} was dropped {{ gone_times | counted('time') }}, every {{ spacing_seconds }}: about its session.timeout.ms of {{ session_timeout_ms }}, so its heartbeats stop."
+    message: *message
+    details:
+      - >
+        Client {{ gone_client }} on {{ gone_host }} was removed {{ gone_times | counted("time") }}, every
+        {{ spacing_seconds }}: its session.timeout.ms is {{ session_timeout_ms }}.
+      - "Its heartbeats stop."
+    impact: *impact
     actions:
-      - "See whether {{ gone_client }} on {{ gone_host }} is killed and started again, is paused by its garbage collector, or loses the network. A static name (group.instance.id) spares the group the rebalance when it comes back in time."
+      - "Check {{ gone_client }} on {{ gone_host }} for OOM kills, restarts, GC pauses, and network failures."
+      - "Set group.instance.id (static membership): a member that returns in time causes no rebalance."
     commands: *commands
-  leaves:
+  member_leaves:
     status: firing
     severity: warning
-    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. {{ gone_client }} on {{ gone_host }} left most often: {{ gone_times | counted('time') }}."
+    message: *message
+    details:
+      - "Client {{ gone_client }} on {{ gone_host }} left most often: {{ gone_times | counted('time') }}."
+    impact: *impact
     actions:
-      - "Read the log of {{ gone_client }} on {{ gone_host }}: it ends, or leaves the group, and comes back."
+      - "Read the log of {{ gone_client }} on {{ gone_host }}: it exits or leaves the group, and joins again."
     commands: *commands
-  nobody_leaves:
+  members_unchanged:
     status: firing
     severity: warning
-    message: "{{ rebalances }} rebalances in the hour, most of them with the same members; {{ arrived_records }} came, {{ read_records }} were read."
+    message: *message
+    details:
+      - "Most rebalances ended with the same members."
+    impact: *impact
     actions:
-      - "Nobody leaves, so members ask for it: see whether they subscribe by a pattern that new topics match, change their subscription, or disagree on the assignor."
+      - "Check whether members subscribe by a pattern that new topics match, or change their subscription."
+      - "Check whether all members use the same partition.assignment.strategy."
     commands: *commands
-  epochs:
+  members_not_reported:
     status: firing
     severity: warning
-    message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read. Groups of its protocol don't tell who left."
+    message: *message
+    details:
+      - "Groups of this protocol do not report which member left."
+    impact: *impact
     actions:
-      - "Read the logs of its members: which of them ends, or is dropped, and comes back?"
+      - "Read the logs of the members: find the one that exits or is removed, and joins again."
     commands: *commands
-  no_cost: {status: ok, message: "{{ rebalances }} rebalances in the hour; {{ arrived_records }} came, {{ read_records }} were read: they cost nobody."}
-  restores: {status: ok, message: "{{ rebalances }} rebalances in the hour, while state is restored: Kafka Streams probes for finished warm-ups."}
-  burst: {status: ok, message: "{{ rebalances }} rebalances, all in {{ slots_hit | counted('slot') }} of ten minutes: a deploy, or members that were added."}
-  young: {status: ok, message: "{{ rebalances }} rebalances in its first hour: its members are being started."}
-  calm: {status: ok, message: "{{ rebalances | counted('rebalance') }} in the hour."}
-  unread: {status: unknown, message: "The history of its commits and members couldn't be read."}
-  cost_unknown: {status: unknown, message: "{{ rebalances }} rebalances in the hour; whether they cost anything isn't known, as what came in or was read isn't."}
+  no_impact:
+    status: ok
+    message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} and processed {{ read_records }} of {{ arrived_records }}."
+  restoring:
+    status: ok
+    message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} while Kafka Streams restored state stores."
+  deployment:
+    status: ok
+    message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} within {{ slots_hit | counted('slot') }} of ten minutes."
+  new_group:
+    status: ok
+    message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} in its first hour, while its members start."
+  stable: {status: ok, message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} in one hour."}
+  history_unreadable:
+    status: unknown
+    message: "Not evaluated: the commit and membership history of group {{ group_id }} is unreadable."
+  impact_unknown:
+    status: unknown
+    message: >
+      Not evaluated: group {{ group_id }} rebalanced {{ rebalances | counted("time") }}, but arrived or processed records
+      were not reported.
 causes:
-  rebalances_stop_group: [slow_records, expires, leaves, nobody_leaves, epochs]
+  rebalances_stop_group:
+    [poll_interval_exceeded, session_expired, member_leaves, members_unchanged, members_not_reported]
 caused_by:
-  record_unrests_group: [slow_records, expires, leaves]
-  restarts_unrest_group: [expires, leaves, epochs]
+  record_unrests_group: [poll_interval_exceeded, session_expired, member_leaves]
+  restarts_unrest_group: [session_expired, member_leaves, members_not_reported]
 open_after_hours: 2
 clear_after_hours: 3
 description: |
-  At least `steps` rebalances (those within merge_seconds of the one before don't count; where one follows the other all
-  the time, every second minute does), in at least `slots` of the hour's six slots of ten minutes, and they cost something: of what came in, lost_share or more wasn't read, or the lag grew by
-  as much. Why: by the client that left most often; its median time between two leaves is near its max.poll.interval.ms
-  (slow records) or its session.timeout.ms (it is dropped); or in most steps nobody left.
+  Fires on at least `steps` rebalances per hour in at least `slots` of its six ten-minute slots, if they have an impact:
+  lost_share or more of the incoming records was not processed, or the lag grew by as much. Rebalances within
+  merge_seconds of the previous one are not counted; where they follow each other all the time, every second minute is.
+  The reason follows from the client that left most often. If the median time between two departures is near its
+  max.poll.interval.ms, processing is too slow; near its session.timeout.ms, its session expires.
 runbook: |
-  1. Who leaves, and how often? The plot has the rebalances; metrics.group_step_hourly has who was gone and who came.
-  2. At the pace of max.poll.interval.ms: processing is too slow for max.poll.records. Does one record take so long?
-  3. At the pace of session.timeout.ms: is the process killed (out of memory), paused (GC) or cut off?
-  4. Otherwise: subscriptions by pattern, assignors that differ between members, deployments in a loop.
+  ## Meaning
+  The group rebalances so often that it cannot keep up.
+
+  ## Impact
+  Consumers stop during each rebalance, and the lag grows.
+
+  ## Diagnosis
+  1. Check which client leaves and how often. metrics.group_step_hourly lists the members of each rebalance.
+  2. At the pace of max.poll.interval.ms, processing is too slow for max.poll.records, or a single record is.
+  3. At the pace of session.timeout.ms, the process is OOM-killed, paused by GC, or disconnected.
+  4. Otherwise check subscriptions by pattern, assignors that differ between members, and deployments in a loop.
+
+  ## Mitigation
+  1. Lower max.poll.records, or raise max.poll.interval.ms.
+  2. Set group.instance.id (static membership).
 limitations: |
-  Members that come and go within one generation. Groups of newer protocols (KIP-848, KIP-1071) don't tell their members
-  here; their epochs stop nobody, so that only those that cost are told. A broker that restarts moves its groups to
-  another coordinator, without a new generation.
+  Members that join and leave within one generation are not detected. Groups of newer protocols (KIP-848, KIP-1071) do not
+  report their members here, and their epochs do not stop consumers; they fire only with an impact. A broker restart moves
+  its groups to another coordinator without a new generation.
 */
 with step as (
   select
@@ -96,17 +161,17 @@ pace as (
     count(distinct date_bin('10 minutes', began_at, :hour)) as slots_hit,
     max(poll_interval_ms) as poll_interval_ms,
     max(session_timeout_ms) as session_timeout_ms,
-    bool_and(members is null) as is_untold,
+    bool_and(members is null) as is_unreported,
     count(*) filter (where jsonb_array_length(gone) + jsonb_array_length(come) = 0) * 2 > count(*) as is_same_members
   from step
   group by cluster, group_id
 ),
 
-restless as materialized (
+rebalancing as materialized (
   select * from pace where rebalances >= :steps
 ),
 
--- A client that leaves and comes back has another member id each time; its name and its host stay.
+-- A client that leaves and returns has a new member ID each time, but the same client ID and host.
 leave as (
   select
     s.cluster,
@@ -137,7 +202,7 @@ arrived as (
     cluster,
     group_id,
     case when count(one.records) = count(*) then sum(one.records) end as records
-  from restless
+  from rebalancing
   inner join metrics.consumer_partition_hourly as c using (cluster, group_id)
   left join metrics.partition_hourly as p using (hour, cluster, topic, partition)
   cross join lateral (select p.log_end_offset_last - p.log_end_offset_first as records) as one
@@ -145,7 +210,7 @@ arrived as (
   group by cluster, group_id
 ),
 
--- What was there the hour before: a group that wasn't, in a cluster that was, is new.
+-- A group that is missing in the previous hour, in a cluster that is not, is new.
 earlier as (
   select
     cluster,
@@ -163,21 +228,21 @@ restoring as (
 
 select
   case
-    when g.rebalances is null then 'unread'
-    when r.cluster is null then 'calm'
-    when p.slots_hit < :slots then 'burst'
-    when e.is_known is null and exists (select from earlier where earlier.cluster = g.cluster) then 'young'
-    when w.cluster is not null then 'restores'
-    when a.records is null or g.records_consumed is null then 'cost_unknown'
+    when g.rebalances is null then 'history_unreadable'
+    when r.cluster is null then 'stable'
+    when p.slots_hit < :slots then 'deployment'
+    when e.is_known is null and exists (select from earlier where earlier.cluster = g.cluster) then 'new_group'
+    when w.cluster is not null then 'restoring'
+    when a.records is null or g.records_consumed is null then 'impact_unknown'
     when
       g.records_consumed >= (1 - :lost_share) * a.records
       and coalesce(g.lag_records - e.lag_records <= :lost_share * a.records, true)
-      then 'no_cost'
-    when p.is_untold then 'epochs'
-    when p.is_same_members or o.times is null then 'nobody_leaves'
-    when abs(o.spacing_seconds * 1000 - p.poll_interval_ms) <= :tolerance * p.poll_interval_ms then 'slow_records'
-    when abs(o.spacing_seconds * 1000 - p.session_timeout_ms) <= :tolerance * p.session_timeout_ms then 'expires'
-    else 'leaves'
+      then 'no_impact'
+    when p.is_unreported then 'members_not_reported'
+    when p.is_same_members or o.times is null then 'members_unchanged'
+    when abs(o.spacing_seconds * 1000 - p.poll_interval_ms) <= :tolerance * p.poll_interval_ms then 'poll_interval_exceeded'
+    when abs(o.spacing_seconds * 1000 - p.session_timeout_ms) <= :tolerance * p.session_timeout_ms then 'session_expired'
+    else 'member_leaves'
   end as reason,
   g.cluster,
   g.group_id,
@@ -195,7 +260,7 @@ select
   g.members
 from metrics.consumer_group_hourly as g
 left join pace as p on g.cluster = p.cluster and g.group_id = p.group_id
-left join restless as r on g.cluster = r.cluster and g.group_id = r.group_id
+left join rebalancing as r on g.cluster = r.cluster and g.group_id = r.group_id
 left join gone as o on g.cluster = o.cluster and g.group_id = o.group_id
 left join arrived as a on g.cluster = a.cluster and g.group_id = a.group_id
 left join earlier as e on g.cluster = e.cluster and g.group_id = e.group_id

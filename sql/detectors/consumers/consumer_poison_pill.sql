@@ -1,65 +1,127 @@
 /*
-title: One record throws its readers out of the group
+title: Poison-pill record
 resource_kind: group
 owner_role: application
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.group_step_hourly, metrics.jvm_app_hourly, inventory.topic_hourly, inventory.consumer_group_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.group_step_hourly,
+  metrics.jvm_app_hourly, inventory.topic_hourly, inventory.consumer_group_hourly]
 params:
   still_minutes: {default: 15, unit: min, why: "three poll intervals of 5 min"}
-  still_gaps: {default: 3, unit: commit gaps, why: "of the partitions that move: who commits by the hour stands still after three"}
-  few_share: {default: 0.2, unit: share of what it reads, why: "more is a group that stands, not a record"}
-  loop_turns: {default: 2, unit: members, why: "lost by the partition while it stood; one is a deploy"}
-  tolerance: {default: 0.25, unit: ratio, why: "of max.poll.interval.ms: clients notice it late, and the others must join anew"}
-  default_poll_ms: {default: 300000, unit: ms, why: "max.poll.interval.ms where no member's is known"}
-  tail_records: {default: 1, unit: records, why: "clients that commit the last offset instead of the next leave one"}
-  retention_hours: {default: 24, unit: h, why: "a day to look at a record before retention deletes it"}
-key_metrics: [committed_offset, stood_seconds, lost_members, poll_interval_ms, waiting_records]
+  still_gaps:
+    default: 3
+    unit: commit gaps
+    why: "of the partitions that progress; a group that commits once an hour is stuck after three hours"
+  few_share:
+    default: 0.2
+    unit: share of its partitions
+    why: "with more partitions stuck, the group is stuck and not a record"
+  loop_turns:
+    default: 2
+    unit: members
+    why: "that lost the partition while it was stuck; a single one is a deployment"
+  tolerance:
+    default: 0.25
+    unit: ratio
+    why: "of max.poll.interval.ms; clients notice it late, and the other members must join again"
+  default_poll_ms: {default: 300000, unit: ms, why: "the default of max.poll.interval.ms, where no member reports it"}
+  tail_records:
+    default: 1
+    unit: records
+    why: "clients that commit the last offset instead of the next leave one record"
+  retention_hours: {default: 24, unit: h, why: "a day to inspect a record before retention deletes it"}
+key_metrics: [committed_offset, stuck_seconds, lost_members, poll_interval_ms, waiting_records]
 verdicts:
-  loops:
+  poll_timeout_loop:
     status: firing
     severity: warning
-    message: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn were thrown out of the group after {{ turn_seconds }}: it takes longer than their max.poll.interval.ms of {{ poll_interval_ms }}.{% if beside_partitions %} {{ beside_partitions | counted('partition') }} that they had beside it {{ 'stands' if beside_partitions == 1 else 'stand' }} as well: whose record it is can't be told from here, the longest standing is named.{% endif %}{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
+    message: &message >
+      Group {{ group_id }} is stuck on {{ place }} at offset {{ committed_offset.value }} for at least {{ stuck_seconds }},
+      and {{ lost_members | counted("member") }} lost it.
+    details:
+      - &waiting >
+        {{ waiting_records }} wait on this partition, while {{ moving_partitions | counted("other partition") }}
+        {{ moving_partitions | plural("progresses", "progress") }}.
+      - >
+        Members were removed from the group after {{ turn_seconds }}; their max.poll.interval.ms is {{ poll_interval_ms }}.
+      - &neighbors >
+        {% if neighbor_partitions %}{{ neighbor_partitions | counted("other partition") }} of the same members
+        {{ neighbor_partitions | plural("is", "are") }} stuck as well, so the record may be there.{% endif %}
+      - >
+        {% if process_latency_max_ms %}The slowest record was processed in {{ process_latency_max_ms }}.{% endif %}
+      - &retention "{% if retention_left_seconds %}Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
+    impact: &impact "The partition is not processed, and each member that receives it leaves the group."
     actions:
-      - "Look at the record, or those right behind it, with the log of {{ owners }}. Bound the time that one record may take; max.poll.records times the time of a record must stay below {{ poll_interval_ms }}{% if advised_poll_records %}: no record was seen to take longer than {{ process_latency_max_ms }}, so it may be {{ advised_poll_records.value }} at most{% elif process_latency_max_ms %}, and one took {{ process_latency_max_ms }}: fewer of them don't help{% endif %}. To skip it, stop the group and set the offset behind it."
+      - &inspect "Inspect the record at this offset and the next ones, and the logs of {{ owners }}."
+      - &skip "To skip the record, stop the group and set the offset to {{ next_offset.value }}."
+      - "Set a timeout for the processing of one record."
+      - >
+        {% if advised_poll_records %}Set max.poll.records to at most {{ advised_poll_records.value }}, so that one poll
+        stays below {{ poll_interval_ms }}.{% endif %}
+      - &dead_letter "Prevent it: send records that cannot be processed to a dead letter topic."
     commands: &commands
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ partition }} --offset {{ committed_offset }} --max-messages 1 --property print.key=true --property print.headers=true"
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ topic }}:{{ partition }} --reset-offsets --to-offset {{ next_offset }} --dry-run"
-  kills:
+  member_exit_loop:
     status: firing
     severity: warning
-    message: "{{ place }} has stood at offset {{ committed_offset.value }} for at least {{ stood_seconds }}, with {{ waiting_records }} to read, while {{ moving_partitions | counted('other partition') }} moved. {{ lost_members | counted('member') }} that had it in turn left the group.{% if beside_partitions %} {{ beside_partitions | counted('partition') }} that they had beside it {{ 'stands' if beside_partitions == 1 else 'stand' }} as well: whose record it is can't be told from here, the longest standing is named.{% endif %}{% if retention_left_seconds %} Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
+    message: *message
+    details:
+      - *waiting
+      - "Members that receive the partition leave the group."
+      - *neighbors
+      - *retention
+    impact: *impact
     actions:
-      - "Look at the record, or those right behind it, with the log of {{ owners }}: who reads it ends. Let the application put aside what it can't process. To skip it, stop the group and set the offset behind it."
+      - *inspect
+      - *skip
+      - *dead_letter
     commands: *commands
-  no_loop: {status: ok, message: "{{ place }} has stood for {{ stood_seconds }}, but it isn't lost by one member after the other."}
-  group_stands: {status: ok, message: "{{ standing_partitions }} of {{ partitions }} partitions stand: that is the group, not a record."}
-  restores: {status: ok, message: "State is restored; until it is there, partitions stand."}
-  moves: {status: ok, message: "Members left the group, but no partition stands for it."}
-  calm: {status: ok, message: "Nobody leaves the group."}
-  unread: {status: unknown, message: "The history of its commits and members couldn't be read."}
+  no_loop:
+    status: ok
+    message: "Group {{ group_id }} is stuck on {{ place }} for {{ stuck_seconds }}, but members do not lose it one after another."
+  group_stuck:
+    status: ok
+    message: "Group {{ group_id }} is stuck on {{ stuck_partitions }} of {{ partitions }} partitions, which no single record explains."
+  restoring: {status: ok, message: "Group {{ group_id }} restores state stores, and its partitions wait for them."}
+  progressing: {status: ok, message: "Members left group {{ group_id }}, but no partition is stuck."}
+  stable: {status: ok, message: "No member left group {{ group_id }}."}
+  history_unreadable:
+    status: unknown
+    message: "Not evaluated: the commit and membership history of group {{ group_id }} is unreadable."
 causes:
-  record_stops_partition: [loops, kills]
-  record_unrests_group: [loops, kills]
+  record_stops_partition: [poll_timeout_loop, member_exit_loop]
+  record_unrests_group: [poll_timeout_loop, member_exit_loop]
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  A place of the group stands: more than tail_records wait, and it hasn't moved for still_minutes and for still_gaps times
-  the usual gap between commits of the places that move. At most few_share of the places that have something to read (or
-  one) are so, not counting those that were lost by the same members at the same times, and others move. And it loops: since it stands, at least loop_turns members that had it were out of the
-  group max.poll.interval.ms after their generation began (`tolerance` more or less); or more than loop_turns members that
-  had it left, over still_minutes at least.
-  Advised for max.poll.records is max.poll.interval.ms ÷ the longest time that a record took in the hour, where the group is
-  an application that tells it.
+  A partition is stuck if more than tail_records wait and its committed offset has not changed for still_minutes and for
+  still_gaps times the typical commit gap of the partitions that progress. At most few_share of the partitions with records
+  (or one) may be stuck, without those that the same members lost at the same times, and others must progress.
+  - Poll timeout loop: at least loop_turns members with the partition left the group max.poll.interval.ms after their
+    generation began (within tolerance).
+  - Member exit loop: more than loop_turns members with the partition left, over at least still_minutes.
+
+  The advised max.poll.records is max.poll.interval.ms ÷ the longest processing time of a record in the hour, for
+  applications that report it.
 runbook: |
-  1. Print the record at the offset, and the ones behind it up to max.poll.records: the bad one is among them.
-  2. What do the logs of the members that lost the partition say at these times: a call without a timeout, an endless loop,
-     an exception that ends the process?
-  3. Put it aside (dead-letter topic) or skip it: stop the group, --reset-offsets --to-offset, start it again.
-  4. Mend the code: a bound on a record's time, fewer records a poll, a handler for what can't be read.
+  ## Meaning
+  One record makes each member that receives it leave the group.
+
+  ## Impact
+  The partition is not processed, and the group rebalances again and again.
+
+  ## Diagnosis
+  1. Print the record at the offset and the next ones, up to max.poll.records: the poison pill is among them.
+  2. Check the logs of the members at these times: a call without a timeout, an endless loop, or an exception.
+
+  ## Mitigation
+  1. Send the record to a dead letter topic or skip it: stop the group, --reset-offsets --to-offset, start it again.
+  2. Fix the code: a timeout per record, fewer records per poll, and a handler for deserialization errors.
 limitations: |
-  A group with one partition, or of which all partitions stand, is consumer_group_lagging's. Static members
-  (group.instance.id) and those of newer protocols (KIP-848, KIP-1071) leave no steps. A dead-letter queue hides such
-  records; two bad records look like one. Only Kafka Streams tells how long a record takes, of its last minutes. A bad record at the very end of a log is told once a second one is behind it.
+  A group with a single partition, or with all partitions stuck, is covered by consumer_group_lagging. Static members
+  (group.instance.id) and members of newer protocols (KIP-848, KIP-1071) leave no membership history. A dead letter topic
+  hides such records. Two poison pills are reported as one. Only Kafka Streams reports the processing time of a record, for
+  its last minutes. A poison pill at the end of a log is reported once a second record follows.
 */
 with step as materialized (
   select
@@ -73,12 +135,12 @@ with step as materialized (
   where hour between :hour - interval '1 hour' and :hour
 ),
 
-restless as (
+rebalancing as (
   select
     s.cluster,
     s.group_id,
     coalesce(max(s.poll_interval_ms), :default_poll_ms) as poll_interval_ms,
-    -- An hour that isn't over is judged as of when it was gathered.
+    -- An hour that is not over is evaluated as of its collection run.
     least(:hour + interval '1 hour', max(i.observed_at)) as as_of
   from step as s
   left join inventory.consumer_group_hourly as i
@@ -100,10 +162,10 @@ place as materialized (
     r.poll_interval_ms,
     c.records_consumed > 0 and c.still_seconds < :still_minutes * 60 as is_moving,
     coalesce(c.waiting_records, c.lag_records) > :tail_records as has_lag,
-    least(c.still_seconds, coalesce(c.lag_seconds_low, c.lag_seconds)) as waited_seconds,
-    coalesce(c.moved_at, r.as_of - make_interval(secs => c.still_seconds)) as stands_since
+    least(c.still_seconds, coalesce(c.lag_seconds_low, c.lag_seconds)) as idle_seconds,
+    coalesce(c.moved_at, r.as_of - make_interval(secs => c.still_seconds)) as stuck_from
   from metrics.consumer_partition_hourly as c
-  inner join restless as r using (cluster, group_id)
+  inner join rebalancing as r using (cluster, group_id)
   where c.hour = :hour
 ),
 
@@ -118,19 +180,19 @@ pace as (
   group by cluster, group_id
 ),
 
-open_finding as (
+stuck as (
   select
     p.*,
     a.partitions,
     a.moving_partitions,
-    count(*) over (partition by p.cluster, p.group_id) as standing_partitions
+    count(*) over (partition by p.cluster, p.group_id) as stuck_partitions
   from place as p
   inner join pace as a using (cluster, group_id)
-  where p.has_lag and p.waited_seconds >= greatest(:still_minutes * 60, :still_gaps * a.gap_seconds)
+  where p.has_lag and p.idle_seconds >= greatest(:still_minutes * 60, :still_gaps * a.gap_seconds)
 ),
 
--- A generation can't begin while a member neither polls nor is out of the group: what the group's steps lie apart is how
--- long the one that had the place had it.
+-- A generation cannot begin while a member neither polls nor has left the group. So the time between two rebalances is
+-- how long a member had the partition.
 loss as (
   select
     p.cluster,
@@ -140,9 +202,9 @@ loss as (
     p.poll_interval_ms,
     s.began_at,
     g.client_id || ' on ' || g.host as owner,
-    extract(epoch from s.began_at - greatest(s.generation_began, p.stands_since)) as turn_seconds
-  from open_finding as p
-  inner join step as s on p.cluster = s.cluster and p.group_id = s.group_id and p.stands_since < s.began_at
+    extract(epoch from s.began_at - greatest(s.generation_began, p.stuck_from)) as turn_seconds
+  from stuck as p
+  inner join step as s on p.cluster = s.cluster and p.group_id = s.group_id and p.stuck_from < s.began_at
   cross join lateral jsonb_to_recordset(s.gone) as g (client_id text, host text, assignment jsonb)
   where g.assignment -> p.topic @> to_jsonb(p.partition)
 ),
@@ -154,7 +216,7 @@ paced as (
   from loss
 ),
 
-turns as (
+loss_summary as (
   select
     cluster,
     group_id,
@@ -170,7 +232,7 @@ turns as (
   group by cluster, group_id, topic, partition
 ),
 
-stated as (
+classified as (
   select
     p.*,
     t.lost_members,
@@ -178,29 +240,29 @@ stated as (
     t.turn_seconds,
     t.owners,
     t.lost_at,
-    (t.paced_members >= :loop_turns) is true as loops,
-    (t.lost_members > :loop_turns and t.over_seconds >= :still_minutes * 60) is true as kills
-  from open_finding as p
-  left join turns as t using (cluster, group_id, topic, partition)
+    (t.paced_members >= :loop_turns) is true as is_poll_timeout_loop,
+    (t.lost_members > :loop_turns and t.over_seconds >= :still_minutes * 60) is true as is_member_exit_loop
+  from stuck as p
+  left join loss_summary as t using (cluster, group_id, topic, partition)
 ),
 
 worst as (
   select distinct on (cluster, group_id)
     *,
-    jsonb_agg(jsonb_build_object('topic', topic, 'partition', partition)) filter (where loops or kills)
+    jsonb_agg(jsonb_build_object('topic', topic, 'partition', partition)) filter (where is_poll_timeout_loop or is_member_exit_loop)
       over (partition by cluster, group_id) as affected
-  from stated
-  order by cluster asc, group_id asc, loops desc, kills desc, waited_seconds desc, topic asc, partition asc
+  from classified
+  order by cluster asc, group_id asc, is_poll_timeout_loop desc, is_member_exit_loop desc, idle_seconds desc, topic asc, partition asc
 ),
 
--- A member that is kept busy by one record leaves all that it has.
-neighbours as (
+-- A member that is blocked by one record loses all its partitions.
+neighbors as (
   select
     w.cluster,
     w.group_id,
-    count(*) as beside_partitions
+    count(*) as neighbor_partitions
   from worst as w
-  inner join stated as s using (cluster, group_id)
+  inner join classified as s using (cluster, group_id)
   where (s.topic, s.partition) <> (w.topic, w.partition) and s.lost_at <@ w.lost_at
   group by w.cluster, w.group_id
 ),
@@ -222,17 +284,17 @@ restoring as (
 
 select
   case
-    when g.rebalances is null then 'unread'
-    when r.cluster is null then 'calm'
-    when w.cluster is null then 'moves'
-    when b.cluster is not null then 'restores'
-    when w.moving_partitions = 0 or w.standing_partitions - coalesce(n.beside_partitions, 0) > greatest(1, :few_share * w.partitions)
-      then 'group_stands'
-    when w.loops then 'loops'
-    when w.kills then 'kills'
+    when g.rebalances is null then 'history_unreadable'
+    when r.cluster is null then 'stable'
+    when w.cluster is null then 'progressing'
+    when b.cluster is not null then 'restoring'
+    when w.moving_partitions = 0 or w.stuck_partitions - coalesce(n.neighbor_partitions, 0) > greatest(1, :few_share * w.partitions)
+      then 'group_stuck'
+    when w.is_poll_timeout_loop then 'poll_timeout_loop'
+    when w.is_member_exit_loop then 'member_exit_loop'
     else 'no_loop'
   end as reason,
-  case when kept.left_seconds < :retention_hours * 3600 then 'critical' end as severity,
+  case when retained.left_seconds < :retention_hours * 3600 then 'critical' end as severity,
   g.cluster,
   g.group_id,
   w.topic || '-' || w.partition as place,
@@ -240,33 +302,33 @@ select
   w.partition,
   w.committed_offset,
   w.committed_offset + 1 as next_offset,
-  extract(epoch from r.as_of - coalesce(since.moved_at, w.stands_since)) as stood_seconds,
-  coalesce(since.moved_at, w.stands_since) as standing_since,
+  extract(epoch from r.as_of - coalesce(since.moved_at, w.stuck_from)) as stuck_seconds,
+  coalesce(since.moved_at, w.stuck_from) as stuck_since,
   w.lost_members,
   w.turn_seconds,
   w.poll_interval_ms,
   x.process_latency_max_ms,
   nullif(cast(floor(w.poll_interval_ms / nullif(x.process_latency_max_ms, 0)) as bigint), 0) as advised_poll_records,
   w.lag_records as waiting_records,
-  kept.left_seconds as retention_left_seconds,
+  retained.left_seconds as retention_left_seconds,
   w.owners,
-  w.standing_partitions,
-  n.beside_partitions,
+  w.stuck_partitions,
+  n.neighbor_partitions,
   w.moving_partitions,
   w.partitions,
   g.rebalances,
   w.affected
 from metrics.consumer_group_hourly as g
-left join restless as r using (cluster, group_id)
+left join rebalancing as r using (cluster, group_id)
 left join worst as w using (cluster, group_id)
-left join neighbours as n using (cluster, group_id)
+left join neighbors as n using (cluster, group_id)
 left join latency as x on g.cluster = x.cluster and g.group_id = x.application_id
 left join restoring as b on g.cluster = b.cluster and g.group_id = b.application_id
 left join inventory.topic_hourly as t
   on g.hour = t.hour and w.cluster = t.cluster and w.topic = t.topic and t.cleanup_policy like '%delete%' and t.retention_ms > 0
 cross join lateral (
   select case when t.cluster is not null then greatest(t.retention_ms / 1000.0 - w.lag_seconds, 0) end as left_seconds
-) as kept
+) as retained
 left join lateral (
   select max(h.moved_at) as moved_at
   from metrics.consumer_partition_hourly as h

@@ -1,57 +1,103 @@
 /*
-title: A group reads old records over and over
+title: Consumer group replays cold data repeatedly
 resource_kind: group
 owner_role: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly, metrics.broker_hourly, metrics.node_hourly, metrics.replica_sample, inventory.volume_hourly, inventory.consumer_member_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.topic_hourly, metrics.volume_hourly,
+  metrics.broker_hourly, metrics.node_hourly, metrics.replica_sample, inventory.volume_hourly,
+  inventory.consumer_member_hourly]
 params:
-  cold_share: {default: 0.2, unit: ratio, why: "of what the cluster's disks read in the days: less disturbs nobody"}
-  times: {default: 3, unit: d, why: "once is a repair"}
+  cold_share:
+    default: 0.2
+    unit: ratio
+    why: "of the disk reads of the cluster over these days; less slows no other consumer"
+  times: {default: 3, unit: d, why: "a single replay is a repair"}
   days: {default: 7, unit: d, why: "a week"}
-  quota_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of all its clients from all brokers; less slows nobody"}
-  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
+  quota_bytes_per_second:
+    default: 10485760
+    unit: bytes/s
+    why: "10 MiB/s for all its clients from all brokers; less slows no other consumer"
+  page_cache_share:
+    default: 0.5
+    unit: ratio
+    why: "of a broker's memory; records older than that are read from disk"
 key_metrics: [cold_bytes, disk_read_bytes, cold_days, cold_hours, others_lag_seconds]
 verdicts:
   replays:
     status: firing
     severity: info
-    message: "On {{ cold_days.value }} of {{ days.value }} days it read what memory no longer holds: {{ cold_bytes }} of the {{ disk_read_bytes }} that the brokers' disks read{% if worst_topic %}, most of {{ worst_topic }}{% endif %}.{% if others_lag_seconds %} Other groups lagged by up to {{ others_lag_seconds }} meanwhile.{% endif %}"
+    message: >
+      Group {{ group_id }} read {{ cold_bytes }} of cold data on {{ cold_days.value }} of {{ days.value }} days, of
+      {{ disk_read_bytes }} read from broker disks.
+    details:
+      - "{% if worst_topic %}Most of it is topic {{ worst_topic }}.{% endif %}"
+      - "{% if others_lag_seconds %}Other groups lagged by up to {{ others_lag_seconds }} in these hours.{% endif %}"
+      - "{% if usd_per_month %}A copy of {{ worst_topic }} on similar volumes costs {{ usd_per_month }}.{% endif %}"
+      - "{% if worst_topic_bytes %}Topic {{ worst_topic }} occupies {{ worst_topic_bytes }} (all replicas).{% endif %}"
+      - "{% if not client_ids %}The client IDs of the group were not reported.{% endif %}"
+    impact: "Page cache pollution slows the other consumers of this cluster during each replay."
     actions:
-      - "Replays belong where they disturb nobody: {% if worst_topic_bytes %}a cluster of its own (what {{ worst_topic }} keeps, {{ worst_topic_bytes }} with all replicas{% if usd_per_month %}, is {{ usd_per_month }} on volumes like these{% endif %}){% else %}a cluster of its own{% endif %}, tiered storage, or a quota, which costs nothing. {% if client_ids %}It holds for each client id on each broker by itself: {{ quota_bytes_per_second }} in all is {{ broker_quota_bytes_per_second }} each{% else %}Which client ids it has isn't known: ask its owner; a quota is for a client id{% endif %}."
+      - >
+        {% if client_ids %}Throttle each client of the group to {{ broker_quota_bytes_per_second }} per broker, which is
+        {{ quota_bytes_per_second }} in total.{% endif %}
+      - "{% if not client_ids %}Ask the owner of the group for its client IDs, and set a quota for them.{% endif %}"
+      - "Fix the cause: keep state between the runs of the job, so that it does not reread the topic."
+      - "Prevent it: serve replays from a separate cluster or from tiered storage."
     commands:
-      - "{% for client in (client_ids or [])[:20] %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client }} --add-config consumer_byte_rate={{ broker_quota_bytes_per_second }}{% if not loop.last %}; {% endif %}{% endfor %}"
-  seldom: {status: ok, message: "It read old records on {{ cold_days.value }} of {{ days.value }} days: {{ times.value }} are no repair any more."}
-  little: {status: ok, message: "The old records that it read, {{ cold_bytes }}, are little of what the disks read."}
-  unknown: {status: unknown, message: "What it read of old records isn't known: {{ 'what the disks read' if gap == 'disks' else 'its commits' }} can't be had."}
+      - &throttle "{% if (client_ids or []) | length > 0 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client_ids[0] }} --add-config consumer_byte_rate={{ broker_quota_bytes_per_second }}{% endif %}"
+      - "{% if (client_ids or []) | length > 1 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client_ids[1] }} --add-config consumer_byte_rate={{ broker_quota_bytes_per_second }}{% endif %}"
+      - "{% if (client_ids or []) | length > 2 %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type clients --entity-name {{ client_ids[2] }} --add-config consumer_byte_rate={{ broker_quota_bytes_per_second }}{% endif %}"
+  infrequent:
+    status: ok
+    message: "Group {{ group_id }} read cold data on {{ cold_days.value }} of {{ days.value }} days, fewer than {{ times.value }}."
+  low_volume:
+    status: ok
+    message: "Group {{ group_id }} read {{ cold_bytes }} of cold data, a small part of the disk reads."
+  disk_reads_unknown:
+    status: unknown
+    message: "Not evaluated: CloudWatch did not report the disk reads of cluster {{ cluster }}."
+  commits_unknown:
+    status: unknown
+    message: "Not evaluated: committed offsets of group {{ group_id }} were not reported in all hours."
 open_after_hours: 3
 clear_after_hours: 24
 description: |
-  Of groups that lag beyond the brokers' page cache, or jump back: bytes that no longer were in memory, by their commits,
-  are cold_share or more of what the brokers' disks read in `days`, on at least `times` days.
+  Covers groups with a lag beyond the page cache of the brokers, and groups that reset their offsets to earlier
+  positions. Fires if the bytes that they read from outside the page cache are cold_share or more of the disk reads of the
+  cluster in `days` days, on at least `times` days. The bytes follow from committed offsets.
 runbook: |
-  1. Who runs it, and why does it begin anew? A job that has no state of its own rereads for each run.
-  2. A quota (commands: quota_bytes_per_second ÷ its client ids ÷ brokers) makes it slower and leaves the disks to the others.
-  3. Tiered storage (KIP-405) reads old segments from S3, not from the brokers' disks.
+  ## Meaning
+  A group regularly reads records that are no longer in the page cache.
+
+  ## Impact
+  The brokers read from disk, and recent records are evicted from the page cache.
+
+  ## Diagnosis
+  1. Ask the owner why the group rereads. A job without state of its own rereads everything in each run.
+
+  ## Mitigation
+  1. Set a quota: quota_bytes_per_second ÷ client IDs ÷ brokers. The group reads more slowly, and others keep their disk I/O.
+  2. Use tiered storage (KIP-405): brokers then read old segments from S3 instead of their disks.
 limitations: |
-  Replays that the page cache serves cost nothing and aren't seen. What a group without commits reads. Memory and
-  volumes are those of the hour judged.
+  Replays that the page cache serves are free and not detected. Groups that commit no offsets are not covered. Memory
+  and volumes are those of the hour that is evaluated. Commands are listed for the first three client IDs.
 */
-with beyond as materialized (
+with behind_page_cache as materialized (
   select *
   from public.cold_hours(:hour, cast(:days as integer), :page_cache_share)
 ),
 
--- How far a group is behind is told of an hour's end: most of what it reads in the next may be as old.
+-- The lag is measured at the end of an hour, so records read in the next hour may be as old.
 cold as materialized (
   select *
-  from beyond
+  from behind_page_cache
   union
   select
     hour + interval '1 hour',
     cluster,
     group_id,
     page_cache_seconds
-  from beyond
+  from behind_page_cache
   where hour < :hour
 ),
 
@@ -75,7 +121,7 @@ by_group as (
     sum(cold_bytes) as cold_bytes,
     count(distinct hour) filter (where is_cold) as cold_hours,
     count(distinct day) filter (where is_cold) as cold_days,
-    count(distinct day) filter (where is_cold is not false) as most_days,
+    count(distinct day) filter (where is_cold is not false) as possible_days,
     bool_or(is_cold is null) as is_unknown,
     (array_agg(topic order by cold_bytes desc nulls last, topic asc))[1] as worst_topic
   from read
@@ -94,7 +140,7 @@ others as (
   group by r.cluster, r.group_id
 ),
 
--- Those of its members; of a job that commits without them, what is known of its partitions.
+-- The client IDs of its members; of a job that commits without members, those of its partitions.
 client as (
   select
     cluster,
@@ -130,11 +176,12 @@ disk as (
 
 select
   case
-    when g.cold_bytes is null or d.read_bytes is null then 'unknown'
+    when d.read_bytes is null then 'disk_reads_unknown'
+    when g.cold_bytes is null then 'commits_unknown'
     when g.cold_days >= :times and g.cold_bytes >= :cold_share * d.read_bytes then 'replays'
-    when g.most_days < :times then 'seldom'
-    when g.is_unknown then 'unknown'
-    else 'little'
+    when g.possible_days < :times then 'infrequent'
+    when g.is_unknown then 'commits_unknown'
+    else 'low_volume'
   end as reason,
   g.cluster,
   g.group_id,
@@ -143,7 +190,6 @@ select
   g.cold_days,
   g.cold_hours,
   o.lag_seconds as others_lag_seconds,
-  case when d.read_bytes is null then 'disks' else 'commits' end as gap,
   g.worst_topic,
   held.bytes as worst_topic_bytes,
   held.bytes / power(1024, 3) * price.usd_per_gib as usd_per_month,

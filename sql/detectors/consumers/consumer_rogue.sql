@@ -1,5 +1,5 @@
 /*
-title: A consumer that nobody knows reads cold data
+title: "Rogue consumer: untracked cold reads"
 resource_kind: cluster
 owner_role: platform
 maturity: stable
@@ -18,15 +18,42 @@ reads:
   - inventory.topic_hourly
   - inventory.consumer_member_hourly
 params:
-  spike_mads: {default: 6, unit: MAD, why: "six deviations above the median of the same hour of the week isn't noise"}
-  floor_bytes_per_second: {default: 10485760, unit: bytes/s, why: "10 MiB/s of a cluster's disks; less slows nobody"}
-  sustained_minutes: {default: 5, unit: minutes, why: "of the hour, together; three or four are a restart, a segment roll, somebody's look"}
-  heavy_bytes: {default: 107374182400, unit: bytes, why: "100 GiB in fewer minutes empty the page cache of most brokers all the same"}
-  rogue_share: {default: 0.2, unit: share, why: "of the excess; less may be read-ahead, or bytes counted a minute apart"}
-  page_cache_share: {default: 0.5, unit: share, why: "of a broker's memory; a lag beyond it is read from the disk"}
-  usual_days: {default: 7, unit: days, why: "what a topic is usually sent shows over a week, as readers that never commit"}
-  usual_hours: {default: 24, unit: hours, why: "with less than a day known nothing is called usual"}
-  settled_hours: {default: 6, unit: hours, why: "so long after a rebalance or a start stores may still be restored"}
+  spike_mads:
+    default: 6
+    unit: MAD
+    why: "six deviations above the median of the same hour of the week are not noise"
+  floor_bytes_per_second:
+    default: 10485760
+    unit: bytes/s
+    why: "10 MiB/s of all disks of a cluster; less slows no consumer"
+  sustained_minutes:
+    default: 5
+    unit: minutes
+    why: "of the hour, in total; three or four minutes are a restart, a segment roll, or an interactive session"
+  heavy_bytes:
+    default: 107374182400
+    unit: bytes
+    why: "100 GiB in fewer minutes evict the page cache of most brokers as well"
+  rogue_share:
+    default: 0.2
+    unit: share
+    why: "of the excess; less may be read-ahead, or bytes counted a minute apart"
+  page_cache_share:
+    default: 0.5
+    unit: share
+    why: "of a broker's memory; records older than that are read from disk"
+  usual_days:
+    default: 7
+    unit: days
+    why: "a week shows the baseline of bytes out to readers that never commit"
+  usual_hours:
+    default: 24
+    unit: hours
+    why: "less than a day of history gives no baseline"
+  settled_hours:
+    default: 6
+    unit: hours
+    why: "state stores may still be restored for so long after a rebalance or a start"
 key_metrics:
   [read_bytes_per_second, baseline_bytes_per_second, minutes_above_baseline, unaccounted_bytes_per_second,
    unaccounted_of_excess_percent]
@@ -35,111 +62,141 @@ verdicts:
     status: firing
     severity: critical
     message: >
-      Consumers that commit nothing are sent {{ unaccounted_bytes_per_second }}, most of topic
-      {{ unaccounted_topics[:3] | map(attribute="topic") | join(", ") }}. The brokers' disks read
-      {{ read_bytes_per_second }} against a usual {{ baseline_bytes_per_second }}{% if baseline_known_hours
-      and baseline_known_hours < usual_hours %} (known of only {{ baseline_known_hours }}){% endif %}, for
-      {{ minutes_above_baseline }} since {{ since }}, and no known reader explains it.
-    actions:
+      Broker disks of cluster {{ cluster }} read {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }})
+      for {{ minutes_above_baseline }} since {{ since }}.
+    details:
       - >
-        Ask the owner of topic {{ unaccounted_topics[0].topic }} who replays it{% if
-        unaccounted_topics[0].members_without_commits %} (members without commits:{% for member in
-        unaccounted_topics[0].members_without_commits %} {{ member.client_id }} on {{ member.host }}, group
-        {{ member.group_id }}{{ ";" if not loop.last }}{% endfor %}){% endif %}. {% if top_client %}Until then bound client
-        {{ top_client }}, which is in no group that commits{% else %}With a default quota the brokers count by client, so
-        that it can be found and bound{% endif %}; a quota holds for each broker by itself. Give replays a cluster of their
-        own.
+        Consumers that do not commit offsets receive {{ unaccounted_bytes_per_second }}, mostly from
+        {{ unaccounted_topics | listed("topic", 3) }}.
+      - "No lagging group, restore, or replica catch-up explains it."
+      - >
+        {% if baseline_known_hours and baseline_known_hours < usual_hours %}The baseline covers only
+        {{ baseline_known_hours }}.{% endif %}
+      - >
+        {% for member in unaccounted_topics[0].members_without_commits %}Client {{ member.client_id }} on
+        {{ member.host }} (group {{ member.group_id }}) is assigned {{ unaccounted_topics[0].topic }} and has committed no
+        offset. {% endfor %}
+      - "{% if top_client %}Client {{ top_client }} belongs to no group that commits offsets.{% endif %}"
+    impact: "Page cache pollution slows every consumer of this cluster."
+    actions:
+      - "Ask the owner of topic {{ unaccounted_topics[0].topic }} who is replaying it."
+      - >
+        {% if not top_client %}Identify the client: set a default quota so that brokers expose per-client byte
+        rates.{% endif %}
+      - >
+        Throttle {{ "client " ~ top_client if top_client else "that client" }} with consumer_byte_rate (applies per broker).
+      - "Prevent it: serve replays from a separate cluster or from tiered storage."
     commands:
       - >
-        {% if top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
-        consumer_byte_rate={{ floor_bytes_per_second.value // brokers.value }} --entity-type clients --entity-name
-        {{ top_client }}{% endif %}
+        kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --all-groups --members --verbose |
+        grep -F -- {{ unaccounted_topics[0].topic }}
       - >
         {% if not top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
         consumer_byte_rate=1000000000 --entity-type clients --entity-default{% endif %}
       - >
-        kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --all-groups --members --verbose |
-        grep -F -- {{ unaccounted_topics[0].topic }}
-  quiet: {status: ok, message: "Disk reads are as usual, at most {{ highest_read_bytes_per_second }}."}
+        {% if top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
+        consumer_byte_rate={{ floor_bytes_per_second.value // brokers.value }} --entity-type clients --entity-name
+        {{ top_client }}{% endif %}
+  normal:
+    status: ok
+    message: "Disk reads of cluster {{ cluster }} are within the baseline, at most {{ highest_read_bytes_per_second }}."
   explained:
     status: ok
-    message: >
-      Disk reads rose to {{ read_bytes_per_second }}, and known readers explain {{ explained_percent }} of it: groups that
-      lag or jumped back {{ cold_group_bytes_per_second }}, restores {{ restored_bytes_per_second }}, replicas that catch up
-      {{ catching_up_bytes_per_second }}.
-  broker_itself:
+    message: "Known readers explain {{ explained_percent }} of the disk reads above the baseline ({{ read_bytes_per_second }})."
+    details:
+      - "Groups that lag or reset their offsets: {{ cold_group_bytes_per_second }}."
+      - "State store restores: {{ restored_bytes_per_second }}."
+      - "Replica catch-up: {{ catching_up_bytes_per_second }}."
+  broker_internal_reads:
     status: ok
     message: >
-      Disk reads rose to {{ read_bytes_per_second }}, but known readers account for nearly all that consumers were sent; look
-      at the broker itself (compaction, a backup).
+      Disk reads rose to {{ read_bytes_per_second }}, but committed offsets account for nearly all bytes out.
+    details:
+      - "The broker itself may read the disk, such as for log compaction or a backup."
   no_volumes:
     status: unknown
-    message: "No volume of the brokers is known: which instances they run on, or their volumes, is missing."
-  reads_missing:
+    message: "Not evaluated: no EBS volume of the brokers of cluster {{ cluster }} is known."
+    details:
+      - "The instances of the brokers or their volumes are missing in the inventory."
+  disk_reads_unknown:
     status: unknown
     message: >
-      Disk reads or their baseline are missing for {{ volumes_unknown }} of {{ volumes_known }} volumes;
-      {{ brokers_unplaced }} of {{ brokers }} brokers aren't tied to an instance.
-  sent_unknown:
+      Not evaluated: disk reads or their baseline are missing for {{ volumes_unknown }} of
+      {{ volumes_known | counted("volume") }}.
+    details:
+      - "{{ brokers_unplaced }} of {{ brokers | counted('broker') }} could not be matched to an EC2 instance."
+  bytes_out_unknown:
     status: unknown
     message: >
-      Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
-      the bytes that topics send aren't known.
+      Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but bytes out
+      per topic were not reported.
   offsets_unknown:
     status: unknown
     message: >
-      Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
-      the offsets of the groups aren't known.
-  over:
+      Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but consumer
+      group offsets were not reported.
+  measured_too_late:
     status: unknown
     message: >
-      Disk reads were {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
-      the bytes that topics send were counted only when it was over, or before.
-  brokers_silent:
+      Not evaluated: disk reads were {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but bytes out
+      were not measured at that time.
+  brokers_no_response:
     status: unknown
     message: >
-      Disk reads are {{ read_bytes_per_second }}, far above their usual {{ baseline_bytes_per_second }}, but
-      {{ brokers_silent }} of {{ brokers }} brokers don't say what they send.
+      Not evaluated: {{ unresponsive_brokers }} of {{ brokers | counted("broker") }} did not respond over JMX.
+    details:
+      - "Disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }})."
 description: |
-  Consumers at the end of a log are served from the page cache; a disk is read when somebody wants what isn't there any
-  more. First: do the brokers' volumes, one or all of a cluster together, read more than usual in the same hour of the
-  week (median and deviations of four weeks; of all hours while there are fewer than three), by spike_mads deviations and
-  by floor_bytes_per_second, for sustained_minutes, or by heavy_bytes in all?
+  Consumers near the end of a log are served from the page cache. A disk is read for records that are no longer there.
+  Step 1: do the brokers' volumes, one or all of a cluster together, read more than the baseline of the same hour of the
+  week? The baseline is the median and deviation of four weeks; with less than three weeks, of all hours. The limit is
+  spike_mads deviations and floor_bytes_per_second, for sustained_minutes, or heavy_bytes in total.
 
-  Then two amounts, over the time that JMX counted. Unexplained: what the disks read beyond the usual or the known, which
-  is groups that lag beyond the page cache or work off an older backlog, restores of state stores, and replicas that
-  catch up. Unaccounted: what topics sent beyond the progress that groups committed, in bytes, and beyond what readers
-  without commits are always sent. A rogue's bytes are both, so the lesser counts: above rogue_share of the excess it is
-  an alarm.
+  Step 2 compares two amounts over the time that JMX covers. Unexplained are the disk reads beyond the baseline and the
+  known readers: groups that lag beyond the page cache or process an older backlog, state store restores, and replica
+  catch-up. Unaccounted are the bytes out beyond the progress of committed offsets and beyond the baseline of readers
+  without commits. Bytes of a rogue consumer are both, so the smaller amount counts: from rogue_share of the excess on,
+  the detector fires.
 
-  What a group read is told by its commits; of one that reads from disk a step more than those is taken to be its own, and
-  one more for each jump back. A group that only lags, and reads nothing, explains nothing.
+  The bytes that a group reads follow from its commits. For a group that reads from disk, one step between commits is
+  added, and one more for each offset reset to an earlier position. A group that lags and reads nothing explains nothing.
 
-  The page cache holds what was written last. How old a record in it can be is found by going back, hour by hour, until
-  what came in fills page_cache_share of the brokers' memory.
+  The age of the oldest record in the page cache is estimated by adding up the bytes in, hour by hour backwards, until
+  they fill page_cache_share of the brokers' memory.
 causes:
   cold_reads_starve_disk: [rogue]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
-  1. See which topics' bytes nobody accounts for, and ask their owners who replays them.
-  2. Find the client: the fetch rates below, where quotas make the brokers count them (a generous default quota is enough,
-     kafka-configs --alter --add-config consumer_byte_rate=1000000000 --entity-type clients --entity-default);
-     kafka-consumer-groups --describe --members for groups without commits; on the brokers, the connections with the
-     largest send rate (ss -ti), or the request log for Fetch on that topic.
-  3. Slow it down: kafka-configs --alter --add-config consumer_byte_rate=… --entity-type clients --entity-name <client>.
-     A quota holds for each broker by itself.
-  4. Serve replays and backfills from another cluster, or from tiered storage.
+  ## Meaning
+  A consumer that commits no offsets reads records that are no longer in the page cache.
+
+  ## Impact
+  The brokers read from disk and evict recent records from the page cache, which slows every consumer of the cluster.
+
+  ## Diagnosis
+  1. Check the topics with unaccounted bytes, and ask their owners who is replaying them.
+  2. Check the fetch rates per client. Brokers expose them with quotas; a generous default quota is enough.
+  3. Run kafka-consumer-groups --describe --members for groups without commits.
+  4. On the brokers, check the connections with the highest send rate (ss -ti), or the request log for Fetch requests.
+
+  ## Mitigation
+  1. Throttle the client: kafka-configs --alter --add-config consumer_byte_rate=… --entity-type clients
+     --entity-name <client>. A quota applies per broker.
+  2. Serve replays and backfills from another cluster or from tiered storage.
 limitations: |
-  Kafka doesn't say who is connected without committing: topics and amounts are known, the client only where quotas make
-  brokers count by client, for an hour after its last request, and with how much only if JMX was asked while it read; one
-  that fetches on most hours of a day is it only with what is more than usual. A reader of data that is still in the page
-  cache isn't seen; nor one that began so long ago that it is usual, or that reads less beside a nightly batch than that
-  varies; nor, in a cluster's first weeks, one that reads less than groups which always lag.
-  A changelog's bytes beyond the usual are taken for a restore unless its application has long been settled. A known group
-  far behind that has members and hasn't committed is taken for the reader of its topics, and so is one that jumped back
-  if the disks were read for no longer than it takes to commit twice; else a step between commits for each jump.
-  Internal topics don't count. Rates of JMX and commits are compared over the time that JMX covers.
+  Kafka does not report clients that read without committing. Topics and amounts are known; the client is known only
+  where quotas make brokers expose per-client rates, for an hour after its last request. Its rate is known only if JMX was
+  queried while it read. A client that fetches in most hours of a day counts only with the amount above its baseline.
+
+  Not detected: readers of records that are still in the page cache, readers that started so long ago that they are part
+  of the baseline, and readers that read less than a nightly batch varies. In the first weeks of a cluster, also readers
+  that read less than groups that always lag.
+
+  Bytes out of a changelog beyond the baseline are taken for a restore unless its application has run for settled_hours. A
+  known group that is far behind, has members, and has not committed is taken for the reader of its topics. So is a group
+  that reset its offsets to an earlier position, if the disks were read for at most twice the time between its commits.
+  Internal topics are not counted. Rates of JMX and commits are compared over the time that JMX covers.
 */
 with disk as (
   select
@@ -165,7 +222,7 @@ with disk as (
       order by above_bytes_per_second desc, volume_id asc
     ) filter (where is_named) as volumes
   from (
-    -- One that read some bytes more beside another that was read in full has nothing to do with it.
+    -- A volume with a small excess next to one with a large excess is not named.
     select
       *,
       minutes_above > 0 as is_above,
@@ -184,7 +241,7 @@ spike as materialized (
     t.seconds,
     d.counted_excess * t.seconds as excess_bytes,
     d.counted_read * t.seconds as read_bytes,
-    d.baseline * t.seconds as usual_bytes
+    d.baseline * t.seconds as baseline_bytes
   from disk as d
   left join public.topic_counted as t on d.cluster = t.cluster and t.hour = :hour
   where d.volumes_above > 0
@@ -194,8 +251,8 @@ group_topic as materialized (
   select
     s.cluster,
     r.*,
-    -- It has said nothing since it reads from disk, or jumped back and has hardly had the time to commit.
-    r.is_cold and (r.is_silent or (r.rewinds > 0 and 60 * s.minutes <= 2 * r.seconds_between_commits)) as is_untold
+    -- No commit since the disk reads began, or an offset reset with too little time to commit again.
+    r.is_cold and (r.is_silent or (r.rewinds > 0 and 60 * s.minutes <= 2 * r.seconds_between_commits)) as is_unreported
   from spike as s
   cross join lateral public.group_reads(s.cluster, :hour, :page_cache_share, 60 * s.minutes) as r
 ),
@@ -223,7 +280,7 @@ accounted as (
     topic,
     sum(accounted_bytes) as accounted_bytes,
     sum(fresh_bytes) as fresh_bytes,
-    bool_or(is_untold) as is_untold,
+    bool_or(is_unreported) as is_unreported,
     jsonb_agg(group_id order by group_id) as group_ids
   from group_topic
   group by cluster, topic
@@ -234,7 +291,7 @@ sent as materialized (
     t.*,
     coalesce(a.accounted_bytes, 0) as accounted_bytes,
     coalesce(a.fresh_bytes, 0) as fresh_bytes,
-    a.is_untold,
+    a.is_unreported,
     a.group_ids
   from spike as s
   inner join public.topic_bytes as t on s.cluster = t.cluster and t.hour = :hour
@@ -242,8 +299,8 @@ sent as materialized (
   where t.kind in ('plain', 'changelog', 'repartition') and t.bytes_out is not null
 ),
 
--- To find out what is usual takes longest, and matters only where groups don't account for all.
-usual as materialized (
+-- The baseline is the slowest part, so it is computed only for topics with unaccounted bytes.
+baseline_share as materialized (
   select s.cluster, u.topic, u.sent_per_byte
   from spike as s
   cross join lateral public.baseline_readers(
@@ -252,7 +309,7 @@ usual as materialized (
   ) as u
 ),
 
--- By itself: else each topic is compared with each of them.
+-- Materialized: otherwise each topic is joined with each application.
 settled as materialized (
   select
     s.cluster,
@@ -261,7 +318,7 @@ settled as materialized (
   cross join lateral public.settled_applications(s.cluster, :hour, :settled_hours) as a
 ),
 
--- What a topic sent to nobody known; where it may be a restore, or a group reads whose commits don't tell, it is known.
+-- Bytes out without a known reader. A possible restore, or a reading group without commits, counts as known.
 topic as materialized (
   select
     t.cluster,
@@ -273,16 +330,16 @@ topic as materialized (
     case when k.is_known then beyond.bytes else 0 end as restored_bytes,
     case when k.is_known then 0 else beyond.bytes end as unaccounted_bytes
   from sent as t
-  left join usual as u on t.cluster = u.cluster and t.topic = u.topic
+  left join baseline_share as u on t.cluster = u.cluster and t.topic = u.topic
   left join settled on t.cluster = settled.cluster and t.application_id = settled.application_id
   cross join lateral (
-    -- What is usual beyond what groups read of new records goes to readers that never commit, whatever else groups read.
+    -- The baseline beyond new records read by groups belongs to readers that never commit.
     select
       greatest(t.bytes_out - t.accounted_bytes - greatest(u.sent_per_byte * t.bytes_in - t.fresh_bytes, 0), 0) as bytes
   ) as beyond
   cross join lateral (
     select
-      t.is_untold
+      t.is_unreported
       or (t.kind = 'changelog' and (settled.application_id is null or u.sent_per_byte is null)) as is_known
   ) as k
 ),
@@ -329,7 +386,7 @@ measured as (
   left join cold_group as g using (cluster)
   left join unaccounted as u using (cluster)
   cross join lateral (
-    -- What followers are sent beyond what is written.
+    -- Bytes sent to followers beyond the bytes written.
     select
       greatest(
         b.replicated_bytes_per_second * s.seconds - coalesce(sum(w.bytes_in * (w.replication_factor - 1)), 0), 0
@@ -340,15 +397,15 @@ measured as (
   where b.hour = :hour
 ),
 
--- A rogue's bytes are both: sent to nobody known, and read from the disk beyond what is usual or known. What is usual at
--- this hour of the week holds the nightly batch; what is usual of all hours is the calm beside it.
-judged as (
+-- Bytes of a rogue consumer have no known reader and exceed the baseline or the known disk reads. The baseline of this
+-- hour of the week includes a nightly batch; the baseline of all hours does not.
+measured_rogue as (
   select
     *,
     least(
       unaccounted_bytes,
       read_bytes - case
-        when baseline_hours is null then greatest(usual_bytes, explained_bytes) else usual_bytes + explained_bytes
+        when baseline_hours is null then greatest(baseline_bytes, explained_bytes) else baseline_bytes + explained_bytes
       end
     ) as rogue_bytes
   from measured
@@ -357,16 +414,16 @@ judged as (
 select
   case
     when d.volumes_known is null then 'no_volumes'
-    when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'reads_missing'
-    when d.volumes_above = 0 then 'quiet'
-    when w.excess_bytes is null or w.unaccounted_bytes is null then 'sent_unknown'
+    when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'disk_reads_unknown'
+    when d.volumes_above = 0 then 'normal'
+    when w.excess_bytes is null or w.unaccounted_bytes is null then 'bytes_out_unknown'
     when w.offsets_unknown then 'offsets_unknown'
-    when w.excess_bytes = 0 then 'over'
+    when w.excess_bytes = 0 then 'measured_too_late'
     when w.rogue_bytes >= :rogue_share * w.excess_bytes then 'rogue'
-    when w.counted_from >= w.until then 'over'
-    when b.brokers_silent > 0 then 'brokers_silent'
+    when w.counted_from >= w.until then 'measured_too_late'
+    when b.brokers_silent > 0 then 'brokers_no_response'
     when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'
-    else 'broker_itself'
+    else 'broker_internal_reads'
   end as reason,
   b.cluster,
   w.affected,
@@ -395,15 +452,15 @@ select
   d.volumes_unknown,
   b.brokers,
   b.brokers_unplaced,
-  b.brokers_silent,
+  b.brokers_silent as unresponsive_brokers,
   b.under_replicated_partitions
 from public.cluster_brokers as b
 left join disk as d using (cluster)
-left join judged as w using (cluster)
+left join measured_rogue as w using (cluster)
 left join public.page_cache(:hour, :hour, :page_cache_share) as c using (cluster)
 left join lateral (
   select
-    -- The only one may have been it and have stopped since.
+    -- A sole suspect is named even if it has stopped since.
     (array_agg(t.client_id) filter (
       where t.is_suspect
       and (t.suspects = 1 or t.is_large)
@@ -411,11 +468,11 @@ left join lateral (
     json_agg(
       json_build_object(
         'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
-        'usual_bytes_per_second', t.usual_bytes_per_second, 'groups_that_commit', t.group_ids
+        'baseline_bytes_per_second', t.usual_bytes_per_second, 'groups_that_commit', t.group_ids
       )
     ) as clients
   from (
-    -- Those first that commit nothing and don't always fetch as much.
+    -- Clients without commits and above their baseline first.
     select
       c.*,
       l.is_large,

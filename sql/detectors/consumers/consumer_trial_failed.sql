@@ -1,75 +1,136 @@
 /*
-title: New consumer group doesn't keep up
+title: New consumer group fails its 24 h trial
 resource_kind: group
 owner_role: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, metrics.broker_hourly, inventory.consumer_member_hourly, inventory.topic_hourly, inventory.instance_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly,
+  metrics.topic_hourly, metrics.broker_hourly, inventory.consumer_member_hourly, inventory.topic_hourly,
+  inventory.instance_hourly]
 params:
-  trial_hours: {default: 24, unit: h, why: "a day of normal traffic has its peak in it"}
-  normal_share: {default: 0.5, unit: share of the usual bytes in, why: "who keeps up with less hasn't been tried"}
-  keep_up_seconds: {default: 300, unit: s, why: "who reads a stream and is later than five minutes doesn't keep up"}
-  keep_up_share: {default: 0.95, unit: share of the hours, why: "one bad hour of a day may be a deploy"}
+  trial_hours: {default: 24, unit: h, why: "a day of normal traffic includes its peak"}
+  normal_share:
+    default: 0.5
+    unit: share of the baseline of bytes in
+    why: "keeping up with less traffic proves nothing"
+  keep_up_seconds:
+    default: 300
+    unit: s
+    why: "a stream consumer with more than five minutes of lag does not keep up"
+  keep_up_share: {default: 0.95, unit: share of the hours, why: "one bad hour per day may be a deployment"}
   grace_hours: {default: 6, unit: h, why: "to catch up from the start of the log"}
-  new_days: {default: 14, unit: d, why: "who is known for two weeks has shown what it does"}
-  page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; a lag beyond it is read from the disk"}
-  passing: {default: "^console-consumer-|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-", unit: regex, why: "groups of people looking, and names that are generated anew each time"}
+  new_days: {default: 14, unit: d, why: "two weeks of history show the behavior of a group"}
+  page_cache_share:
+    default: 0.5
+    unit: ratio
+    why: "of a broker's memory; records older than that are read from disk"
+  passing:
+    default: "^console-consumer-|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-"
+    unit: regex
+    why: "groups of interactive sessions, and generated group IDs"
 key_metrics: [kept_up_hours, worst_lag_seconds, consumed_records_per_second, arrived_records_per_second, cold_bytes]
 verdicts:
   failed:
     status: firing
     severity: warning
-    message: "In {{ kept_up_hours.value }} of its last {{ tried_hours | counted('hour') }} with normal traffic the new group was less than {{ keep_up_seconds }} behind{% if commit_gap_seconds %}, the {{ commit_gap_seconds }} between two commits not counted{% endif %}; its worst hour was {{ worst_hour }} with {{ worst_lag_seconds }}.{% if consumed_records_per_second and arrived_records_per_second %} On the mean of these hours it read {{ consumed_records_per_second }}; {{ arrived_records_per_second }} came in.{% endif %}{% if cold_bytes %} {{ cold_bytes }} of that memory no longer held: the brokers' disks were read for it.{% endif %}"
+    message: >
+      New group {{ group_id }} kept its lag below {{ keep_up_seconds }} in only {{ kept_up_hours.value }} of
+      {{ tried_hours | counted("hour") }} with normal traffic.
+    details:
+      - "The highest lag was {{ worst_lag_seconds }}, in the hour of {{ worst_hour }}."
+      - "{% if commit_gap_seconds %}The {{ commit_gap_seconds }} between two commits are not counted.{% endif %}"
+      - >
+        {% if consumed_records_per_second and arrived_records_per_second %}On average the group processed
+        {{ consumed_records_per_second }}, while {{ arrived_records_per_second }} arrived.{% endif %}
+      - "{% if cold_bytes %}Brokers read {{ cold_bytes }} from disk for the group.{% endif %}"
+    impact: "In production, the group would fall behind and evict recent records from the page cache."
     actions:
-      - "Don't let it into production yet. Speed its processing up or {% if commits_alone %}raise the parallelism of the job that commits for the group{% else %}add members (now {{ members }}){% endif %} up to the number of partitions; if it is meant to read old data, give it a cluster or a tier of its own."
-    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"]
+      - "Do not promote the group to production yet."
+      - "{% if commits_alone %}Speed up processing, or raise the parallelism of the job, up to the number of partitions.{% endif %}"
+      - >
+        {% if not commits_alone %}Speed up processing, or add members (now {{ members }}), up to the number of
+        partitions.{% endif %}
+      - "If the group reads old records on purpose, serve it from a separate cluster or from tiered storage."
+    commands: &commands
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}"
   never_commits:
     status: firing
     severity: warning
-    message: "The new group has run for {{ run_hours }} and has committed nothing: whether it keeps up can't be told."
+    message: "New group {{ group_id }} has run for {{ run_hours }} without a committed offset."
+    impact: &unmeasured "The lag of the group is not measurable."
     actions:
-      - "Don't let it into production before it commits its offsets."
+      - "Do not promote the group to production before it commits its offsets."
     commands: *commands
   untracked:
     status: firing
     severity: warning
-    message: "The new group kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic, but on {{ untracked_partitions }} of the {{ assigned_partitions | counted('partition') }} that its members have, as of {{ untracked_place }}, it has committed nothing though records came: whether it keeps up there can't be told."
+    message: >
+      New group {{ group_id }} has no committed offset on {{ untracked_partitions }} of
+      {{ assigned_partitions | counted("assigned partition") }}, such as {{ untracked_place }}, although records arrived.
+    details:
+      - "The group kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic."
+    impact: *unmeasured
     actions:
-      - "Don't let it into production before it commits its offsets on every partition that it reads: a member that only looks at a topic should be in a group of its own."
-    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"]
+      - "Do not promote the group to production before it commits offsets on every partition that it reads."
+      - "Move members that only inspect a topic to a group of their own."
+    commands:
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"
   on_trial:
     status: firing
     severity: info
-    message: "The group is new: on trial since {{ trial_since }}, {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} kept up so far; {{ trial_hours }} with normal traffic are asked for."
-  passed: {status: ok, message: "The new group kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic."}
-  renamed: {status: ok, message: "The group reads what {{ former_group }} read that ended when it began: it was renamed."}
-  passing_by: {status: ok, message: "The group's name says that it doesn't stay."}
-  nobody: {status: ok, message: "The group is new, and nobody runs in it."}
-  young: {status: ok, message: "The group has run for {{ run_hours }}; it may not stay."}
-  settled: {status: ok, message: "The group is not new."}
-  uncounted: {status: unknown, message: "Nobody runs in the new group; whether a job commits for it isn't known, as the hour's commits couldn't be read."}
-  lag_unknown: {status: unknown, message: "The group is new, and its lag isn't known for any hour since its first ones."}
-  traffic_unknown: {status: unknown, message: "The group is new, and the traffic of its topics isn't known."}
+    message: >
+      New group {{ group_id }} is on trial since {{ trial_since }}: {{ kept_up_hours.value }} of
+      {{ tried_hours | counted("hour") }} kept up, {{ trial_hours }} required.
+    impact: "The capacity of the group is not proven until the trial ends."
+    actions:
+      - "Wait for the end of the trial before you promote the group to production."
+  passed:
+    status: ok
+    message: "New group {{ group_id }} kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic."
+  renamed: {status: ok, message: "Group {{ group_id }} replaced group {{ former_group }} and reads the same topics."}
+  ephemeral: {status: ok, message: "Group {{ group_id }} has the name of a temporary group."}
+  no_members: {status: ok, message: "New group {{ group_id }} has no members."}
+  recent: {status: ok, message: "New group {{ group_id }} has run for {{ run_hours }} and may be temporary."}
+  established: {status: ok, message: "Group {{ group_id }} is not new."}
+  commits_unknown:
+    status: unknown
+    message: "Not evaluated: new group {{ group_id }} has no members, and the commits of the hour are unreadable."
+  lag_unknown:
+    status: unknown
+    message: "Not evaluated: the lag of new group {{ group_id }} was not reported since its first hours."
+  traffic_unknown:
+    status: unknown
+    message: "Not evaluated: the traffic of the topics of new group {{ group_id }} was not reported."
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  New is a group whose first hour in the last 2 × `new_days` is younger than `new_days` and more than a day younger than
-  its cluster's first hour there. Hours count from the first after `grace_hours` on, if somebody ran in the group and its
-  topics got at least `normal_share` of their usual bytes (median of all hours of `new_days`). Of the last `trial_hours` of these it
-  has to keep up in `keep_up_share`: at its end it is less than keep_up_seconds behind, beside what lies between two commits
-  of the last day, as who commits seldom is behind by that. And it has committed on every partition that its members have had
-  for an hour, and that got records in the hour before. The verdicts stand in the view consumer_trials.
+  A group is new if its first hour within the last 2 × new_days is younger than new_days, and more than a day younger than
+  the first hour of its cluster. Hours count from grace_hours on, if the group was active and its topics received at
+  least normal_share of their baseline bytes (median of all hours of new_days). Of the last trial_hours of these, the
+  group must keep up in keep_up_share: at the end of the hour, its lag is below keep_up_seconds plus the time between two
+  commits of the last day. It must also have committed on every partition that its members have been assigned for an
+  hour and that received records in the hour before. The view consumer_trials lists the verdicts.
 runbook: |
-  1. Falls behind all the time: too few members, or too slow for the topic's rate.
-  2. Falls behind at the peak only: the same, with less to add.
-  3. Jumps between zero and hours: it reads in batches, or restarts. If it is meant to, make an exception with other limits.
+  ## Meaning
+  A new consumer group did not keep up with normal traffic in its first day.
+
+  ## Impact
+  In production, the group would fall behind.
+
+  ## Diagnosis
+  1. A lag at all hours: too few members, or processing is too slow for the rate of the topic.
+  2. A lag at the peak only: the same, with a smaller deficit.
+  3. A lag that alternates between zero and hours: the group reads in batches, or restarts.
+
+  ## Mitigation
+  1. Add members up to the number of partitions, or speed up processing.
+  2. If the group reads in batches on purpose, configure an exception with other limits.
 limitations: |
-  Groups older than the warehouse pass untested. A group that was away for longer than new_days is new again. Without
-  JMX of the brokers the traffic of topics isn't known, and nothing is judged but whether it commits.
-  What it read from disks is what its commits tell, by the memory that the brokers have now; who was never behind by more than
-  that memory holds is taken to have read nothing.
-  Offsets that MirrorMaker copies from another cluster look like those of a job that commits without members.
+  Groups older than the warehouse are not evaluated. A group that was absent for longer than new_days is new again. Without
+  JMX of the brokers, traffic is not known, and only missing commits fire. The bytes read from disk follow from commits and
+  the current memory of the brokers; a group with a lag within the page cache counts as zero. Offsets that MirrorMaker
+  copies from another cluster resemble those of a job that commits without members.
 */
-with life as materialized (
+with group_history as materialized (
   select
     cluster,
     group_id,
@@ -80,11 +141,11 @@ with life as materialized (
   group by cluster, group_id
 ),
 
-cluster_life as (
+cluster_history as (
   select
     cluster,
     min(first_hour) as first_hour
-  from life
+  from group_history
   group by cluster
 ),
 
@@ -93,8 +154,8 @@ newcomer as materialized (
     l.cluster,
     l.group_id,
     l.first_hour
-  from life as l
-  inner join cluster_life as c on l.cluster = c.cluster
+  from group_history as l
+  inner join cluster_history as c on l.cluster = c.cluster
   where l.first_hour > :hour - make_interval(days => :new_days)
   and l.first_hour > c.first_hour + interval '24 hours'
 ),
@@ -117,7 +178,7 @@ former as (
   group by cluster, group_id
 ),
 
--- What came in by the hour on all topics that the group reads.
+-- Bytes in per hour of all topics that the group reads.
 traffic as materialized (
   select
     n.cluster,
@@ -132,7 +193,7 @@ traffic as materialized (
   group by n.cluster, n.group_id, j.hour
 ),
 
-usual as (
+baseline as (
   select
     cluster,
     group_id,
@@ -141,7 +202,7 @@ usual as (
   group by cluster, group_id
 ),
 
-lived as (
+active_hour as (
   select
     n.cluster,
     n.group_id,
@@ -155,16 +216,16 @@ lived as (
   from newcomer as n
   inner join metrics.consumer_group_hourly as g on n.cluster = g.cluster and n.group_id = g.group_id
   left join traffic as t on g.cluster = t.cluster and g.group_id = t.group_id and g.hour = t.hour
-  left join usual as u on g.cluster = u.cluster and g.group_id = u.group_id
+  left join baseline as u on g.cluster = u.cluster and g.group_id = u.group_id
   where g.hour between :hour - make_interval(days => :new_days) and :hour
   and (g.members > 0 or g.commits > 0)
 ),
 
-counted as (
+trial_hour as (
   select
     *,
     row_number() over (partition by cluster, group_id order by hour desc) as number
-  from lived
+  from active_hour
   where is_known and is_normal
 ),
 
@@ -172,12 +233,12 @@ late as (
   select distinct
     cluster,
     group_id
-  from counted
+  from trial_hour
   where number <= :trial_hours and lag_seconds_max >= :keep_up_seconds
 ),
 
--- What lies between two commits of the place that has the least, as in most hours: within the hour, or, of who commits
--- seldom, since the commit before. Places to which little comes have more; an hour that wasn't gathered spoils one.
+-- The shortest time between two commits of a partition, as in most hours: within the hour, or, for a group that commits
+-- seldom, since the commit before. Partitions with little traffic have longer ones; an hour without a collection run affects one.
 rhythm as (
   select
     cluster,
@@ -218,20 +279,20 @@ trial as (
     avg(c.records_consumed) / 3600 as consumed_per_second,
     avg(c.arrived_per_second) as arrived_per_second,
     max(r.gap_seconds) as gap_seconds
-  from counted as c
+  from trial_hour as c
   left join rhythm as r using (cluster, group_id)
   where c.number <= :trial_hours
   group by cluster, group_id
 ),
 
--- What it read in these hours that the page cache no longer held: nothing, if it was never so far behind.
-behind as (
+-- What it read in these hours that the page cache no longer held: nothing, if it was never so far beyond_page_cache.
+beyond_page_cache as (
   select
     c.*,
     p.seconds as page_cache_seconds,
     bool_or(c.lag_seconds_max > p.seconds) over (partition by cluster, group_id) as is_beyond
   from late
-  inner join counted as c using (cluster, group_id)
+  inner join trial_hour as c using (cluster, group_id)
   inner join public.page_cache(
     :hour - make_interval(days => :new_days), :hour, :page_cache_share
   ) as p using (cluster, hour)
@@ -246,12 +307,12 @@ disk as (
       when not b.is_beyond then 0
       when bool_and(r.cold_bytes is not null) then sum(r.cold_bytes)
     end as cold_bytes
-  from behind as b
+  from beyond_page_cache as b
   left join lateral public.group_cold_reads(b.cluster, b.group_id, b.hour, b.page_cache_seconds) as r on b.is_beyond
   group by b.cluster, b.group_id, b.is_beyond
 ),
 
-run as (
+active_summary as (
   select
     cluster,
     group_id,
@@ -259,7 +320,7 @@ run as (
     bool_or(has_committed) as has_committed,
     bool_or(is_known) as is_known,
     bool_or(is_normal is not null) as has_traffic
-  from lived
+  from active_hour
   group by cluster, group_id
 ),
 
@@ -277,7 +338,7 @@ assigned as materialized (
   where m.hour in (:hour, :hour - interval '1 hour')
 ),
 
--- A row of a partition is there from the first commit on.
+-- A partition has a row from its first commit on.
 tracked as (
   select
     a.cluster,
@@ -299,7 +360,7 @@ tracked as (
   group by a.cluster, a.group_id
 ),
 
-alone as materialized (
+memberless_group as materialized (
   select *
   from public.commits_without_members(:hour)
 ),
@@ -331,24 +392,24 @@ verdict as (
     k.untracked_place
   from metrics.consumer_group_hourly as g
   left join newcomer as n on g.cluster = n.cluster and g.group_id = n.group_id
-  left join run as r on g.cluster = r.cluster and g.group_id = r.group_id
+  left join active_summary as r on g.cluster = r.cluster and g.group_id = r.group_id
   left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
   left join disk as d on g.cluster = d.cluster and g.group_id = d.group_id
   left join tracked as k on g.cluster = k.cluster and g.group_id = k.group_id
   left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
-  left join alone as a
+  left join memberless_group as a
     on g.cluster = a.cluster and g.group_id = a.group_id
   where g.hour = :hour
 )
 
 select
   case
-    when not is_new then 'settled'
-    when :passing <> '' and group_id ~ :passing then 'passing_by'
+    when not is_new then 'established'
+    when :passing <> '' and group_id ~ :passing then 'ephemeral'
     when former_group is not null then 'renamed'
-    when members = 0 and not commits_alone and commits is null then 'uncounted'
-    when members = 0 and not commits_alone then 'nobody'
-    when run_hours < 3 then 'young'
+    when members = 0 and not commits_alone and commits is null then 'commits_unknown'
+    when members = 0 and not commits_alone then 'no_members'
+    when run_hours < 3 then 'recent'
     when not has_committed and run_hours >= :trial_hours then 'never_commits'
     when tried >= :trial_hours and kept_up < :keep_up_share * tried then 'failed'
     when tried >= :trial_hours and untracked > 0 then 'untracked'

@@ -1,50 +1,90 @@
 /*
-title: Consumer group reads without committing
+title: Consumer group does not commit offsets
 resource_kind: group
 owner_role: platform
 maturity: stable
-reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
+reads: [metrics.consumer_group_hourly, metrics.consumer_partition_hourly, metrics.partition_hourly,
+  metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly]
 params:
-  hours: {default: 3, unit: h, why: "jobs that commit once an hour have committed twice by then"}
-  loud_share: {default: 0.1, unit: share of what its topics send, why: "a tenth of the traffic that nobody accounts for is worth a question"}
-  known_untracked: {default: "^spark-kafka-source-", unit: regex, why: "groups that keep their offsets elsewhere; Spark's streams have theirs in checkpoints"}
+  hours:
+    default: 3
+    unit: h
+    why: "a job that commits once an hour has committed twice by then"
+  loud_share:
+    default: 0.1
+    unit: share of the bytes out of its topics
+    why: "a tenth of the traffic without committed offsets deserves a question to the owner"
+  known_untracked:
+    default: "^spark-kafka-source-"
+    unit: regex
+    why: "groups that store offsets elsewhere; Spark Structured Streaming stores them in checkpoints"
 key_metrics: [untracked_topics, unaccounted_ratio, unaccounted_bytes_per_second, arrived_records, members]
 verdicts:
-  loud:
+  high_share:
     status: firing
     severity: warning
-    message: "{{ members | counted('member') }} of the group have been assigned {{ untracked_topics }} for {{ hours }} and never committed, while {{ arrived_records }} arrived. Up to {{ unaccounted_ratio }} of what these topics send is accounted for by no commit."
-    actions:
-      - &cure "Let {{ client_id }} on {{ host }} commit its offsets; else nobody can tell how far behind it is, and a restart reads anew or skips. If it keeps them elsewhere, name the group in known_untracked."
-    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"]
-  silent:
+    message: &message >
+      Consumer group {{ group_id }} has committed no offset for {{ hours }} on {{ untracked_topics }}, although
+      {{ arrived_records }} arrived.
+    details:
+      - &members "{{ members | counted('member') }} {{ members | plural('is', 'are') }} assigned partitions of these topics."
+      - "Committed offsets do not account for up to {{ unaccounted_ratio }} of the bytes out of these topics."
+    impact: &impact The lag of the group is not measurable, and a restart rereads or skips records (auto.offset.reset).
+    actions: &actions
+      - "Commit offsets in client {{ client_id }} on {{ host }}: enable enable.auto.commit, or call commit after processing."
+      - "If the group stores its offsets elsewhere, add its ID to the parameter known_untracked."
+    commands: &commands
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }} --members --verbose"
+  untracked:
     status: firing
     severity: info
-    message: "{{ members | counted('member') }} of the group have been assigned {{ untracked_topics }} for {{ hours }} and never committed, while {{ arrived_records }} arrived."
-    actions:
-      - *cure
+    message: *message
+    details:
+      - *members
+    impact: *impact
+    actions: *actions
     commands: *commands
-  known: {status: ok, message: "The group commits nothing, and is known to keep its offsets elsewhere."}
-  young: {status: ok, message: "Members are assigned {{ untracked_topics }} for less than {{ hours }}; their first commit may be to come."}
-  nothing_arrived: {status: ok, message: "Nothing arrived on {{ untracked_topics }}: there is nothing to commit."}
-  tracked: {status: ok, message: "The group has committed offsets on all that it is assigned."}
-  commits_alone: {status: ok, message: "The group commits without members, as Flink's do with each checkpoint."}
-  no_members: {status: ok, message: "Nobody runs in the group."}
-  unknown: {status: unknown, message: "Members or committed offsets of the group aren't known."}
-  log_unknown: {status: unknown, message: "Whether records arrived on {{ untracked_topics }} isn't known."}
+  exempt: {status: ok, message: "Consumer group {{ group_id }} stores its offsets outside Kafka (parameter known_untracked)."}
+  new_assignment:
+    status: ok
+    message: "Consumer group {{ group_id }} has been assigned {{ untracked_topics }} for less than {{ hours }}."
+  no_records: {status: ok, message: "No records to commit arrived on {{ untracked_topics }} for consumer group {{ group_id }}."}
+  tracked: {status: ok, message: "Consumer group {{ group_id }} has committed offsets on all its assigned topics."}
+  commits_without_members:
+    status: ok
+    message: "Consumer group {{ group_id }} commits offsets without members, as Flink does with each checkpoint."
+  no_members: {status: ok, message: "Consumer group {{ group_id }} has no members."}
+  commits_unknown:
+    status: unknown
+    message: "Not evaluated: members or committed offsets of consumer group {{ group_id }} were not reported."
+  log_end_unknown:
+    status: unknown
+    message: "Not evaluated: log-end offsets of {{ untracked_topics }} were not reported."
 open_after_hours: 1
 clear_after_hours: 3
 description: |
-  A group whose members are assigned partitions of a topic in each of the last `hours` and that has no committed offset on
-  that topic at all, while these partitions got records in each of them.
+  Fires if members of the group were assigned partitions of a topic in each of the last `hours` hours, these partitions
+  received records in each of them, and the group has no committed offset on that topic. The severity is warning if
+  committed offsets of all groups leave loud_share or more of the topics' bytes out unaccounted for.
 runbook: |
-  1. Ask the owner of the client: is enable.auto.commit off and no commit called? Are the offsets kept elsewhere?
-  2. If so, name the group in known_untracked.
-  3. Else commit: without offsets a restart follows auto.offset.reset, reads everything again or skips what came meanwhile.
+  ## Meaning
+  Members of the group consume a topic and have never committed an offset on it.
+
+  ## Impact
+  The lag of the group is not measurable. A restart follows auto.offset.reset: it rereads everything or skips records.
+
+  ## Diagnosis
+  1. Ask the owner of the client whether enable.auto.commit is off and no commit is called.
+  2. Ask whether the offsets are stored elsewhere, such as in a checkpoint or a database.
+
+  ## Mitigation
+  1. Commit offsets.
+  2. If they are stored elsewhere, add the group to known_untracked.
 limitations: |
-  A client that assigns partitions itself is in no group and isn't seen here; client_untracked and consumer_rogue see it. What a group
-  reads without commits is known only as what all others don't account for. A group that committed once and stopped is
-  judged as one that lags. Members of groups of the streams protocol (KIP-1071) aren't told.
+  A client that assigns partitions itself belongs to no group; client_untracked and consumer_rogue cover it. The bytes
+  that a group reads without commits are known only as the remainder that other groups do not account for. A group
+  that committed once and stopped is evaluated by consumer_group_lagging. Groups of the streams protocol (KIP-1071)
+  do not report their members.
 */
 with assigned as materialized (
   select
@@ -115,7 +155,7 @@ arrived as (
   group by cluster, group_id, topic
 ),
 
--- What each topic of a suspect sends, and how much of that the commits of all groups account for.
+-- Bytes out of each suspect topic, and the part that committed offsets of all groups account for.
 sent as materialized (
   select
     t.cluster,
@@ -130,7 +170,7 @@ sent as materialized (
   group by t.cluster, t.topic, t.bytes_out, t.covered_seconds
 ),
 
-judged as (
+measured as (
   select
     s.*,
     a.records,
@@ -161,11 +201,11 @@ summary as (
     (array_agg(client_id order by is_untracked desc, topic asc))[1] as client_id,
     (array_agg(host order by is_untracked desc, topic asc))[1] as host,
     jsonb_agg(public.resource_key('topic', cluster, topic) order by topic) filter (where is_untracked) as affected
-  from judged
+  from measured
   group by cluster, group_id
 ),
 
-alone as materialized (
+memberless_group as materialized (
   select *
   from public.commits_without_members(:hour)
 ),
@@ -180,16 +220,16 @@ has_member as (
 
 select
   case
-    when a.is_committing then 'commits_alone'
+    when a.is_committing then 'commits_without_members'
     when g.members = 0 then 'no_members'
-    when g.members is null or g.partitions is null or (m.cluster is null and coalesce(g.commits, 0) = 0) then 'unknown'
+    when g.members is null or g.partitions is null or (m.cluster is null and coalesce(g.commits, 0) = 0) then 'commits_unknown'
     when s.cluster is null then 'tracked'
-    when :known_untracked <> '' and g.group_id ~ :known_untracked then 'known'
-    when s.is_untracked and s.unaccounted_ratio >= :loud_share then 'loud'
-    when s.is_untracked then 'silent'
-    when s.is_unknown then 'log_unknown'
-    when s.is_young then 'young'
-    else 'nothing_arrived'
+    when :known_untracked <> '' and g.group_id ~ :known_untracked then 'exempt'
+    when s.is_untracked and s.unaccounted_ratio >= :loud_share then 'high_share'
+    when s.is_untracked then 'untracked'
+    when s.is_unknown then 'log_end_unknown'
+    when s.is_young then 'new_assignment'
+    else 'no_records'
   end as reason,
   g.cluster,
   g.group_id,
@@ -204,6 +244,6 @@ select
 from metrics.consumer_group_hourly as g
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
 left join has_member as m on g.cluster = m.cluster and g.group_id = m.group_id
-left join alone as a
+left join memberless_group as a
   on g.cluster = a.cluster and g.group_id = a.group_id
 where g.hour = :hour

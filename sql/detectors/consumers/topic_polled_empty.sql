@@ -1,59 +1,120 @@
 /*
-title: Topic is polled though nothing comes
+title: Empty topic polled excessively
 resource_kind: topic
 owner_role: platform
 maturity: stable
-reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly, metrics.broker_hourly, metrics.client_hourly]
+reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly, metrics.broker_hourly,
+  metrics.client_hourly]
 params:
-  fetches: {default: 10, unit: 1/s, why: "of each partition and by each reader; who waits for fetch.max.wait.ms (500 ms) reads it twice a second"}
-  records_per_fetch: {default: 0.1, unit: ratio, why: "a fetch that doesn't wait for its full time has one at least"}
-  waste_ratio: {default: 10, unit: ratio, why: "of what a client is sent to its records: an answer with records is mostly records"}
-  follower_spread: {default: 3, unit: ratio, why: "a follower that copies busy partitions fetches so many times as often as the mean of them"}
-  handlers_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's own advice: below this requests begin to wait"}
+  fetches:
+    default: 10
+    unit: 1/s
+    why: "per partition and reader; a consumer that waits for fetch.max.wait.ms (500 ms) fetches twice per second"
+  records_per_fetch:
+    default: 0.1
+    unit: ratio
+    why: "a fetch that returns before fetch.max.wait.ms has at least one record"
+  waste_ratio:
+    default: 10
+    unit: ratio
+    why: "of network bytes to record bytes of a client; a response with records consists mostly of records"
+  follower_spread:
+    default: 3
+    unit: ratio
+    why: "a follower of busy partitions fetches this many times as often as the mean follower"
+  handlers_idle_ratio:
+    default: 0.3
+    unit: ratio
+    why: "the limit of the Kafka documentation; below it, requests queue"
 key_metrics: [client_fetches_per_second, reader_fetches_per_second, records_per_second, fetches_ratio, handlers_idle_min_ratio]
 verdicts:
-  client_polls:
+  client_polling:
     status: firing
     severity: info
-    message: "Client {{ client_id }} on {{ host }}, of group {{ first_group_id }}, says that it fetches at {{ client_fetches_per_second }} and gets {{ client_records_per_fetch }} records a fetch{% if client_network_in_bytes_per_second %}: of the {{ client_network_in_bytes_per_second }} that it is sent {{ client_bytes_per_second }} are records{% endif %}. {{ topic }} is among what it reads{% if fetches_ratio %}, with {{ fetches_ratio }} of all fetches of partitions in the cluster{% endif %}.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
-    actions:
-      - &cure "Look at how {{ client_id or 'its client' }} polls: fetch.max.wait.ms should be 500 (fetch.wait.max.ms in librdkafka), fetch.min.bytes 1 or more. If both are, update the client."
-    commands: &commands ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ first_group_id }}"]
+    message: >
+      Client {{ client_id }} fetches at {{ client_fetches_per_second }} from {{ topic }} and other topics, and receives
+      {{ client_records_per_fetch }} records per fetch.
+    details:
+      - "The client runs on {{ host }} in group {{ first_group_id }}."
+      - >
+        {% if client_network_in_bytes_per_second %}The client receives {{ client_network_in_bytes_per_second }};
+        {{ client_bytes_per_second }} of it are records.{% endif %}
+      - &share "{% if fetches_ratio %}Topic {{ topic }} has {{ fetches_ratio }} of all partition fetches in the cluster.{% endif %}"
+      - &busy "{% if is_busy %}Request handlers of its brokers were idle for only {{ handlers_idle_min_ratio }} of the time.{% endif %}"
+    impact: &impact "Empty fetches occupy request handlers and network of the brokers, which delays other clients."
+    actions: &actions
+      - "Set fetch.max.wait.ms of {{ client_id or 'the client' }} to 500 (fetch.wait.max.ms in librdkafka)."
+      - "Set fetch.min.bytes to at least 1."
+      - "If both are set, check its log for errors that are retried at once, and upgrade the client library."
+    commands: &commands
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ first_group_id }}"
   polled:
     status: firing
     severity: info
-    message: "{% if readers == 1 %}Group {{ group_ids }} fetches{% else %}Each of {{ readers }} groups ({{ group_ids }}) fetches{% endif %} each partition of {{ topic }} at {{ reader_fetches_per_second }}, though all that it reads gets {{ records_per_second }}. That is {{ fetches_ratio }} of all fetches of partitions in the cluster.{% if is_busy %} Request handlers of its brokers were idle for {{ handlers_idle_min_ratio }} only.{% endif %}"
-    actions:
-      - *cure
+    message: >
+      Groups reading {{ topic }} ({{ group_ids }}) fetch each partition at {{ reader_fetches_per_second }}, but its topics
+      receive only {{ records_per_second }}.
+    details:
+      - *share
+      - *busy
+    impact: *impact
+    actions: *actions
     commands: *commands
-  beside_busy: {status: ok, message: "Its readers fetch often, and have reason to: what they read in the same sessions gets {{ records_per_second }}."}
-  waits: {status: ok, message: "A reader fetches each of its partitions at {{ reader_fetches_per_second }}: it waits for records."}
-  others_poll: {status: unknown, message: "Each of its partitions is fetched at {{ fetches_per_second }}, but the clients of its groups say that they fetch at {{ client_fetches_per_second }} at most: who else reads it isn't known."}
-  no_reader: {status: unknown, message: "Each of its partitions is fetched at {{ fetches_per_second }}, by nobody who is a member of a group: who reads what isn't known."}
-  neighbours_unknown: {status: unknown, message: "What else its readers read in the same sessions isn't counted, so that the fetches may be for that."}
-  followers_unknown: {status: unknown, message: "How many partitions it has, or how many of the fetches are its followers', isn't known."}
-  uncounted: {status: unknown, message: "JMX did not tell how often it is fetched."}
+  busy_session:
+    status: ok
+    message: "The fetch sessions that include {{ topic }} also serve topics with {{ records_per_second }}."
+  long_polling:
+    status: ok
+    message: "Consumers fetch each partition of {{ topic }} at {{ reader_fetches_per_second }} and wait for records."
+  unknown_reader:
+    status: unknown
+    message: >
+      Not evaluated: {{ topic }} is fetched at {{ fetches_per_second }} per partition, but clients of its groups report at
+      most {{ client_fetches_per_second }}.
+  no_group:
+    status: unknown
+    message: "Not evaluated: {{ topic }} is fetched at {{ fetches_per_second }} per partition, but no consumer group reads it."
+  session_unknown:
+    status: unknown
+    message: "Not evaluated: records of the other topics that readers of {{ topic }} consume were not reported."
+  follower_fetches_unknown:
+    status: unknown
+    message: "Not evaluated: partitions or follower fetches of topic {{ topic }} were not reported."
+  fetch_rate_unknown:
+    status: unknown
+    message: "Not evaluated: brokers did not report the fetch rate of {{ topic }} over JMX."
 open_after_hours: 2
 clear_after_hours: 2
 description: |
-  Brokers count a fetch for each partition of its session (TotalFetchRequestsPerSec), so that what they count, divided by
-  partitions and readers, is how often a reader asks. Readers are groups with members that have the topic assigned.
-  Followers' fetches are taken off first: as many as the brokers' busiest gets for each of them, times follower_spread.
-  What is left exceeds fetches, and all topics that these groups read got fewer than records_per_fetch records a fetch.
-  Where clients' own metrics are read they decide: one polls that fetches more often than fetches from each broker of whose
-  partitions it has any, and gets fewer than records_per_fetch records a fetch, or is sent waste_ratio times the bytes of
-  its records; if all clients of all its groups tell, and none fetches that often, it is none of them.
-  Judged are topics that were fetched so often in this hour or in one of the three before. A warning where a broker's
-  request handlers were idle for less than handlers_idle_ratio.
+  Brokers count one fetch per partition of a fetch session (TotalFetchRequestsPerSec). This count, divided by partitions
+  and readers, is the fetch rate of a reader. Readers are groups with members that are assigned the topic. Follower
+  fetches are subtracted: the highest rate of the brokers, times follower_spread. Fires if the rest exceeds `fetches` and
+  all topics of these groups received fewer than records_per_fetch records per fetch.
+
+  Metrics of the clients decide where they are available. A client polls excessively if it sends more than `fetches` to
+  each broker of its partitions, and gets fewer than records_per_fetch records per fetch, or waste_ratio times the bytes of
+  its records. If all clients of all groups report and none is that fast, another reader is.
+  Evaluated are topics with such a fetch rate in this hour or in one of the three hours before. The severity is warning if
+  request handlers of a broker were idle for less than handlers_idle_ratio.
 runbook: |
-  1. Whose client: group and client ids are named. Its configuration first: fetch.max.wait.ms, fetch.min.bytes.
-  2. A client that fetches again at once after an error does the same: look for errors in its log.
-  3. What it costs: the brokers' handlers, and empty answers on the network.
+  ## Meaning
+  Consumers fetch a topic far more often than records arrive.
+
+  ## Impact
+  Empty fetches occupy request handlers and network of the brokers.
+
+  ## Diagnosis
+  1. Check the configuration of the client: fetch.max.wait.ms and fetch.min.bytes.
+  2. Check its log for errors: a client that fetches again at once after an error has the same symptom.
+
+  ## Mitigation
+  1. Set fetch.max.wait.ms to 500 and fetch.min.bytes to at least 1.
+  2. Upgrade the client library.
 limitations: |
-  Without clients' own metrics it isn't known which of several groups it is, nor the bytes of empty answers, and where a busy
-  topic is read in the same session, polling too often isn't seen; with them it is where the busy one is read by another
-  client. Readers without groups aren't known: one that also reads busy topics in one session makes an idle topic's counter
-  run. The pace is the mean of an hour.
+  Without client metrics, it is not known which of several groups polls, nor the bytes of empty responses. If a busy topic
+  is read in the same session, excessive polling is not detected; with client metrics it is, if another client reads the
+  busy topic. Readers without a group are unknown: one that reads busy topics in the same session raises the counter of an
+  idle topic. The rate is the mean of an hour.
 */
 with broker as materialized (
   select
@@ -148,12 +209,12 @@ read as (
   group by a.cluster, a.topic
 ),
 
--- What members of the topic's groups say of themselves; of those with one client id, the one that fetches most.
-told as (
+-- Metrics of the members of the topic's groups; of those with one client ID, the one that fetches most.
+client_fetch as (
   select
     m.cluster,
     m.client_id,
-    count(distinct c.endpoint) >= count(distinct m.member_id) as is_told,
+    count(distinct c.endpoint) >= count(distinct m.member_id) as is_reported,
     max(c.fetches / nullif(c.covered_seconds, 0)) as fetches_per_second,
     (array_agg(c.endpoint order by c.fetches / nullif(c.covered_seconds, 0) desc nulls last))[1] as endpoint
   from inventory.consumer_member_hourly as m
@@ -171,7 +232,7 @@ client as (
     m.group_id,
     m.client_id,
     m.host,
-    coalesce(t.is_told, false) as is_told,
+    coalesce(t.is_reported, false) as is_reported,
     t.fetches_per_second,
     t.fetches_per_second > :fetches * least(b.brokers, assigned.partitions) as is_fast,
     c.records / nullif(c.fetches, 0) as records_per_fetch,
@@ -185,24 +246,24 @@ client as (
     select sum(jsonb_array_length(a.of_topic)) as partitions from jsonb_each(m.assignment) as a (topic, of_topic)
   ) as assigned
   left join broker as b on s.cluster = b.cluster
-  left join told as t on m.cluster = t.cluster and m.client_id = t.client_id
+  left join client_fetch as t on m.cluster = t.cluster and m.client_id = t.client_id
   left join metrics.client_hourly as c
     on c.hour = :hour and t.cluster = c.cluster and t.endpoint = c.endpoint
     and t.client_id = c.client_id and c.kind = 'consumer'
 ),
 
-hasty as (
+fast_client as (
   select distinct on (cluster, topic) *
   from client
   where is_fast and is_wasteful
   order by cluster asc, topic asc, fetches_per_second desc, client_id asc, group_id asc
 ),
 
-asked as (
+client_summary as (
   select
     cluster,
     topic,
-    bool_and(is_told and not is_fast) as are_slow,
+    bool_and(is_reported and not is_fast) as are_slow,
     max(fetches_per_second) as fetches_per_second
   from client
   group by cluster, topic
@@ -217,7 +278,7 @@ total as (
   group by cluster
 ),
 
-judged as (
+measured as (
   select
     s.cluster,
     s.topic,
@@ -237,28 +298,28 @@ judged as (
     h.records_per_fetch as client_records_per_fetch,
     h.bytes_per_second as client_bytes_per_second,
     h.network_in_bytes_per_second as client_network_in_bytes_per_second,
-    h.cluster is not null as has_hasty_client,
+    h.cluster is not null as has_fast_client,
     a.are_slow,
     r.records_per_second
   from suspect as s
   left join seen as now on s.cluster = now.cluster and s.topic = now.topic and now.hour = :hour
   left join read as r on s.cluster = r.cluster and s.topic = r.topic
-  left join hasty as h on s.cluster = h.cluster and s.topic = h.topic
-  left join asked as a on s.cluster = a.cluster and s.topic = a.topic
+  left join fast_client as h on s.cluster = h.cluster and s.topic = h.topic
+  left join client_summary as a on s.cluster = a.cluster and s.topic = a.topic
   left join total on s.cluster = total.cluster
 )
 
 select
   case
-    when has_hasty_client then 'client_polls'
-    when fetches_per_second is null then 'uncounted'
-    when partitions is null or follower_fetches_per_second is null then 'followers_unknown'
-    when reader_fetches_per_second <= :fetches then 'waits'
-    when readers is null then 'no_reader'
-    when are_slow then 'others_poll'
-    when records_per_second is null then 'neighbours_unknown'
+    when has_fast_client then 'client_polling'
+    when fetches_per_second is null then 'fetch_rate_unknown'
+    when partitions is null or follower_fetches_per_second is null then 'follower_fetches_unknown'
+    when reader_fetches_per_second <= :fetches then 'long_polling'
+    when readers is null then 'no_group'
+    when are_slow then 'unknown_reader'
+    when records_per_second is null then 'session_unknown'
     when records_per_second < :records_per_fetch * reader_fetches_per_second then 'polled'
-    else 'beside_busy'
+    else 'busy_session'
   end as reason,
   cluster,
   topic,
@@ -278,4 +339,4 @@ select
   client_records_per_fetch,
   client_bytes_per_second,
   client_network_in_bytes_per_second
-from judged
+from measured

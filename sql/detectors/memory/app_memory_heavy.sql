@@ -294,7 +294,8 @@ pace as materialized (
   from metrics.jvm_app_hourly as a
   inner join metrics.jvm_app_hourly as b
     on
-      a.cluster = b.cluster and a.endpoint = b.endpoint and a.process_started_at = b.process_started_at
+      a.cluster = b.cluster and a.endpoint = b.endpoint
+      and public.is_same_start(a.process_started_at, b.process_started_at)
       and b.hour > :hour - interval '24 hours' and b.hour <= :hour
   where a.hour = :hour
   group by a.cluster, a.endpoint

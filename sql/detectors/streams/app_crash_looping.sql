@@ -51,21 +51,38 @@ limitations: |
   server has the samples of all the hour. What a life restored is known as far as it was asked while it did. Processes that get another address with each start
   (pods without a stable name) aren't seen to be the same. Crashes at regular times look like a schedule.
 */
-with life as (
+with known as (
+  select
+    *,
+    -- Of starts that are one, the first.
+    max(process_started_at) filter (where is_start) over (
+      partition by cluster, endpoint order by process_started_at
+    ) as started_at
+  from (
+    select
+      *,
+      public.is_same_start(
+        process_started_at, lag(process_started_at) over (partition by cluster, endpoint order by process_started_at)
+      ) is not true as is_start
+    from metrics.jvm_app_hourly
+    where hour > :hour - interval '24 hours' and hour <= :hour
+    and process_started_at is not null
+  ) as one
+),
+
+life as (
   select
     cluster,
     endpoint,
-    process_started_at,
+    started_at as process_started_at,
     count(*) as hours,
     (array_agg(heap_used_after_gc_bytes / nullif(heap_max_bytes, 0) order by hour desc))[1] as heap_ratio,
     (array_agg(resident_bytes / nullif(memory_limit_bytes, 0) order by hour desc))[1] as memory_ratio,
     (array_agg(threads order by hour desc))[1] as threads,
     max(resident_bytes / nullif(memory_limit_bytes, 0)) as highest_memory_ratio,
     max(records_to_restore) as records_to_restore
-  from metrics.jvm_app_hourly
-  where hour > :hour - interval '24 hours' and hour <= :hour
-  and process_started_at is not null
-  group by cluster, endpoint, process_started_at
+  from known
+  group by cluster, endpoint, started_at
 ),
 
 ended as (
@@ -117,14 +134,19 @@ in_hour as (
       extract(epoch from started_at - lag(started_at) over (partition by cluster, endpoint order by started_at))
         as apart_seconds
     from (
-      select distinct
+      select
         a.cluster,
         a.endpoint,
-        date_trunc('second', s.process_started_at) as started_at
+        s.process_started_at as started_at,
+        public.is_same_start(
+          s.process_started_at,
+          lag(s.process_started_at) over (partition by a.cluster, a.endpoint order by s.process_started_at)
+        ) is not true as is_start
       from metrics.jvm_app_hourly as a
       inner join metrics.jvm_app_sample as s using (hour, cluster, endpoint)
       where a.hour = :hour and s.metric = 'threads' and s.process_started_at >= a.hour
     ) as started
+    where is_start
   ) as one
   group by cluster, endpoint
 )

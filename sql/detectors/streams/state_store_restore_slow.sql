@@ -233,7 +233,8 @@ restoring as (
     p.records_to_restore >= :anew_ratio * own.offsets_before and exists (
       select 1 from metrics.jvm_app_hourly as b
       where b.hour = :hour - interval '1 hour' and b.cluster = p.cluster and b.endpoint = p.endpoint
-      and b.process_started_at < p.process_started_at and coalesce(b.instance_id, '') = coalesce(p.instance_id, '')
+      and b.process_started_at < p.process_started_at
+      and not public.is_same_start(b.process_started_at, p.process_started_at) and coalesce(b.instance_id, '') = coalesce(p.instance_id, '')
     ) as is_anew
   from process as p
   inner join stored as s on p.cluster = s.cluster and p.application_id = s.application_id

@@ -143,7 +143,7 @@ process as (
     where a.stream_threads_failed is null
     and h.hour >= a.hour - make_interval(days => :usual_days) and h.hour < a.hour
     and h.cluster = a.cluster and h.app = a.app and h.endpoint = a.endpoint
-    and h.process_started_at = a.process_started_at
+    and public.is_same_start(h.process_started_at, a.process_started_at)
   ) as own on true
   where a.hour = :hour and k.application_id is not null
 ),

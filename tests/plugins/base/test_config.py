@@ -115,6 +115,27 @@ def test_only_true_and_false_are_truth_values(tmp_path: Path) -> None:
             "roundup.url: must begin with https://: credentials are sent there",
         ),
         ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "kafka cluster twice: a"),
+        *(
+            (f"{section}: [{{key_pattern: '{pattern}', {rest}}}]", f"{section}.0.key_pattern: not a regular expression")
+            for section, rest in (("owners", "owner: a"), ("latency_targets", "seconds: 5"))
+            for pattern in (
+                "^group:(?P<c>demo)/",
+                "^group:(?<c>demo)/",
+                "(?i:a)",
+                "^a*+b",
+                "(?>a)b",
+                "a{300}",
+                "a\\b",
+                "(?x)a",
+                "^(a)(?(1)b|c)",
+                "[[:wrong:]]",
+                "a{,3}",
+                "(?=a)*",
+                "\\x41b",
+                "(a",
+                "(?s).",
+            )
+        ),
         ("a: [", "not YAML: while parsing a flow node"),
         ("a: [", "at line 1, column 5"),
         (
@@ -236,6 +257,21 @@ def test_times_and_counts_have_an_end(tmp_path: Path, key: str, most: int) -> No
     load_config(write(tmp_path, text % most))
     with pytest.raises(StreamwardenError, match=rf"{key}: Input should be less than or equal to {most} \(value: 99999"):
         load_config(write(tmp_path, text % 99999999999))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(group|topic):orders-prod/billing-",
+        r"^group:demo/\\mbill\\M",
+        "^[[:alpha:]]+[0-9]{1,3}$",
+        r"(?i)^a.*?\\d",
+        "(?!x)a",
+    ],
+)
+def test_what_postgresql_runs_is_a_pattern(tmp_path: Path, pattern: str) -> None:
+    text = f"owners: [{{key_pattern: '{pattern}', owner: a}}]"
+    assert load_config(write(tmp_path, text)).owners[0].owner == "a"
 
 
 def test_a_machine_may_be_told_of_where_its_jvm_is(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Hours as people write them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.hours import parse_hour
+from streamwarden.base.hours import HOUR, PRESENT_FOR, gap_of_present, parse_hour
 
 
 @pytest.mark.parametrize("text", ["2026-11-21T05:00", "2026-11-21T05:00Z", "2026-11-21T07:00+02:00"])
@@ -26,3 +26,14 @@ def test_an_hour_is_utc(text: str) -> None:
 def test_what_is_no_hour_is_told(text: str, told: str) -> None:
     with pytest.raises(StreamwardenError, match=told):
         parse_hour(text)
+
+
+def test_the_present_says_something_of_an_hour_until_an_hour_after_its_end() -> None:
+    hour, second = datetime(2026, 11, 21, 3, tzinfo=UTC), timedelta(seconds=1)
+    assert PRESENT_FOR == 2 * HOUR
+    for now in (hour, hour + HOUR, hour + PRESENT_FOR - second):
+        assert gap_of_present(hour, "a JVM", now) is None
+    for now in (hour - second, hour + PRESENT_FOR, hour + timedelta(days=9)):
+        assert gap_of_present(hour, "a JVM", now) == (
+            "missing: a JVM only knows the present; readings count for this hour from 03:00 to 05:00 UTC."
+        )

@@ -52,6 +52,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--config", "/nope", "run"], "--config /nope: no such config file"),
         (["config", "check", "/nowhere.yaml"], "/nowhere.yaml: no such config file"),
         (["detectors", "explain", "nothing"], "nothing: no such detector; there are: "),
         (["run", "--hour", "soon"], "hour 'soon': not a time; write it like 2026-11-21T05:00."),
@@ -105,7 +106,7 @@ def test_an_older_release_goes_back_only_when_told(
 
 def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
-    file.write_text("kafka: [{name: a, bootstrap_servers: b}]\n")
+    file.write_text("kafka: [{name: a, bootstrap_servers: 'b:9092'}]\n")
     done = streamwarden("config", "check", str(file))
     assert done.returncode == 0
     assert "1 Kafka clusters" in done.stdout
@@ -148,6 +149,142 @@ def test_a_config_is_checked_with_all_that_it_names(tmp_path: Path, text: str, t
     assert done.returncode == 1
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+MAIL = "host: mail.acme.example, mail_from: a@b.example, mail_to: [c@d.example]"
+AWS = "account: '111122223333', regions: [us-east-1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("reports: {mail_to: [team]}", "reports.mail_to.0: must be a mail address, name@domain"),
+        ('reports: {mail_to: ["a@b.example\\nBcc: c@d.example"]}', "reports.mail_to.0: must be a mail address"),
+        ('reports: {mail_from: "a@b\\r\\n"}', "reports.mail_from: must be a mail address"),
+        ("reports: {mail_to: [a@b@c]}", "reports.mail_to.0: must be a mail address"),
+        ("reports: {mail_to: ['a@bücher.example']}", "reports.mail_to.0: must be a mail address"),
+        (
+            "tickets: {trackers: {a: {kind: mail, host: h, mail_from: a@b.example, mail_to: ['ä@b.example']}}}",
+            "tickets.trackers.a.mail.mail_to.0: must be a mail address",
+        ),
+        (
+            f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}, password: p}}}}}}",
+            "tickets.trackers.a.password: needs `user`",
+        ),
+        (
+            f"tickets: {{trackers: {{a: {{kind: mail, {MAIL.replace('mail.acme.example', 'smtp://h:25')}}}}}}}",
+            "tickets.trackers.a.host: must be a host's name alone; its port stands under `port` (value:",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: roundup, url: 'https://t', password: p}}}",
+            "tickets.trackers.a.password: needs `user`",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: jira, url: 'https://t', project: OPS, password: p}}}",
+            "tickets.trackers.a.password: needs `user`",
+        ),
+        (
+            'tickets: {trackers: {a: {kind: github, repository: a/b, password: "t\\n"}}}',
+            "tickets.trackers.a.password: holds a line break",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: pagerduty, password: p, api_token: t, user: bot}}}",
+            "tickets.trackers.a.user: must be the mail address of a PagerDuty user",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: servicenow, url: 'https://t', password: p, fields: {correlation_id: x}}}}",
+            "tickets.trackers.a.fields.correlation_id: is Streamwarden's own",
+        ),
+        (
+            "tickets: {routes: [{subject: disks, to: [console]}]}",
+            "tickets.routes.0.subject: no detector is of this subject; there are: brokers,",
+        ),
+        ("kafka: [{name: a, bootstrap_servers: 'http://x/y'}]", "kafka.0.bootstrap_servers: 'http://x/y' isn't host:p"),
+        ("kafka: [{name: a, bootstrap_servers: b}]", "kafka.0.bootstrap_servers: 'b' isn't host:port"),
+        ("kafka: [{name: a, bootstrap_servers: 'b:1,c:99999'}]", "kafka.0.bootstrap_servers: 'c:99999' isn't host:po"),
+        ("kafka: [{name: a, bootstrap_servers: 'b:1 c:1'}]", "kafka.0.bootstrap_servers: 'b:1 c:1' isn't host:port"),
+        ("kafka: [{name: a, bootstrap_servers: 'b:1,,c:1'}]", "kafka.0.bootstrap_servers: '' isn't host:port"),
+        (
+            "kafka: [{name: a, bootstrap_servers: 'b:1', client: {bootstrap.servers: 'c:1'}}]",
+            "kafka.0.client.bootstrap.servers: stands under `bootstrap_servers`",
+        ),
+        ("kafka: [{name: a/b, bootstrap_servers: 'b:1'}]", "kafka.0.name: must hold no slash"),
+        ('kafka: [{name: "a\\nb", bootstrap_servers: "b:1"}]', "kafka.0.name: must be one line of text"),
+        ("owners: [{key_pattern: '^x', owner: \"a\\tb\"}]", "owners.0.owner: must be one line of text"),
+        (
+            "kafka: [{name: a, bootstrap_servers: 'b:1', schema_registry: {url: 'http://r', password: p}}]",
+            "kafka.0.schema_registry.password: needs `user`",
+        ),
+        (
+            "kafka: [{name: a, bootstrap_servers: 'b:1'}]\n"
+            "jmx: [{role: broker, cluster: a, url: 'http://h:1', password: p}]",
+            "jmx.0.password: needs `user`",
+        ),
+        (
+            "kafka: [{name: a, bootstrap_servers: 'b:1'}]\n"
+            "jmx: [{role: broker, cluster: a, url: 'http://h:1', instance_id: vol-1}]",
+            "jmx.0.instance_id: is no EC2 instance's id; it looks like i-0123456789abcdef0 (value: 'vol-1')",
+        ),
+        ("jmx_files: [{path: /etc}]", "jmx_files.0.path: is a folder; name the files in it: /etc/*.json"),
+        (
+            "detectors: {topic_abandoned: {params: {keep: '(?P<a>x)'}}}",
+            "detectors.topic_abandoned.params.keep: not a regular expression as PostgreSQL reads it: named groups",
+        ),
+        ("ebs_prices: /etc", "ebs_prices: /etc: Is a directory."),
+        ("reports: {folder: /etc/passwd}", "reports.folder: /etc/passwd is a file; name a folder"),
+        ("reports: {folder: /etc/passwd/x}", "reports.folder: /etc/passwd is a file; name a folder"),
+        ("warehouse: {data_folder: /etc/passwd}", "warehouse.data_folder: /etc/passwd is a file; name a folder"),
+        ("warehouse: {url: 'postgresql://u:p@h:99999/d'}", "warehouse.url: a port is between 1 and 65535"),
+        (
+            "warehouse: {retention_days: {metrics.gone: 90}}",
+            "warehouse.retention_days.metrics.gone: the warehouse has no such table",
+        ),
+        (
+            f"aws: [{{{AWS}, role_arn: 'arn:aws:iam::999999999999:role/x'}}]",
+            "aws.0.role_arn: is a role of account 999999999999; name one of 111122223333, or correct `account` (value:",
+        ),
+        (f"aws: [{{{AWS}, role_arn: streamwarden-read}}]", "aws.0.role_arn: is no role's ARN; it looks like arn:aws:"),
+        (f"aws: [{{{AWS}, external_id: x}}]", "aws.0.external_id: is of a role"),
+        (
+            f"aws: [{{{AWS.replace('us-east-1', 'eu-centrl-1')}}}]",
+            "aws.0.regions.0: AWS has no such region as far as botocore knows",
+        ),
+        (
+            "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2020-01-01}]}}",
+            "detectors.disk_filling.except.0.until: has run out; remove the exception, or give it a later day (value:",
+        ),
+        (
+            "gathering: {jmx_samples: 1000, jmx_sample_seconds: 1000}",
+            "gathering.jmx_samples: jmx_samples and jmx_sample_seconds together sample for 999,000 s of each hour;",
+        ),
+    ],
+)
+def test_what_a_config_cannot_mean_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(text)
+    done = in_this_process("config", "check", str(file))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"streamwarden: {file}: ") or "ebs_prices" in text or "keep" in text
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "reports: {mail_from: 'Stream Warden <sw@acme.example>', mail_to: [a.b+c@localhost]}",
+        "kafka: [{name: orders prod, bootstrap_servers: 'b-1.x_y.internal:9092, [::1]:9092,10.0.0.1:65535'}]",
+        "aws: [{account: '111122223333', regions: [cn-north-1, us-gov-west-1],"
+        " role_arn: 'arn:aws-cn:iam::111122223333:role/a/b', external_id: x}]",
+        "warehouse: {url: 'postgresql://u:p@h1:5432,h2:5432/d', retention_days: {metrics.partition_hourly: 90}}",
+        f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}}}}}}}",
+        "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
+    ],
+)
+def test_what_a_config_can_mean_is_good(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.yaml").write_text(text)
+    done = in_this_process("config", "check", str(tmp_path / "s.yaml"))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_explain_prints_what_psql_runs() -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import sqlalchemy as sa
@@ -21,7 +22,7 @@ from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, load_config
 from streamwarden.base.warehouse import engine
 from streamwarden.cli.probe import aws, jvms, kafka, services
-from streamwarden.cli.probe.result import Question, Response, ask_all
+from streamwarden.cli.probe.result import Answer, Question, ask_all
 
 from tests.answering import answering
 from tests.conftest import a_database
@@ -33,7 +34,7 @@ from tests.spark_apps.offsets_log import commit
 from tests.spark_apps.sources.node_page import node_page
 from tests.spark_apps.sources.registry import registry
 
-Probe = Callable[..., list[Response]]
+Probe = Callable[..., list[Answer]]
 
 
 @pytest.fixture
@@ -50,12 +51,12 @@ def config_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return write
 
 
-def problems(answers: list[Response]) -> dict[str, str]:
+def problems(answers: list[Answer]) -> dict[str, str]:
     return {answer.asked: answer.problem for answer in answers if answer.problem is not None}
 
 
-def cures(answers: list[Response]) -> list[str]:
-    return list(dict.fromkeys(answer.actions for answer in answers if answer.actions))
+def cures(answers: list[Answer]) -> list[str]:
+    return list(dict.fromkeys(answer.cure for answer in answers if answer.cure))
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
 
 @pytest.fixture
 def ask_aws(config_of: Callable[..., Any]) -> Probe:
-    def ask(**account: Any) -> list[Response]:
+    def ask(**account: Any) -> list[Answer]:
         config = config_of(aws=[{"account": ACCOUNT, "regions": [REGION]} | account])
         return ask_all([*aws.questions(config.aws)])
 
@@ -126,6 +127,7 @@ def test_an_aws_that_cannot_be_reached_takes_no_time(ask_aws: Probe, monkeypatch
     assert "hunter2" not in str(answers)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[..., Any], tmp_path: Path) -> None:
     """From no right at all to all rights, by nothing but the probe's own lines."""
@@ -159,14 +161,14 @@ def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[...,
 
         config = config_of(kafka=[broker.cluster("c", "streamwarden", "hunter2")])
         [answer] = ask_all([*kafka.questions(config.kafka)])
-        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.actions)
+        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.cure)
         assert "hunter2" not in str(answer)
 
 
 def test_a_cluster_that_is_away(config_of: Callable[..., Any]) -> None:
     config = config_of(kafka=[{"name": "c", "bootstrap_servers": f"127.0.0.1:{free_port()}"}])
     [answer] = ask_all([*kafka.questions(config.kafka)])
-    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.actions)
+    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.cure)
 
 
 class _Exporter(BaseHTTPRequestHandler):
@@ -201,6 +203,37 @@ def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[.
     [line] = [answer for answer in answers if answer.problem is None]
     assert line.asked == "nodes of c" and line.told.startswith("1 answer, ")
     assert [re.split("[,( ]", actions)[0] for actions in cures(answers)] == ["write", "start"]
+
+
+class _Pair(_Exporter):
+    """A Thanos in front of two servers that scrape the same machine."""
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
+        series = [
+            {
+                "metric": {"__name__": "node_load1", "instance": "m:9100", "prometheus_replica": replica},
+                "values": [[float(form["start"][0]), "1"]],
+            }
+            for replica in "ab"
+        ]
+        page = json.dumps({"status": "success", "data": {"result": series}}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+
+def test_a_match_that_selects_several_replicas_is_said(config_of: Callable[..., Any]) -> None:
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Pair)) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        node = {"role": "node", "cluster": "c", "protocol": "prometheus_api", "url": url, "match": 'instance="m:9100"'}
+        config = config_of(kafka=[{"name": "c", "bootstrap_servers": "b"}], jmx=[node])
+        answers = ask_all([*jvms.questions(config)])
+    assert problems(answers) == {} and {answer.told for answer in answers} == {
+        "1 answer, 1 readings or more",
+        "`match` selects several replicas, each series is read once (prometheus_replica: a, b)",
+    }
 
 
 @pytest.mark.parametrize(
@@ -243,12 +276,12 @@ def test_a_warehouse_without_rights_and_tables(config_of: Callable[..., Any], mo
 
 
 def test_a_source_that_hangs_or_raises_holds_up_nobody() -> None:
-    def hang() -> Iterator[Response]:
+    def hang() -> Iterator[Answer]:
         time.sleep(60)
-        yield Response("a", "b")
+        yield Answer("a", "b")
 
-    def fail() -> Iterator[Response]:
-        yield Response("b", "first")
+    def fail() -> Iterator[Answer]:
+        yield Answer("b", "first")
         raise ValueError("http://u:hunter2@h/x is bad")
 
     begun = time.monotonic()

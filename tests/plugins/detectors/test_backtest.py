@@ -27,20 +27,28 @@ DETECTORS = load_detectors()
 NOTHING_SET = Config()
 LAGGY = """/*
 title: A test
-about: group
-owner: tests
+resource_kind: group
+owner_role: tests
 maturity: experimental
 reads: [metrics.consumer_group_hourly]
 params:
   limit: {default: 100, unit: records, why: "a test"}
   word: {default: plain, unit: text, why: "a test"}
-says:
-  bad: {status: alarm, severity: warning, reason: "{{ word }} {{ lag_records }}"}
-  good: {status: ok, reason: "{{ word }} {{ lag_records }}"}
-  dark: {status: skip, reason: "{{ word }}"}
+verdicts:
+  bad: {status: firing, severity: warning, message: "{{ word }} {{ lag_records }}", impact: "None.", actions: ["Wait."]}
+  good: {status: ok, message: "{{ word }} {{ lag_records }}"}
+  dark: {status: unknown, message: "Not evaluated: {{ word }}"}
 open_after_hours: 2
 clear_after_hours: 2
-runbook: none
+runbook: |
+  ## Meaning
+  A test.
+  ## Impact
+  None.
+  ## Diagnosis
+  1. Read the test.
+  ## Mitigation
+  1. Fix the test.
 limitations: none
 */
 select

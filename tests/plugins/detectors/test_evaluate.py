@@ -6,22 +6,24 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
+from streamwarden.base.config.model import Owner
 from streamwarden.detectors import Detector, evaluate, findings, load_detectors
+from streamwarden.detectors.evaluate import sync_config
 
 from tests.sql.rows import insert_row
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HEADER = """/*
 title: A test
-about: group
-owner: tests
+resource_kind: group
+owner_role: tests
 maturity: experimental
 reads: [metrics.consumer_group_hourly]
-says:
-  bad: {status: alarm, severity: warning, reason: "{{ size_bytes }} of {{ name }} on {{ bootstrap_servers }}.",
-        cure: "Mend it.", commands: ["mend {{ group_id }} {{ size_bytes }}"]}
-  good: {status: ok, reason: "Fine."}
-  dark: {status: skip, reason: "Nothing.", is_not_applicable: true}
+verdicts:
+  bad: {status: firing, severity: warning, message: "{{ size_bytes }} of {{ name }} on {{ bootstrap_servers }}.",
+        impact: "Nothing happens.", actions: ["Fix it."], commands: ["fix {{ group_id }} {{ size_bytes }}"]}
+  good: {status: ok, message: "Fine."}
+  dark: {status: unknown, message: "Nothing.", is_not_applicable: true}
 clear_after_hours: 1
 runbook: none
 limitations: none
@@ -78,7 +80,7 @@ def test_what_is_stored_can_be_read_by_who_asks_in_sql(warehouse: sa.Engine, tmp
     with warehouse.connect() as connection:
         row = connection.execute(sa.text("select * from public.findings_now")).one()
     assert (row.reason, row.severity, row.message) == ("bad", "warning", "7.0 KiB of c/a <b> on kafka-1:9092.")
-    assert (row.advice, row.commands) == ("Mend it.", ["mend 'a <b>' 7168"])
+    assert (row.actions, row.commands) == (["Fix it."], ["fix 'a <b>' 7168"])
 
 
 def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_two_clusters_bear_different_flush_times_of_the_same_topic(warehouse: sa
     with warehouse.connect() as connection:
         found = findings(connection, rule, HOUR, config, rule.params_in_force(config))
     limits = {finding.resource.columns["cluster"]: (finding.reason, finding.metrics["limit_ms"]) for finding in found}
-    assert limits == {"raw": ("slow", 100), "mail": ("quick", 5000)}
+    assert limits == {"raw": ("slow", 100), "mail": ("within_limit", 5000)}
 
 
 def test_not_loaded_is_blocked_and_keeps_what_was_said(warehouse: sa.Engine, tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
         (ROW.format(reason="fine"), "reason 'fine' is not defined under `verdicts`"),
         (f"{ROW.format(reason='good')} union all {ROW.format(reason='good')}", "two rows about group:c/a <b>"),
         (ROW.format(reason="good").replace("'c' as cluster", "null as cluster"), "key column cluster is null"),
-        (ROW.format(reason="bad").replace("size_bytes", "weight"), "says.bad: c/a <b>: "),
+        (ROW.format(reason="bad").replace("size_bytes", "weight"), "verdicts.bad: c/a <b>: "),
     ],
 )
 def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: Path, sql: str, told: str) -> None:
@@ -203,3 +205,13 @@ def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: 
     assert "a_test.sql" in str(detector_run.message)
     assert "\n" not in str(detector_run.message)
     assert stored(warehouse) == []
+
+
+def test_a_pattern_that_postgresql_refuses_stops_nothing(
+    warehouse: sa.Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    owners = [Owner.model_construct(key_pattern=one, owner="a") for one in ("^(?P<c>demo)/", "^group:")]
+    with warehouse.begin() as connection:
+        sync_config(connection, Config.model_construct(owners=owners, latency_targets=[]))
+        assert connection.exec_driver_sql("select detect.owner_of('group:demo/x')").scalar() == "a"
+    assert "key_pattern '^(?P<c>demo)/' is left out" in caplog.text

@@ -9,25 +9,33 @@ from streamwarden.detectors import load_detectors
 
 GOOD = """/*
 title: Something is wrong
-about: volume
-owner: platform
+resource_kind: volume
+owner_role: platform
 maturity: experimental
 reads: [metrics.volume_hourly]
 params:
   limit_percent: {default: 20, unit: percent, why: "because"}
-convinces: [iops_max, baseline_iops]
-says:
+key_metrics: [iops_max, baseline_iops]
+verdicts:
   wrong:
-    status: alarm
+    status: firing
     severity: warning
-    reason: "It does {{ iops_max }} of {{ baseline_iops }}, more than {{ limit_percent }}."
-    cure: "Mend {{ name }}."
-    commands: ["mend {{ volume_id }}"]
-  fine: {status: ok, reason: "Fine."}
-  dark: {status: skip, reason: "Nothing is known."}
+    message: "{{ name }} does {{ iops_max }} of {{ baseline_iops }}, more than {{ limit_percent }}."
+    impact: "Requests wait."
+    actions: ["Enlarge {{ name }}."]
+    commands: ["enlarge {{ volume_id }}"]
+  fine: {status: ok, message: "Fine."}
+  dark: {status: unknown, message: "Not evaluated: IOPS were not reported."}
 clear_after_hours: 2
 runbook: |
-  1. Mend it.
+  ## Meaning
+  A test.
+  ## Impact
+  None.
+  ## Diagnosis
+  1. Read the test.
+  ## Mitigation
+  1. Fix the test.
 limitations: none
 */
 select
@@ -57,32 +65,44 @@ def test_header_loads(tmp_path: Path) -> None:
     ("old", "new", "told"),
     [
         ("clear_after_hours: 2", "clear_after_hours: 2\ncolour: red", "colour: unknown key"),
-        ("severity: warning", "severity: awful", "says.wrong.severity: "),
+        ("severity: warning", "severity: awful", "verdicts.wrong.severity: "),
         ("clear_after_hours: 2", "clear_after_hours: soon", "clear_after_hours: "),
-        ("about: volume", "about: [volume", "isn't YAML"),
+        ("resource_kind: volume", "resource_kind: [volume", "isn't YAML"),
         ("/*", "--", "must begin with a comment"),
         (":limit_percent::", ":limit_percents::", ":limit_percents: used in the SQL but not in the header"),
         ("iops_max > :limit_percent::integer", "true", "params.limit_percent: never used"),
         ("title: Something is wrong", "id: mine\ntitle: x", "id: comes from the file's path"),
-        ("about: volume", "about: thing", "about: thing: no kind of thing"),
+        ("resource_kind: volume", "resource_kind: thing", "resource_kind: thing: no kind of resource"),
         (
             "  fine: {status: ok",
             "  good: {status: ok",
-            "says.fine: the SQL gives this because, but the header has no words",
+            "verdicts.fine: the SQL selects this reason, but the header does not define it",
         ),
-        ("  dark: {", "  more: {status: ok, reason: x}\n  dark: {", "says.more: the SQL never gives this because"),
-        ("{{ iops_max }}", "{{ iops_most }}", "says.wrong: iops_most: the SQL gives no such figure"),
-        ("{{ iops_max }}", "{{ iops_max }", "says.wrong: "),
-        ("severity: warning\n", "\n", "says.wrong.severity: an alarm has one"),
+        (
+            "  dark: {",
+            "  more: {status: ok, message: x}\n  dark: {",
+            "verdicts.more: the SQL never selects this reason",
+        ),
+        ("{{ iops_max }}", "{{ iops_most }}", "verdicts.wrong: iops_most: the SQL selects no such metric"),
+        ("{{ iops_max }}", "{{ iops_max }", "verdicts.wrong: "),
+        ("severity: warning\n", "\n", "verdicts.wrong.severity: a firing verdict has one"),
         ("clear_after", "causes: {magic: [wrong]}\nclear_after", "causes.magic: no such mechanism"),
-        ("clear_after", "causes: {disk_slows_broker: [fine]}\nclear_after", "disk_slows_broker: fine: isn't an alarm"),
-        ("clear_after", "causes: {lag_nears_retention: [wrong]}\nclear_after", "and this is about: volume"),
+        (
+            "clear_after",
+            "causes: {disk_slows_broker: [fine]}\nclear_after",
+            "disk_slows_broker: fine: is not a firing reason",
+        ),
+        ("clear_after", "causes: {lag_nears_retention: [wrong]}\nclear_after", "and this detector evaluates: volume"),
         ("clear_after", "caused_by: {disk_slows_broker: [wrong]}\nclear_after", "hits a broker, and this"),
         ("account, region, volume_id,", "account, volume_id,", "the select has no column region"),
         ("iops_max, baseline_iops\nfrom", "iops_max, baseline_iops, *\nfrom", "the last select must name its columns"),
-        ("convinces: [iops_max,", "convinces: [iops_least,", "convinces: iops_least: the SQL gives no such figure"),
-        ("volume_id, iops_max,", "volume_id, 'It is too much of it' as x, iops_max,", "the SQL holds a sentence"),
-        ("volume_id, iops_max,", "volume_id, round(iops_mean) as x, iops_max,", "rounds, formats or divides units"),
+        (
+            "key_metrics: [iops_max,",
+            "key_metrics: [iops_least,",
+            "key_metrics: iops_least: the SQL selects no such metric",
+        ),
+        ("volume_id, iops_max,", "volume_id, 'It is too much of it' as x, iops_max,", "the SQL has a sentence"),
+        ("volume_id, iops_max,", "volume_id, round(iops_mean) as x, iops_max,", "rounds, formats, or divides units"),
         ("volume_id, iops_max,", "volume_id, iops_mean as limit_percent, iops_max,", "has the name of a parameter"),
         ("volume_id, iops_max,", "volume_id, now() as since, now() as seen_since, iops_max,", "one `since`"),
     ],
@@ -134,7 +154,7 @@ def test_exceptions_name_what_tells_things_apart(tmp_path: Path) -> None:
     load_detectors(tmp_path, config(where={"volume_id": "^vol-0"}, params={"limit_percent": 30}))
     load_detectors(tmp_path, config(where={"owner": "payments"}, off=True))
     with pytest.raises(
-        StreamwardenError, match=r"except\.0\.where\.group_id: resource_wrong tells things apart by: account"
+        StreamwardenError, match=r"except\.0\.where\.group_id: resource_wrong identifies resources by: account"
     ):
         load_detectors(tmp_path, config(where={"group_id": "x"}, off=True))
     with pytest.raises(StreamwardenError, match=r"except\.0\.params\.limit: unknown parameter"):

@@ -11,8 +11,8 @@ from streamwarden.detectors.new import new_detector
 from tests.sql.cases import judged, read_cases, unmet
 
 
-def new(tmp_path: Path, name: str, resource: str, *reads: str) -> tuple[Path, Path]:
-    return new_detector(name, resource, reads, tmp_path / "sql", tmp_path / "cases")
+def new(tmp_path: Path, name: str, kind: str, *reads: str, metric: str = "") -> tuple[Path, Path]:
+    return new_detector(name, kind, reads, metric, tmp_path / "sql", tmp_path / "cases")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_columns_of_all_its_tables_stand_beside_the_select(tmp_path: Path) -
     ("name", "resource", "reads", "told"),
     [
         ("broker_odd", "broker", ("metrics.broker_hourly",), "broker_odd: must be SUBJECT/ID"),
-        ("brokers/x", "brokr", ("metrics.broker_hourly",), "--about brokr: no kind of thing; there are: volume, "),
+        ("brokers/x", "brokr", ("metrics.broker_hourly",), "--kind brokr: no kind of resource; there are: volume, "),
         ("brokers/x", "broker", ("metrics.broker",), "--reads metrics.broker: no such table; "),
         ("brokers/x", "group", ("metrics.broker_hourly",), "--reads metrics.broker_hourly: has no group_id; "),
         ("brokers/x", "broker", (), "--reads: name at least one table"),
@@ -67,7 +67,7 @@ def test_a_slip_is_one_line(tmp_path: Path, name: str, resource: str, reads: tup
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     _, cases = new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly")
     cases.unlink()
-    with pytest.raises(StreamwardenError, match=r"broker_odd\.sql: is there already"):
+    with pytest.raises(StreamwardenError, match=r"broker_odd\.sql: exists already"):
         new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly")
     with pytest.raises(StreamwardenError, match="broker_odd: the id is taken by "):
         new(tmp_path, "things/broker_odd", "broker", "metrics.broker_hourly")

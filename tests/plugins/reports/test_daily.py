@@ -6,6 +6,7 @@ import email
 import email.policy
 import os
 import re
+import smtplib
 from collections.abc import Iterator
 from datetime import date
 from email.message import EmailMessage
@@ -52,7 +53,7 @@ def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     said = {
         "metrics": metrics,
         "key_metrics": ("burst_balance_percent", "size_gib"),
-        "actions": f"Make {clean(EVIL)} larger.",
+        "actions": (f"Make {clean(EVIL)} larger.",),
     }
     story.judge(0, {EVIL: "firing", "b": "firing", "c": "unknown"}, **said, message=f"{EVIL} is empty.")
     reconcile(warehouse, Config(), DETECTORS)
@@ -76,11 +77,11 @@ def test_it_says_what_is_open_new_closed_and_not_evaluated(story: Story) -> None
     for expected in (
         "3 of 13 past hours were judged", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
         "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "healthy again",
-        "1 resource ", "c, for example", "reason", "10 past hours of this day were never judged",
+        "1 resource ", "c, for example", "because", "10 past hours of this day were never judged",
     ):  # fmt: skip
         assert expected in text, expected
     assert "<script" not in report.html
-    assert f"What to do: Make {clean(EVIL)} larger." in report.text
+    assert f"1. Make {clean(EVIL)} larger." in report.text
     assert next(iter(report.images.values())).startswith(b"\x89PNG")
 
 
@@ -147,6 +148,13 @@ class _Inbox:
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
         self.refuse: str | None = None
+        self.unknown = ""
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        if address == self.unknown:
+            return "550 no such user"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         if self.refuse:
@@ -192,6 +200,14 @@ def test_the_mail_carries_text_html_and_pictures_by_content_id(story: Story, inb
     pictures = {part["Content-ID"].strip("<>"): part for part in got.walk() if part.get_content_type() == "image/png"}
     assert cids and set(cids) == set(pictures)
     assert pictures[cids[0]].get_content() == report.images[cids[0]]
+
+
+def test_a_report_that_one_recipient_got_is_sent(
+    story: Story, inbox: _Inbox, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox.unknown = "ops@example.org"
+    assert mail_report(render_daily(story.engine, config, DAY), config) == 1
+    assert len(inbox.mails) == 1 and "reports.mail_to: the mail server refuses ops@example.org (550" in caplog.text
 
 
 def test_no_recipients_no_mail(story: Story, inbox: _Inbox) -> None:
@@ -299,6 +315,21 @@ def test_an_owners_report_is_mailed_where_routes_have_its_tickets_mailed(owned: 
         ("sw@example.org", "disks@example.org", report.subject)
     ]
     assert mail_owner(render_daily(owned.engine, config, DAY, owner="billing"), config, opened) == 0
+
+    def torn(name: str, settings: Mail) -> MailTracker:
+        def post(message: EmailMessage | None) -> None:
+            if name == "away":
+                raise smtplib.SMTPConnectError(421, "away")
+            sent.append(message)
+
+        return MailTracker(name, settings, post=post)
+
+    away = {"away": OWNED.trackers["disks"], **OWNED.trackers}
+    several = Tickets(trackers=away, routes=[Route(owner="storage", to=["away", "disks"])])
+    assert mail_owner(report, Config(tickets=several), torn) == 1 and len(sent) == 2, "one server away is no failure"
+    one = Tickets(trackers=away, routes=[Route(owner="storage", to=["away"])])
+    with pytest.raises(StreamwardenError, match="421: away"):
+        mail_owner(report, Config(tickets=one), torn)
     assert write_report(report, config).name == "daily-2026-01-05-storage.html"
     strange = render_daily(owned.engine, config, DAY, owner="../../team & co")
     assert write_report(strange, config) == tmp_path / "daily-2026-01-05-.._.._team_co.html"

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Warehouse
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.main import app
+from streamwarden.cli.mistakes import partitioned_tables
 from streamwarden.store.housekeeping import keep_house
 from streamwarden.store.migrate import migrate
 from streamwarden.store.size import table_sizes
@@ -143,3 +144,9 @@ def test_the_sizes_say_what_a_full_retention_takes(house: sa.Engine) -> None:
     assert facts.full_bytes == pytest.approx(facts.held_bytes / 2 * 455)
     assert (sizes["tickets.ticket"].days, sizes["tickets.ticket"].full_bytes) == (None, None)
     assert sizes[SAMPLES].full_bytes is None
+
+
+def test_the_migrations_say_which_tables_are_kept_for_a_time(house: sa.Engine) -> None:
+    with house.connect() as connection:
+        found = connection.exec_driver_sql("select cast(partrelid as regclass)::text from pg_partitioned_table")
+        assert set(found.scalars()) == partitioned_tables()

@@ -140,7 +140,9 @@ def resource(resource_name: str, detector_id: str) -> Resource:
 
 
 def print_of(resource_name: str, detector_id: str = "ebs_volume_starving") -> str:
-    return Finding(detector_id, resource(resource_name, detector_id), "bad", "firing", "critical", {}, "It is bad.").fingerprint
+    return Finding(
+        detector_id, resource(resource_name, detector_id), "bad", "firing", "critical", {}, "It is bad."
+    ).fingerprint
 
 
 def mute(

@@ -115,7 +115,7 @@ def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config:
     evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
     metrics = {"topic": evil, "heap_max_bytes": 4 * 1024**3}
     story.judge(
-        0, {evil: "firing"}, metrics=metrics, key_metrics=tuple(metrics), actions=f"Mend {clean(evil)}",
+        0, {evil: "firing"}, metrics=metrics, key_metrics=tuple(metrics), actions=(f"Fix {clean(evil)}",),
         message="fingerprint: 1 " + "fingerprint: " * 60,
     )  # fmt: skip
     plan(story, config)
@@ -126,13 +126,14 @@ def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config:
     assert [line for line in lines if line.startswith("fingerprint:")] == [f"fingerprint: {issue_draft.fingerprint}"]
     assert "\x1b" not in text and "\u202e" not in text and "\n" not in issue_draft.title
     assert any(line.split() == ["Heap", "max", "4.0", "GiB"] for line in lines)
-    assert lines[-2:] == ["detector: ebs_volume_starving", "resource: t<script> fingerprint: 0000[31m[bold]"]
+    assert lines[-2:] == ["detector: ebs_volume_starving", "resource_name: t<script> fingerprint: 0000[31m[bold]"]
 
 
 def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) -> None:
     metrics = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
     story.judge(
-        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"), actions="Make it larger.",
+        0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"),
+        actions=("Make it larger.",),
         commands=("aws ec2 modify-volume --volume-id v1",),
     )  # fmt: skip
     plan(story, config)
@@ -140,7 +141,7 @@ def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) 
     text = issue_text(sink.issue_drafts[0])
     assert len(text.splitlines()) <= 24
     assert "    aws ec2 modify-volume --volume-id v1\n" in text
-    assert "In alarm since 2026-01-05 09:12 UTC" in text, "there is one since, to the minute where it is known"
+    assert "Firing since 2026-01-05 09:12 UTC" in text, "there is one since, to the minute where it is known"
 
 
 def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str], story: Story) -> None:
@@ -159,4 +160,4 @@ def test_how_long_it_lasts_does_not_count_what_is_still_to_come_of_the_hour(
     story.judge(0, {"v1": "firing"})
     plan(story, config)
     deliver(story.engine, sink, config, lambda: hour(0) + timedelta(minutes=minutes))
-    assert f"In alarm since 2026-01-05 10:00 UTC {said}" in issue_text(sink.issue_drafts[0])
+    assert f"Firing since 2026-01-05 10:00 UTC {said}" in issue_text(sink.issue_drafts[0])

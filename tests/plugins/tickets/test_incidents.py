@@ -82,10 +82,9 @@ def test_findings_of_one_run_are_one_issue_that_says_what_follows_and_what_does_
     assert tell.states()["g1"] == ("follows", "v1", "open")
     text = notification_text(tell.sink.issue_drafts[0].notification)
     assert (
-        "What follows from it (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90%)"
-        in text
+        "Downstream effects (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90%)" in text
     )
-    assert "What doesn't - consumer_group_lagging title: g2: its partitions lie there." in text
+    assert "Ruled out - consumer_group_lagging title: g2: its partitions lie there." in text
     assert "Related" not in text, "what is listed above isn't listed once more"
     tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
     assert (len(tell.titles), tell.told) == (2, [])
@@ -99,12 +98,12 @@ def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was
         issue_draft.resource_name: notification_text(issue_draft.notification) for issue_draft in tell.sink.issue_drafts
     }
     assert texts.keys() == {"v1", "g1", "g2", "g3"}
-    heading = "No cause known It can follow from others (ebs_volume_starving title);"
+    heading = "Root cause: none found It can follow from others (ebs_volume_starving title);"
     said = f"{heading} what of that is in alarm near it doesn't explain it. - ebs_volume_starving title: v1:"
     assert f"{said} its partitions lie there." in texts["g1"]
     assert f"{said} may be its cause (its partitions lie there; 40%)." in texts["g2"]
     assert f"{heading} none is known to be in alarm." in texts["g3"]
-    assert "No cause known" not in texts["v1"], "nothing is known of that leads to it"
+    assert "Root cause: none found" not in texts["v1"], "nothing is known of that leads to it"
 
 
 def test_the_title_of_a_disk_names_the_broker_on_it(tell: Telling) -> None:
@@ -133,7 +132,7 @@ def test_no_cause_known_names_the_sources_that_did_not_answer(tell: Telling) -> 
 def test_an_effect_that_has_its_cause_says_nothing_of_unknown_ones(tell: Telling) -> None:
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     assert tell.titles == ["ebs_volume_starving: v1"]
-    assert "No cause known" not in notification_text(tell.sink.issue_drafts[0].notification)
+    assert "Root cause: none found" not in notification_text(tell.sink.issue_drafts[0].notification)
 
 
 def test_an_effect_that_joins_later_is_a_line_in_a_comment(tell: Telling) -> None:
@@ -256,7 +255,7 @@ def test_the_cap_counts_incidents(tell: Telling) -> None:
     groups = {f"g{n}": "firing" for n in range(300)}
     tell.go({"v1": "firing"}, groups, {(g(name), V1): 0.9 for name in groups})
     assert tell.titles == ["ebs_volume_starving: v1"]
-    assert "What follows from it (51)" in notification_text(tell.sink.issue_drafts[0].notification)
+    assert "Downstream effects (51)" in notification_text(tell.sink.issue_drafts[0].notification)
     assert "- and 250 more" in notification_text(tell.sink.issue_drafts[0].notification)
     for _ in range(2):
         tell.go({"v1": "ok"}, dict.fromkeys(groups, "ok"), {})

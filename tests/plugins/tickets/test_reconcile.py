@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import gap_of_present
 from streamwarden.tickets import deliver, listen, reconcile
 
 from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute, print_of
@@ -320,34 +321,104 @@ def shared_story(module_warehouse: sa.Engine) -> Story:
 HOURS = st.lists(st.sampled_from(["firing", "ok", "unknown", "gone", "none"]), min_size=1, max_size=9)
 
 
+def _tell(story: Story, number: int, status: str, detector_id: str = "ebs_volume_starving") -> None:
+    """Judges an hour of the resource r as `HOURS` has it, and brings tickets in line."""
+    rows = {"other": "ok"} | ({} if status in ("gone", "none") else {"r": status})
+    story.judge(number, rows, detector_id, coverage="refused" if status == "none" else "answered")
+    reconcile(story.engine, Config(), DETECTORS)
+
+
+def _open(story: Story) -> list[Any]:
+    return [(t["resource_name"], t["opened_hour"]) for t in story.tickets() if t["state"] == "open"]
+
+
+def _evaluations(story: Story) -> list[Any]:
+    return story.rows(
+        "select hour, resource_name, status, reason, message from detect.evaluation order by hour, resource_name"
+    )
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data(), detector_id=st.sampled_from(["ebs_volume_starving", "app_memory_heavy"]))
 def test_the_order_in_which_hours_are_judged_does_not_matter(
     shared_story: Story, statuses: list[str], data: st.DataObject, detector_id: str
 ) -> None:
-    """Any order, reconciling after each hour, ends with the same open ticket as all hours in order at once."""
-    story, config = shared_story, Config()
+    """Any order ends with the rows and the open ticket of the hours in order, where the newest is in alarm.
 
-    def judge(number: int) -> None:
-        rows = {"other": "ok"} | ({} if statuses[number] in ("gone", "none") else {"r": statuses[number]})
-        story.judge(number, rows, detector_id, coverage="refused" if statuses[number] == "none" else "answered")
-
-    def is_open() -> list[Any]:
-        return [(t["resource_name"], t["opened_hour"]) for t in story.tickets() if t["state"] == "open"]
-
+    Where it isn't, an alarm that was judged after it opens nothing any more.
+    """
+    story = shared_story
     story.clear()
-    for number in range(len(statuses)):
-        judge(number)
-    reconcile(story.engine, config, DETECTORS)
-    expected = is_open()
+    for number, status in enumerate(statuses):
+        _tell(story, number, status, detector_id)
+    in_order, rows = _open(story), _evaluations(story)
     story.clear()
     for number in data.draw(st.permutations(range(len(statuses)))):
-        judge(number)
-        reconcile(story.engine, config, DETECTORS)
-    assert is_open() == expected
+        _tell(story, number, statuses[number], detector_id)
+    assert _evaluations(story) == rows
+    assert _open(story) in ([in_order] if statuses[-1] == "firing" else [in_order, []])
     changes = story.changes()
-    reconcile(story.engine, config, DETECTORS)
+    reconcile(story.engine, Config(), DETECTORS)
     assert story.changes() == changes, "a further run finds nothing to do"
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(statuses=HOURS, data=st.data())
+def test_backfilled_hours_lengthen_the_history_of_what_is_open_and_do_nothing_else(
+    shared_story: Story, statuses: list[str], data: st.DataObject
+) -> None:
+    """The newest hour first, then those before it in any order, some of them twice."""
+    story, newest = shared_story, len(statuses) - 1
+    story.clear()
+    for number, status in enumerate(statuses):
+        _tell(story, number, status)
+    since = [opened for _, opened in _open(story)] if statuses[-1] == "firing" else []
+    story.clear()
+    _tell(story, newest, statuses[newest])
+    told = story.changes()
+    assert len(told) == (statuses[-1] == "firing")
+    for number in data.draw(st.permutations([*range(newest), *range(0, newest, 2)])):
+        _tell(story, number, statuses[number])
+    assert story.changes() == told
+    assert [ticket["opened_hour"] for ticket in story.tickets()] == since
+
+
+def test_a_backfilled_alarm_opens_nothing_while_the_newest_hour_is_well(story: Story, run: Any) -> None:
+    story.judge(7, {"v1": "ok"}, message="The bucket refills.")
+    story.judge(5, {"v1": "firing", "gone since": "firing"}, message="It will be empty in 33 min.")
+    plan = run()
+    assert (plan.opened, plan.reopened, story.tickets(), story.changes()) == (0, 0, [], [])
+
+
+def test_a_backfilled_alarm_is_no_news(story: Story, run: Any) -> None:
+    """A ticket stays open while nothing is known of its resource; an older hour says something else of it."""
+    story.judge(0, {"v1": "firing"}, severity="warning")
+    story.judge(2, {"v1": "unknown"})
+    run()
+    assert not story.tickets()
+    story.judge(3, {"v1": "firing"}, severity="warning")
+    run()
+    story.judge(5, {"v1": "unknown"})
+    run()
+    told = story.changes()
+    story.judge(4, {"v1": "firing"}, reason="worse", message="It is worse.", severity="critical")
+    run()
+    assert story.changes() == told
+    assert story.tickets()[0]["severity"] == "warning"
+
+
+def test_hours_asked_too_late_close_nothing(story: Story, run: Any) -> None:
+    """What a cluster doesn't list now may have been there in an hour that is over."""
+    story.judge(0, {"v1": "firing"})
+    run()
+    gap = str(gap_of_present(hour(1), "EC2's inventory")).partition(": ")[2]
+    story.judge(1, {"v2": "ok"}, coverage="missing")
+    with story.engine.begin() as connection:
+        connection.execute(
+            sa.text("update detect.coverage set message = :gap where hour = :hour and status = 'missing'"),
+            {"hour": hour(1), "gap": gap},
+        )
+    assert run().closed == 0
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])

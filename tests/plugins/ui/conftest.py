@@ -16,10 +16,11 @@ import sqlalchemy as sa
 from demo.airflow import Airflow
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
 from streamwarden.base.hours import HOUR, last_full_hour
-from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.base.warehouse import embedded_url
+from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.tickets import reconcile
+
+from tests.conftest import TEST_SERVER, SpareWarehouses
 
 NASTY_TOPIC = "<script>alert('topic')</script>"
 TRACKER = "http://127.0.0.1:9/issue7"
@@ -31,7 +32,7 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Place:
-    """What Airflow works on: a folder, an empty config, the module's warehouse."""
+    """What Airflow works on: a folder, an empty config, a warehouse."""
 
     folder: Path
     warehouse_url: str
@@ -45,12 +46,24 @@ class Place:
         print(line)
 
 
+@pytest.fixture(scope="session")
+def pages_warehouse(spare_warehouses: SpareWarehouses) -> str:
+    """URL of the warehouse that the pages show."""
+    return spare_warehouses.take()
+
+
 @pytest.fixture(scope="module")
-def airflow(module_warehouse: sa.Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    """The API server alone: it serves the pages; nothing is scheduled here."""
-    url = module_warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    metadata = embedded_url(PROJECT_ROOT / "var" / "test-postgres", "ui_airflow")
-    place = Place(tmp_path_factory.mktemp("ui"), url)
+def module_warehouse(pages_warehouse: str, spare_warehouses: SpareWarehouses) -> Iterator[sa.Engine]:
+    """Engine on the warehouse that the pages show, empty before each module."""
+    yield engine(pages_warehouse)
+    assert spare_warehouses.empty(pages_warehouse)
+
+
+@pytest.fixture(scope="session")
+def airflow(pages_warehouse: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """The API server alone, for all modules: it serves the pages; nothing is scheduled here."""
+    metadata = embedded_url(TEST_SERVER, "ui_airflow")
+    place = Place(tmp_path_factory.mktemp("ui"), pages_warehouse)
     with Airflow(place, port=0, metadata_url=metadata, components=("api-server",)) as airflow:
         airflow.wait_until_ready()
         yield airflow

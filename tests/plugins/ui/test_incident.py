@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from playwright.sync_api import expect
 from streamwarden.base.config import Config
 from streamwarden.tickets import reconcile
 
@@ -39,9 +40,9 @@ def incident(module_warehouse: sa.Engine) -> Story:
 def test_an_incident_is_one_page(page: Any, incident: Story) -> None:
     page.goto(f"/streamwarden/findings/{print_of('billing', LAG)}")
     page.get_by_role("link", name="Incident: cause, what follows, why").click()
+    expect(page.locator("h1")).to_have_text("ebs_volume_starving title: vol-1")
     text = page.locator("main").inner_text()
-    assert page.locator("h1").inner_text() == "ebs_volume_starving title: vol-1"
-    assert "Its bucket is empty." in text and "What follows from it (2)" in text
+    assert "Its bucket is empty." in text and "Downstream effects (2)" in text
     tree = page.locator(".tree li").all_inner_texts()
     assert [line.splitlines()[0] for line in tree] == [
         "warning consumer_group_lagging title: billing 90 %",

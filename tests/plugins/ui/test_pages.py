@@ -8,6 +8,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
+from playwright.sync_api import expect
 
 from .conftest import NASTY_TOPIC, TRACKER, log_in
 
@@ -93,26 +94,26 @@ def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) 
         "4,096",
     ]
     assert r"\i sql/detectors/consumers/consumer_group_lagging.sql" in text
-    assert page.locator("img.plot:visible").evaluate("image => image.complete && image.naturalWidth > 100")
+    assert page.locator("img.plot:visible").evaluate("image => image.decode().then(() => image.naturalWidth > 100)")
     assert NASTY_TOPIC in page.locator("img.plot:visible").get_attribute("alt")
     page.emulate_media(color_scheme="dark")
-    assert "by-night" in page.locator("img.plot:visible").get_attribute("class")
+    expect(page.locator("img.plot:visible")).to_contain_class("by-night")
     page.emulate_media(color_scheme="light")
     assert page.locator("#history ~ table tbody tr").count() == 2
     page.locator("summary", has_text="The SQL").click()
     assert "with alone as" in page.locator("details[open] pre").inner_text()
     page.locator("#history ~ table a").last.click()
-    assert "This is how it stood in the hour" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("This is how it stood in the hour")
 
 
 def test_the_filter_finds_and_says_when_nothing_fits(page: Any, story: dict[str, str]) -> None:
     page.goto("/streamwarden/findings")
     page.fill("input[name=q]", "BILL")
     page.press("input[name=q]", "Enter")
-    assert page.locator("article").count() == 1
+    expect(page.locator("article")).to_have_count(1)
     page.fill("input[name=q]", "'; drop table x; -- \"<script>alert(1)</script>")
     page.press("input[name=q]", "Enter")
-    assert "Nothing that is open fits." in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("Nothing that is open fits.")
 
 
 def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
@@ -121,11 +122,11 @@ def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
     assert f"{NASTY_TOPIC}" in text
     assert "no route to <b>10.0.0.5</b>" in text
     page.locator("a[rel=prev]").click()
-    assert page.locator("a[rel=next]").count() == 1
+    expect(page.locator("a[rel=next]")).to_have_count(1)
     page.goto("/streamwarden/detectors")
     page.get_by_role("link", name="Consumer group lags").click()
-    assert "What it can't see" in page.locator("main").inner_text()
-    assert "readers of a stream notice ten minutes" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("What it can't see")
+    expect(page.locator("main")).to_contain_text("readers of a stream notice ten minutes")
 
 
 def test_a_keyboard_is_enough(page: Any, story: dict[str, str]) -> None:
@@ -166,7 +167,7 @@ def test_inside_airflow_tickets_open_in_a_tab(page: Any, story: dict[str, str]) 
     frame.locator("h1", has_text="Consumer group lags").wait_for()
     with page.context.expect_page() as opened:
         frame.get_by_role("link", name="Open ticket issue7").click()
-    assert opened.value.url == TRACKER or opened.value.url.startswith("chrome-error:")
+    opened.value.wait_for_url(lambda url: url == TRACKER or url.startswith("chrome-error:"), wait_until="commit")
 
 
 def test_unknown_things_are_told_in_one_line(page: Any, story: dict[str, str]) -> None:

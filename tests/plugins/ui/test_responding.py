@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
 from itsdangerous import TimestampSigner
+from playwright.sync_api import expect
 from streamwarden.base.config import Config, Tickets
 from streamwarden.tickets import reconcile_and_deliver
 
@@ -166,9 +167,7 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
 ) -> None:
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
     editor_page.get_by_role("button", name="Acknowledge").press("Enter")
-    assert editor_page.get_by_role("status").inner_text() == (
-        "Kept: acknowledged. The trackers hear of it with the next run."
-    )
+    _kept(editor_page, "acknowledged. The trackers hear of it with the next run.")
     assert "acknowledged by editor" in editor_page.locator(".card-head").first.inner_text()
     next_run(filed, tracker)
     issue = next(one for one in tracker.issues() if "vol-1" in one["title"])
@@ -187,6 +186,7 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
 
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.get_by_role("button", name="Hear of it again").click()
+    _kept(editor_page, "to be heard of again.")
     next_run(filed, tracker)
     assert next(one for one in tracker.issues() if "vol-1" in one["title"])["status"]["name"] == "unread"
 
@@ -202,7 +202,7 @@ def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: 
     page.locator("details[open] textarea").press_sequentially("It moves tonight.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert "Kept: snoozed." in page.get_by_role("status").inner_text()
+    _kept(page, "snoozed.")
     (ticket,) = filed.rows("select * from tickets.ticket where fingerprint = :f", f=AUDIT)
     assert ticket["muted"] == "snoozed"
     assert timedelta(hours=22) < ticket["muted_until"] - datetime.now(UTC) <= timedelta(days=1)
@@ -218,7 +218,7 @@ def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: S
     frame.locator("summary", has_text="Comment").click()
     frame.locator("details[open] textarea").fill("Said in the frame.")
     frame.get_by_role("button", name="Comment").click()
-    frame.get_by_role("status").wait_for()
+    _kept(frame, "comment.")
     assert filed.rows("select words from tickets.response order by response_id desc limit 1") == [
         {"words": "Said in the frame."}
     ]
@@ -229,7 +229,7 @@ def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) 
     editor_page.locator("summary", has_text="This is wrong").click()
     editor_page.locator("details[open] textarea").fill("<b>The clock</b> was wrong.")
     editor_page.get_by_role("button", name="Say so").click()
-    assert "Kept: this is wrong." in editor_page.get_by_role("status").inner_text()
+    _kept(editor_page, "this is wrong.")
     editor_page.goto("/streamwarden/detectors/ebs_volume_starving")
     text = editor_page.locator("main").inner_text()
     assert "1 time, about 1 finding; the rule has had 1 ticket." in text
@@ -242,6 +242,7 @@ def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tra
     editor_page.locator("details[open] select").select_option(BILLING)
     editor_page.locator("details[open] textarea").fill("Its consumers are slow.")
     editor_page.get_by_role("button", name="Split it off").click()
+    _kept(editor_page, "split off.")
     next_run(filed, tracker)
     assert {one["title"].split()[-1] for one in tracker.issues()} == {"vol-1", "audit", "billing"}
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
@@ -249,6 +250,12 @@ def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tra
     editor_page.locator("details[open] select").select_option(label="critical: ebs_volume_starving title: vol-1")
     editor_page.locator("details[open] textarea").fill("It is the disk after all.")
     editor_page.get_by_role("button", name="Make them one incident").click()
+    _kept(editor_page, "joined.")
     next_run(filed, tracker)
     editor_page.goto(f"/streamwarden/incidents/{VOLUME}")
     assert "billing" in editor_page.locator(".tree").inner_text()
+
+
+def _kept(page: Any, what: str) -> None:
+    """Waits until the page, or the frame, says that an answer was kept."""
+    expect(page.get_by_role("status")).to_contain_text(f"Kept: {what}")

@@ -30,14 +30,14 @@ from tests.simulator.workloads import (
     capacity,
     clients,
     counts,
-    drops,
+    data_loss,
     external_calls,
     groups,
+    history,
+    idle_topics,
     latency,
-    past,
     polls,
     restores,
-    rests,
     sources,
     streams,
     topics,
@@ -60,10 +60,10 @@ RULES = (
     groups.STRANGER,
     polls.POLLED,
     clients.UNKNOWN,
-    rests.POISONOUS,
-    rests.RESTLESS,
+    idle_topics.POISONOUS,
+    idle_topics.RESTLESS,
     counts.BROKEN,
-    drops.FAILING,
+    data_loss.FAILING,
     capacity.SHORT,
     streams.UNUSED,
     streams.GROWS,
@@ -76,11 +76,11 @@ RULES = (
 FAULTS: tuple[Kind, ...] = (
     *topics.FAULTS,
     *groups.FAULTS,
-    *rests.FAULTS,
+    *idle_topics.FAULTS,
     *polls.FAULTS,
     *clients.FAULTS,
     *counts.FAULTS,
-    *drops.FAULTS,
+    *data_loss.FAULTS,
     *capacity.FAULTS,
     *streams.FAULTS,
     *restores.FAULTS,
@@ -90,11 +90,11 @@ FAULTS: tuple[Kind, ...] = (
 DECOYS: tuple[Kind, ...] = (
     *topics.DECOYS,
     *groups.DECOYS,
-    *rests.DECOYS,
+    *idle_topics.DECOYS,
     *polls.DECOYS,
     *clients.DECOYS,
     *counts.DECOYS,
-    *drops.DECOYS,
+    *data_loss.DECOYS,
     *capacity.DECOYS,
     *streams.DECOYS,
     *restores.DECOYS,
@@ -157,7 +157,7 @@ def load(bench: Bench, lives: Sequence[Life]) -> None:
         bench.load("brokers", sources.broker_counters(bench.spark, lives, config, Path(folder)))
         if any(life.processes for life in lives):
             bench.load("jvm_apps", sources.processes(bench.spark, lives, config, Path(folder)))
-    past.write(bench, lives)
+    history.write(bench, lives)
     targets = [
         {"key_pattern": f"^application:{life.cluster}/{app}$", "seconds": seconds}
         for life in lives for app, seconds in life.targets.items()

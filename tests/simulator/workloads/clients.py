@@ -24,7 +24,7 @@ def _reads(life: Life, client: str, rate: float) -> None:
 def most_is_read_without_a_group(life: Life) -> None:
     _counted(life)
     _reads(life, "notebook", life.uniform(1.1, 60))
-    life.fault(UNKNOWN, "loud", client_id="notebook")
+    life.fault(UNKNOWN, "high_share", client_id="notebook")
 
 
 def some_is_read_without_a_group(life: Life) -> None:

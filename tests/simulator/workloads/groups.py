@@ -64,7 +64,7 @@ def stays_on_the_brink(life: Life) -> None:
     behind = life.uniform(0.83, 0.95) * KEPT
     wobbles = life.draws.normal(0, 3 * MINUTE, HOURS)
     group.path = [(float(t), float(t - behind + wobbles[t])) for t in range(HOURS)]
-    life.fault(AT_RISK, "on_the_brink", "at_risk", group_id="billing")
+    life.fault(AT_RISK, "near_retention", "at_risk", group_id="billing")
 
 
 def falls_out_of_what_size_keeps(life: Life) -> None:
@@ -86,7 +86,7 @@ def topic_made_anew(life: Life) -> None:
     if since:
         group.offsets["events"] = 10**9
         del life.groups["search"]
-    life.fault(AT_RISK, "topic_anew", group_id="billing")
+    life.fault(AT_RISK, "topic_recreated", group_id="billing")
 
 
 def repartition_topic_is_purged(life: Life) -> None:
@@ -167,7 +167,7 @@ def newcomer_never_commits(life: Life) -> None:
     group = _newcomer(life, "billing", 2 * DAY, 10 * DAY)
     group.commit_every = 0
     life.fault(TRIAL, "never_commits", group_id="billing")
-    life.fault(UNTRACKED, "loud", "silent", group_id="billing")
+    life.fault(UNTRACKED, "high_share", "untracked", group_id="billing")
 
 
 def newcomer_that_leaves_a_topic_out(life: Life) -> None:
@@ -177,7 +177,7 @@ def newcomer_that_leaves_a_topic_out(life: Life) -> None:
     group.topics.append("orders")
     group.silent_on.append("orders")
     life.fault(TRIAL, "untracked", group_id="billing")
-    life.fault(UNTRACKED, "loud", "silent", group_id="billing")
+    life.fault(UNTRACKED, "high_share", "untracked", group_id="billing")
 
 
 def newcomer_on_trial(life: Life) -> None:
@@ -236,7 +236,7 @@ def new_cluster(life: Life) -> None:
 
 def never_commits(life: Life) -> None:
     _billing(life, commit_every=0)
-    life.fault(UNTRACKED, "loud", "silent", group_id="billing")
+    life.fault(UNTRACKED, "high_share", "untracked", group_id="billing")
 
 
 def commits_on_one_topic_of_two(life: Life) -> None:
@@ -244,7 +244,7 @@ def commits_on_one_topic_of_two(life: Life) -> None:
     life.topic("orders")
     group.topics.append("orders")
     group.silent_on.append("orders")
-    life.fault(UNTRACKED, "loud", "silent", group_id="billing")
+    life.fault(UNTRACKED, "high_share", "untracked", group_id="billing")
 
 
 def before_its_first_commit(life: Life) -> None:

@@ -113,7 +113,7 @@ def record_takes_too_long(life: Life) -> None:
     _stands(group, since)
     if since < NOW:
         _loop(life, group, since, group.poll_interval * life.uniform(1.05, 4))
-    life.fault(POISONOUS, "loops", group_id="billing")
+    life.fault(POISONOUS, "poll_timeout_loop", group_id="billing")
     life.may.add(RESTLESS)
 
 
@@ -124,7 +124,7 @@ def record_never_ends(life: Life) -> None:
     _stands(group, since)
     if since < NOW:
         _loop(life, group, since, life.uniform(12, 16) * MINUTE)
-    life.fault(POISONOUS, "loops", group_id="billing")
+    life.fault(POISONOUS, "poll_timeout_loop", group_id="billing")
     life.may.add(RESTLESS)
 
 
@@ -144,7 +144,7 @@ def record_kills_its_readers(life: Life) -> None:
         lives.begins(t, others, owner)
         t += life.uniform(40, 80) * SECOND
         lives.begins(t, list(range(MEMBERS)), owner)
-    life.fault(POISONOUS, "kills", group_id="billing")
+    life.fault(POISONOUS, "member_exit_loop", group_id="billing")
     life.may.add(RESTLESS)
 
 
@@ -214,7 +214,7 @@ def poll_takes_too_long(life: Life) -> None:
     since = life.onset(2.5, 10)
     _come_and_go(life, group, since, 5 * MINUTE, 5.2 * MINUTE)
     _costs(life, group, since)
-    life.fault(RESTLESS, "slow_records", group_id="billing")
+    life.fault(RESTLESS, "poll_interval_exceeded", group_id="billing")
 
 
 def heartbeats_are_lost(life: Life) -> None:
@@ -222,7 +222,7 @@ def heartbeats_are_lost(life: Life) -> None:
     since = life.onset(2.5, 10)
     _come_and_go(life, group, since, 1.9 * MINUTE, 2.1 * MINUTE)
     _costs(life, group, since)
-    life.fault(RESTLESS, "expires", group_id="billing")
+    life.fault(RESTLESS, "session_expired", group_id="billing")
 
 
 def member_is_started_again_and_again(life: Life) -> None:
@@ -230,7 +230,7 @@ def member_is_started_again_and_again(life: Life) -> None:
     since = life.onset(2.5, 10)
     _come_and_go(life, group, since, 7 * MINUTE, 9 * MINUTE)
     _costs(life, group, since)
-    life.fault(RESTLESS, "leaves", group_id="billing")
+    life.fault(RESTLESS, "member_leaves", group_id="billing")
 
 
 def storm(life: Life) -> None:
@@ -239,7 +239,7 @@ def storm(life: Life) -> None:
     since = life.onset(2.5, 10)
     _come_and_go(life, group, since, 20 * SECOND, 45 * SECOND, away=8 * SECOND)
     _costs(life, group, since)
-    life.fault(RESTLESS, "leaves", "expires", group_id="billing")
+    life.fault(RESTLESS, "member_leaves", "session_expired", group_id="billing")
 
 
 def members_disagree(life: Life) -> None:
@@ -251,7 +251,7 @@ def members_disagree(life: Life) -> None:
         lives.begins(t, list(range(MEMBERS)), 0)
         t += life.uniform(3, 8) * MINUTE
     _costs(life, group, since)
-    life.fault(RESTLESS, "nobody_leaves", group_id="billing")
+    life.fault(RESTLESS, "members_unchanged", group_id="billing")
 
 
 def rebalances_that_cost_nothing(life: Life) -> None:

@@ -422,7 +422,7 @@ def transaction_hangs_and_readers_stand(life: Life) -> None:
     stuck = life.chance.randrange(6)
     _events(life, stable=lambda p, t: min(since, t) if p == stuck else t)
     life.groups["billing"].stops_at_open = True
-    life.fault(HANGS, "holds_readers", topic="events")
+    life.fault(HANGS, "blocks_readers", topic="events")
 
 
 def transaction_hangs(life: Life) -> None:

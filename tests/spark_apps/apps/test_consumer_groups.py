@@ -352,17 +352,26 @@ def test_a_past_hour_comes_from_the_commit_history(
         None,
         None,
     )
-    # The group that only warmed up committed today: what it had then isn't known, and is not 0.
-    assert places["warm-up", name, 0]["committed_offset"] is None
-    assert groups["warm-up"]["lag_unknown_partitions"] == 1
-    assert not rows(warehouse, "metrics.replica_sample", "topic")  # how large they were then isn't known
+    # The group that only warmed up committed today: nothing says that it was there.
+    assert {group for group, _, _ in places} == {keeps_up, stops, rewinds} == groups.keys()
+    only_present = (
+        *(f"inventory.{table}_hourly" for table in ("topic", "broker", "consumer_group", "schema")),
+        *(f"metrics.{table}" for table in ("partition_hourly", "log_dir_hourly", "replica_sample")),
+        "inventory.consumer_member_hourly",
+    )
+    assert {table: len(rows(warehouse, table, "hour")) for table in only_present} == dict.fromkeys(only_present, 0)
+    told = rows(warehouse, "detect.coverage", "source", "resource")
+    for source in ("kafka_topics", "kafka_groups", "kafka_log_dirs"):
+        assert told[source, "shop"]["status"] == "missing"
+        assert "only knows the present" in told[source, "shop"]["reason"]
+    assert told["kafka_commits", "shop"]["status"] == told["kafka_offsets", "shop"]["status"] == "answered"
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
     found = rows(warehouse, "detect.evaluation", "resource")
     assert found[f"shop/{keeps_up}"]["status"] == "ok"
-    assert found[f"shop/{stops}"]["status"] == "alarm"
+    assert found[f"shop/{stops}"]["status"] == "firing"
     assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
-    assert found["shop/warm-up"]["status"] == "skip"
+    assert "shop/warm-up" not in found
 
 
 @pytest.mark.parametrize(("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), (3, 39.5, 360)])
@@ -399,7 +408,7 @@ def test_a_clock_ahead_hides_no_standstill(
     assert places[beyond, name]["lag_records"] is None
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     found = rows(warehouse, "detect.evaluation", "resource")
-    assert (found[f"shop/{stands}"]["because"], found[f"shop/{beyond}"]["because"]) == ("stands", "beyond_the_end")
+    assert (found[f"shop/{stands}"]["reason"], found[f"shop/{beyond}"]["reason"]) == ("stuck", "offset_out_of_range")
 
 
 def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
@@ -437,7 +446,7 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
     assert places[of[waits]]["lag_seconds"] == pytest.approx(40 * 60, abs=61)
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     found = rows(warehouse, "detect.evaluation", "resource")
-    assert [found[f"shop/{of[name]}"]["status"] for name in (done, waits)] == ["ok", "alarm"]
+    assert [found[f"shop/{of[name]}"]["status"] for name in (done, waits)] == ["ok", "firing"]
 
 
 @pytest.mark.rare
@@ -473,12 +482,12 @@ def test_a_transaction_that_is_left_open(
 
     hangs = said()
     figures = hangs["figures"]
-    assert (hangs["because"], figures["standing_groups"]) == ("holds_readers", "held-up")
+    assert (hangs["reason"], figures["blocked_groups"]) == ("blocks_readers", "held-up")
     assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
     told = [_run_tool(command) for command in hangs["commands"]]
     assert str(figures["last_stable_offset"]) in told[1], told
     produce(servers, name, [datetime.now(UTC)])
-    assert said()["because"] == "none_open"
+    assert said()["reason"] == "none_open"
 
 
 def _run_tool(command: str) -> str:
@@ -508,9 +517,9 @@ def test_a_group_on_another_applications_changelog(
     with warehouse.connect() as connection:
         said = findings(connection, rule, hour, config, rule.params_in_force(config))
     found = {dict(one.about.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
-    assert [found[app].because for app in ("bills", "stock")] == ["keeps_to_its_own"] * 2
-    figures = found["reports"].figures
-    assert found["reports"].because == "reads"
+    assert [found[app].reason for app in ("bills", "stock")] == ["keeps_to_its_own"] * 2
+    figures = found["reports"].metrics
+    assert found["reports"].reason == "reads"
     assert (figures["topic_names"], figures["application_names"]) == (changelog, f"bills-{id_}")
 
 
@@ -589,7 +598,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert "removed" not in groups
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
     judged_now = {row["resource"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource").values()}
-    assert judged_now["shop/idle and lost"] == "skip"
+    assert judged_now["shop/idle and lost"] == "unknown"
 
 
 def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int], int], at: datetime) -> None:
@@ -749,9 +758,9 @@ def test_a_record_that_throws_its_readers_out(
     quick = Config.model_validate({"detectors": {"consumer_poison_pill": {"params": params}}})
     evaluate(warehouse, load_detectors()["consumer_poison_pill"], hour, quick)
     said = rows(warehouse, "detect.evaluation", "resource")["shop/bills"]
-    assert said["because"] == "loops", said["reason"]
+    assert said["reason"] == "poll_timeout_loop", said["reason"]
     # Who had a partition beside it may have left that one unread for longer: it says that it can't tell which it is.
-    assert said["figures"]["place"] == f"{name}-2" or said["figures"]["beside_partitions"], said["reason"]
+    assert said["figures"]["place"] == f"{name}-2" or said["figures"]["neighbor_partitions"], said["reason"]
     assert (said["figures"]["poll_interval_ms"], said["figures"]["turn_seconds"]) == (6000, pytest.approx(6, abs=1.5))
     assert {owner.partition(" on ")[0] for owner in said["figures"]["owners"]} <= {f"worker-{n}" for n in range(3)}
 

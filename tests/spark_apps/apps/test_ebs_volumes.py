@@ -140,16 +140,16 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
 
     said = verdicts(warehouse, THIS_HOUR)
     assert {v: row["status"] for v, row in said.items()} == {
-        ORDERS_VOLUME_ID: "alarm",
+        ORDERS_VOLUME_ID: "firing",
         RECOVERING_VOLUME_ID: "ok",
         SPIKY_VOLUME_ID: "ok",
         QUIET_VOLUME_ID: "ok",
         BROKER_VOLUME_ID: "ok",
-        DETACHED_VOLUME_ID: "skip",
+        DETACHED_VOLUME_ID: "unknown",
     }
     alarm = said[ORDERS_VOLUME_ID]
-    assert alarm["severity"] == "critical" and alarm["because"] == "bucket_empty"
-    assert "gp3" in alarm["cure"] and "--iops 3000" in alarm["commands"][0]
+    assert alarm["severity"] == "critical" and alarm["reason"] == "bucket_empty"
+    assert "gp3" in alarm["actions"][1] and "--iops 3000" in alarm["commands"][1]
 
     instances = {row["instance_id"]: row for row in rows(warehouse, "select * from metrics.instance_hourly")}
     assert instances[BATCH_INSTANCE_ID]["minutes_present"] == instances[BATCH_INSTANCE_ID]["minutes_expected"] == 20
@@ -178,7 +178,7 @@ def test_a_source_that_is_down_takes_nothing_away(spark: Any, endpoint: AwsEndpo
     assert len(unread) == 6 and all(row["minutes_present"] is None for row in unread.values())
     gaps = rows(warehouse, "select * from detect.coverage where status = 'refused'")
     assert len(gaps) >= 9 and all("cloudwatch:GetMetricData" in gap["reason"] for gap in gaps)
-    assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"skip"}
+    assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"unknown"}
 
     endpoint.faults.clear()
     run(spark, THIS_HOUR)  # the next run fills the gap
@@ -208,9 +208,10 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     run(spark, old)
     known = rows(warehouse, "select volume_id, size_gib from inventory.volume_hourly where hour = :hour", hour=old)
     sizes = {row["volume_id"]: row["size_gib"] for row in known}
-    assert sizes[SPIKY_VOLUME_ID] == 33 and sizes["vol-gone"] == 8 and sizes[QUIET_VOLUME_ID] == 100
+    assert sizes == {SPIKY_VOLUME_ID: 33, "vol-gone": 8}, "how large the others were then isn't known"
     by_id = volumes(warehouse, old)
     assert by_id[QUIET_VOLUME_ID]["minutes_present"] == by_id[QUIET_VOLUME_ID]["minutes_expected"] == 60
+    assert by_id[QUIET_VOLUME_ID]["baseline_iops"] is None  # CloudWatch has its history, EC2 not its size
     assert by_id[SPIKY_VOLUME_ID]["baseline_iops"] == 100 and by_id["vol-gone"]["minutes_present"] == 0
     assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
         300
@@ -219,9 +220,10 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
         warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1"
     )
     assert [(gap["resource"], gap["status"]) for gap in gaps] == [
-        (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instances", "volumes")
+        (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instance types", "instances", "volumes")
     ]
-    assert gaps[1]["reason"].startswith("5 volumes were not seen in that hour and are taken as of 20")
+    assert {gap["reason"].partition(";")[0] for gap in gaps} == {"EC2's inventory only knows the present"}
+    assert not rows(warehouse, "select 1 from inventory.instance_hourly where hour = :hour", hour=old)
 
 
 def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
@@ -245,7 +247,7 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     run(spark, LAST_HOUR)
     by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
     assert by_id["vol-0c6"]["burst_balance_last_percent"] <= 2 and by_id["vol-0c6"]["minutes_throttled"] == 0
-    binds = {v: said[v]["because"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
+    binds = {v: said[v]["reason"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
     assert binds == {
         "vol-0c1": "instance_limit", "vol-0c2": "at_throughput_limit", "vol-0c3": "at_iops_limit",
         "vol-0c4": "bucket_lasts",

@@ -27,7 +27,7 @@ from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.spark_apps.jolokia import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(600)]
 FOLDER = Path(__file__).parent
 DEADLINE_SECONDS = 120
 
@@ -114,7 +114,6 @@ def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
         return tuple(connection.execute(sa.text(query), {"hour": hour}).one())
 
 
-@pytest.mark.rare
 def test_its_threads(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,12 +146,12 @@ def test_its_threads(
         wait_for_members(broker, 0)
         _gather(spark, hour, config)
     figures = ("alive_threads", "usual_threads", "failed_threads", "streams_state")
-    assert (alone.because, *map(alone.figures.get, figures)) == ("some_dead", 2, 3, 1, "RUNNING")
+    assert (alone.reason, *map(alone.metrics.get, figures)) == ("some_dead", 2, 3, 1, "RUNNING")
     assert (*alone_by_rmi, hung_by_rmi[-1]) == (2, 1, "RUNNING", "PENDING_ERROR")
-    assert (hung.because, hung.figures["streams_state"]) == ("error", "PENDING_ERROR")
+    assert (hung.reason, hung.metrics["streams_state"]) == ("error", "PENDING_ERROR")
     closed = said()
     # The client has closed itself, and its figures are gone; that its group is empty tells what that means.
-    assert (closed.because, closed.figures["threads_of_process"], closed.figures["members"]) == ("closed", 3, 0)
+    assert (closed.reason, closed.metrics["threads_of_process"], closed.metrics["members"]) == ("closed", 3, 0)
 
 
 def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
@@ -166,7 +165,7 @@ def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark
             os.kill(app.pid, signal.SIGKILL)
     # Lives of seconds are as even as a schedule's.
     said = judged(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
-    assert (said.because, said.figures["short_lives"]) == ("restarting", 3)
-    assert 1 < said.figures["shortest_life_seconds"] < DEADLINE_SECONDS
-    assert len({life["started_at"] for life in said.figures["ended_lives"]}) == 3
-    assert judged(warehouse, "app_crash_looping", hour, {}).because == "scheduled"
+    assert (said.reason, said.metrics["short_lives"]) == ("restarting", 3)
+    assert 1 < said.metrics["shortest_life_seconds"] < DEADLINE_SECONDS
+    assert len({life["started_at"] for life in said.metrics["ended_lives"]}) == 3
+    assert judged(warehouse, "app_crash_looping", hour, {}).reason == "scheduled"

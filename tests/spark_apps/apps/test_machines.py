@@ -102,10 +102,11 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
     assert activity["scaling_group"] == "orders" and activity["is_termination"]
 
     said = verdicts(warehouse)
-    assert {name: (row["status"], row["because"]) for name, row in said.items()} == {
-        "orders": ("alarm", "out_of_memory"), "search": ("alarm", "checks_fail"), SINGLE: ("ok", "well"),
+    assert {name: (row["status"], row["reason"]) for name, row in said.items()} == {
+        "orders": ("firing", "out_of_memory"), "search": ("firing", "status_check_failed"), SINGLE: ("ok", "healthy"),
     }  # fmt: skip
-    assert "AWS's hardware under it" in said["search"]["reason"] and "Stop and start it" in said["search"]["cure"]
+    assert "(system check)" in said["search"]["message"]
+    assert "Stop and start the instance" in said["search"]["actions"][0]
 
 
 def test_a_network_that_bursts_at_its_peak_or_is_not_told(
@@ -134,11 +135,11 @@ def test_a_network_that_bursts_at_its_peak_or_is_not_told(
     assert len(samples) == 60 and {row["period_seconds"] for row in samples.values()} <= {60, 300}
     with warehouse.begin() as connection:
         insert_row(connection, "detect.load", {"hour": LAST_HOUR, "app": "brokers", "status": "loaded"})
-    assert evaluate(warehouse, load_detectors()["instance_network_starving"], LAST_HOUR, Config()).status == "judged"
+    assert evaluate(warehouse, load_detectors()["instance_network_starving"], LAST_HOUR, Config()).status == "evaluated"
     found = rows(warehouse, "detect.evaluation", "fingerprint").values()
     said = {row["identity"]["instance_id"]: row for row in found}
-    assert said[detailed]["because"] == "at_peak" and said[basic]["because"] == "bursting"
-    assert said[old]["because"] == "limits_unknown" and said[HUNG]["because"] == "within"
+    assert said[detailed]["reason"] == "at_peak" and said[basic]["reason"] == "bursting"
+    assert said[old]["reason"] == "limits_unknown" and said[HUNG]["reason"] == "within_limits"
     assert ">= `20.00`]" in said[detailed]["commands"][0]
 
 
@@ -166,7 +167,7 @@ def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehou
     run_app(spark, "machines", LAST_HOUR, load_config())
     health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
     assert {(row["activities_known"], row["minutes_checked"]) for row in health.values()} == {(False, None)}
-    assert {row["because"] for row in verdicts(warehouse).values()} == {"activities_unknown", "unchecked"}
+    assert {row["reason"] for row in verdicts(warehouse).values()} == {"scaling_activities_unknown", "status_checks_missing"}
 
     endpoint.faults.clear()
     run_app(spark, "machines", LAST_HOUR, load_config())  # the next run fills the gap

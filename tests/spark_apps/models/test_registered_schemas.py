@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+import pytest
 
 from spark_apps.models.registered_schemas import RegisteredReport, message_indexes, registered_schemas
 from spark_apps.models.schema_report import Exemplar
@@ -81,6 +82,41 @@ def test_what_cant_be_compared_is_named() -> None:
         " schema 4 (orders-value v4) refers to the type shop.Line, which isn't known"
     )
     assert found.change_rows() == []
+
+
+def cart(**more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": {"type": "string", **more.pop("a", {})}, "n": more}}
+
+
+@pytest.mark.parametrize("pattern", [r"^(?P<k>x)_", "(?i)^x", "^(", r"\Ax", "a++", 7])
+def test_a_pattern_that_isnt_evaluated_costs_its_path_only(pattern: Any) -> None:
+    old = row(1, "JSON", cart(type="integer", a={"pattern": pattern, "enum": ["x_1"]}), "carts-value")
+    new = row(2, "JSON", cart(type="string", a={"pattern": pattern, "enum": ["x_1"]}), "carts-value")
+    found = report([framed(1)] * 100 + [framed(2)] * 100, [old, new])
+    assert [(change["path"], change["change"]) for change in found.change_rows()] == [("$.n", "type_changed")]
+    assert found.uncompared == "; ".join(
+        f"schema {n} (carts-value v{n}) has at $.a the pattern {str(pattern)!r}, which isn't evaluated" for n in (1, 2)
+    )
+
+
+@pytest.mark.parametrize("pattern", [r"^\p{L}+$", "^(?<k>x)_", "(?<=x+)_"])
+def test_properties_by_patterns_that_only_ecma_has(pattern: str) -> None:
+    old = {"type": "object", "patternProperties": {pattern: {"type": "integer"}}, "additionalProperties": False}
+    new = old | {"patternProperties": {pattern: {"type": "string"}}}
+    found = report([framed(1)] * 100 + [framed(2)] * 100, [row(1, "JSON", old), row(2, "JSON", new)])
+    assert found.uncompared is None
+    assert [(change["path"], change["change"]) for change in found.change_rows()] == [("$.*", "type_changed")]
+
+
+def test_a_schema_that_cant_be_compared_costs_no_other_one() -> None:
+    rows = [
+        row(1, "JSON", cart(type="integer")),
+        row(2, "JSON", cart(type="string", minLength="three")),
+        row(3, "JSON", cart(type="string")),
+    ]
+    found = report([framed(1)] * 100 + [framed(2)] * 100 + [framed(3)] * 100, rows)
+    assert {change["old_schema_id"] for change in found.change_rows()} >= {1}
+    assert "schema 2 (orders-value v2) can't be compared with schema 3 (TypeError)" in str(found.uncompared)
 
 
 def test_references_are_followed() -> None:

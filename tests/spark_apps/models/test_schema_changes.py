@@ -17,6 +17,7 @@ from spark_apps.models.avro_schema import AvroSchema
 from spark_apps.models.json_schema import JsonSchema
 from spark_apps.models.json_shapes import render
 from spark_apps.models.protobuf_schema import ProtobufSchema
+from spark_apps.models.registered_schemas import registered_schemas
 from spark_apps.models.schema_changes import NotComparable, Schema, SchemaChange, changes
 
 COMPATIBLE, BACKWARD, FORWARD, NEITHER = (False, False), (False, True), (True, False), (True, True)
@@ -169,6 +170,57 @@ def test_avro_reads_the_types_that_it_refers_to() -> None:
         avro(order)
 
 
+ADDRESS = record(of("zip", "string"), name="Address", namespace="com.acme")
+CUSTOMER = record(of("home", ADDRESS), of("second", "Address"), name="com.acme.Customer")
+NESTED = record(
+    of("i", {"type": "array", "items": record(of("j", record(name="Deep")), name="In")}),
+    of("k", record(name="Other", namespace="org")),
+    name="com.acme.Out",
+)
+SHAPES = [
+    {"type": "enum", "name": "Color", "namespace": "com.acme", "symbols": ["A"]},
+    {"type": "fixed", "name": "com.acme.Id", "size": 4},
+    record(of("at", {"type": "map", "values": ADDRESS}), name="com.acme.Places"),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "imports"),
+    [
+        ([of("a", "com.acme.Address")], {"address.avsc": ADDRESS}),
+        ([of("a", "com.acme.Address"), of("c", "com.acme.Customer")], {"com.acme.Customer": CUSTOMER}),
+        ([of("a", "com.acme.Address"), of("c", "com.acme.Customer")], {"customer": CUSTOMER, "address": ADDRESS}),
+        # Several types of one reference, also of a file that is a union; and one that needs another.
+        ([of("a", "com.acme.Id"), of("b", "com.acme.Color"), of("c", "com.acme.Address")], {"shapes.avsc": SHAPES}),
+        ([of("c", "com.acme.Buyer")], {"b": record(of("a", "Address"), name="com.acme.Buyer"), "a": ADDRESS}),
+        # The label is another type's name.
+        ([of("a", "com.acme.Address")], {"com.acme.Customer": ADDRESS}),
+        # A namespace that is inherited through an array and a record, and one that is left again.
+        ([of("a", "com.acme.Deep"), of("b", "org.Other")], {"nested.avsc": NESTED}),
+    ],
+)
+def test_avro_references_are_looked_up_by_what_they_define(fields: list[Any], imports: dict[str, Any]) -> None:
+    assert avro(record(*fields), **imports).places()[(f".{fields[-1]['name']}",)].type
+
+
+def test_avro_references_of_the_same_label_are_told_apart() -> None:
+    def row(subject: str, schema: Any, *references: str) -> dict[str, Any]:
+        named = [{"name": "types.avsc", "subject": each, "version": 1} for each in references]
+        return {
+            "cluster": "c",
+            "subject": subject,
+            "version": 1,
+            "schema_id": len(subject),
+            "schema_type": "AVRO",
+            "definition": json.dumps(schema),
+            "references": named,
+        }
+
+    buyer = record(of("a", "Address"), name="com.acme.Buyer")
+    rows = [row("a", ADDRESS), row("bb", buyer, "a"), row("ccc", record(of("b", "com.acme.Buyer")), "bb")]
+    assert (".b", ".a", ".zip") in registered_schemas(rows)["c"][3].of_values_like(b"").places()
+
+
 # Protobuf.
 
 
@@ -244,6 +296,20 @@ PROTOBUF = {
     "package": ("package a; message M { int32 a = 1; }", "package b; message M { int32 a = 1; }", COMPATIBLE),
     "another message beside it": (message("int32 a = 1;"), message("int32 a = 1;", beside=OTHER), COMPATIBLE),
 }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_protobuf_imports_that_no_registry_holds() -> None:
+    kinds = ["money.Money", "date.Date", "latlng.LatLng", "decimal.Decimal", "timeofday.TimeOfDay", "interval.Interval"]
+    head = "".join(f'import "google/type/{kind.partition(".")[0]}.proto"; ' for kind in kinds)
+    head += 'import "confluent/type/decimal.proto"; import "google/rpc/status.proto"; '
+    fields = [f"google.type.{kind.partition('.')[2]} f{n} = {n};" for n, kind in enumerate(kinds, 1)]
+    found = proto(head + message(" ".join([*fields, "google.rpc.Status s = 90; confluent.type.Decimal d = 91;"]))[18:])
+    assert (".1", ".2") in found.places()  # units
+    # What a registry does hold under such a name goes first.
+    own = 'syntax = "proto3"; package google.type; message Money { int32 only = 7; }'
+    text = 'import "google/type/money.proto"; message M { google.type.Money m = 1; }'
+    assert (".1", ".7") in ProtobufSchema(f'syntax = "proto3"; {text}', {"google/type/money.proto": own}).places()
 
 
 @pytest.mark.slow  # protoc is started for each schema

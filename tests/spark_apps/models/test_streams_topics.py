@@ -49,6 +49,46 @@ def test_split(topic: str, groups: list[str], others: list[str], expected: tuple
     assert (part and part[1:]) == expected
 
 
+REGISTRATION = "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000005"
+RESPONSE = "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000013"
+
+
+@pytest.mark.parametrize(
+    ("topic", "groups", "expected"),
+    [
+        (f"orders-eu-{REGISTRATION}-topic", [], ("repartition", "orders-eu", REGISTRATION)),
+        (f"orders-eu-{RESPONSE}-topic", ["orders-eu"], ("repartition", "orders-eu", RESPONSE)),
+        (
+            "orders-eu-by-buyer-subscription-registration-topic",
+            ["orders-eu"],
+            ("repartition", "orders-eu", "by-buyer-subscription-registration"),
+        ),
+        (
+            "orders-buyer-subscription-response-topic",
+            [],
+            ("repartition", "orders", "buyer-subscription-response"),
+        ),
+        ("orders-buyer-subscription-store-changelog", [], ("changelog", "orders", "buyer-subscription-store")),
+        # Decoys: a company's own topics.
+        ("orders-topic", ["orders"], None),
+        ("subscription-registration-topic", [], None),
+        ("newsletter-subscription-registration-topic", [], None),
+        (f"orders-{REGISTRATION}", ["orders"], None),
+        ("orders-KTABLE-FK-JOIN-SUBSCRIPTION-OTHER-0000000005-topic", ["orders"], None),
+    ],
+)
+def test_a_foreign_key_join_s_topics(topic: str, groups: list[str], expected: tuple[str, str, str] | None) -> None:
+    names = StreamsTopics(groups, [topic])
+    part = names.split(topic)
+    assert part == expected and names.kind(topic) == (expected[0] if expected else "plain")
+
+
+def test_a_generated_join_tells_an_application_s_named_stores() -> None:
+    topics = [f"orders-eu-{REGISTRATION}-topic", "orders-eu-totals-changelog"]
+    part = StreamsTopics([], topics).split("orders-eu-totals-changelog")
+    assert part and part.application_id == "orders-eu"
+
+
 def test_ten_thousand_topics_are_split_at_once() -> None:
     topics = [f"app-{i % 500}-store-{i}-changelog" for i in range(10_000)]
     names = StreamsTopics([f"app-{i}" for i in range(500)], topics)

@@ -11,12 +11,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.hours import gap_of_present
 
 from spark_apps.runtime.load import ANALYZED_FROM_ROWS, Stage, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, ROWS_PER_PIECE, pieces, session_for
@@ -124,6 +126,32 @@ def test_a_gap_loses_nothing_that_was_known(spark: SparkSession, warehouse: sa.E
     assert stored(warehouse) == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
 
 
+def test_what_was_asked_too_late_replaces_nothing_that_was_asked_in_time(
+    spark: SparkSession, warehouse: sa.Engine
+) -> None:
+    """An hour in time, then late, and the other way round: its rows and its coverage end alike."""
+    kind = "source string, resource string, status string, reason string"
+    gap = str(gap_of_present(HOUR, "a cluster's list of topics")).partition(": ")[2]
+    in_time = [("topics", "c", "answered", None), ("commits", "c", "refused", "it is down")]
+    late = [("topics", "c", "missing", gap), ("commits", "c", "answered", None)]
+
+    def run(coverage: list[tuple[str, str, str, str | None]], *rows: tuple[str, int, float | None]) -> None:
+        frames = {"metrics.topic_hourly": topics(spark, *rows)}
+        replace_hour(warehouse, APP, HOUR, frames, spark.createDataFrame(coverage, kind), datetime.now(UTC))
+
+    def told() -> list[Any]:
+        with warehouse.connect() as connection:
+            query = "select source, status, message, (select count(*) from metrics.topic_hourly) from detect.coverage"
+            return sorted(map(tuple, connection.execute(sa.text(query))))
+
+    run(late)
+    assert told() == [("commits", "answered", None, 0), ("topics", "missing", gap, 0)]
+    run(in_time, ("a", 1, 1.0))
+    assert told() == [("commits", "refused", "it is down", 1), ("topics", "answered", None, 1)]
+    run(late)
+    assert told() == [("commits", "answered", None, 1), ("topics", "answered", None, 1)]
+
+
 def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, warehouse: sa.Engine) -> None:
     load(warehouse, topics(spark, ("a", 1, 1.0)))
     with pytest.raises(sa.exc.DBAPIError):
@@ -196,6 +224,7 @@ def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, wareh
         connection.execute(lock, {"run": f"test_app {HOUR}"})
 
 
+@pytest.mark.rare
 def test_a_killed_load_leaves_nothing_and_can_be_repeated(
     spark: SparkSession, warehouse: sa.Engine, warehouse_url: str, tmp_path: Path, project_root: Path
 ) -> None:

@@ -54,7 +54,8 @@ def test_gauges_of_the_jvm_are_read_in_every_sample(agents: Agents) -> None:
         ("gc_seconds_total", '{"collector": "G1-Young-Generation"}'): 0.25,
         ("gc_collections_total", '{"collector": "G1-Young-Generation"}'): 4,
     }
-    assert {row["at"] - row["process_started_at"] for row in rows} == {timedelta(seconds=60)}
+    (started,) = {row["process_started_at"] for row in rows}  # of all samples: it is one process
+    assert min(row["at"] for row in rows) - started == timedelta(seconds=60)
 
 
 @pytest.mark.parametrize("root", ["jvm.memory.", "jvm.", "memory.", "billing.jvm.memory.", "driver.jvm."])
@@ -71,7 +72,7 @@ def test_what_only_looks_alike_is_left() -> None:
     [
         ("[]", "the answer isn't the JSON"),
         ('{"gauges": 7}', "the answer isn't the JSON"),
-        ("[" * 100_000, "the answer isn't the JSON"),
+        ("[" * 100_000, "response is nested deeper than 64 levels"),
         ('{"gauges": {"orders.cache.size": {"value": 7}}}', "it has no gauge of the JVM"),
         ('{"gauges": {"jvm.attribute.uptime": {"value": 7}}}', "it has no gauge of the JVM"),
     ],

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from spark_apps.sources.jmx_catalog import MBEANS, METRICS, beans_of, key_properties, number, readings_of
-from spark_apps.sources.jmx_series import CONTAINER, NODE_SERIES, RESIDENT, STARTED
+from spark_apps.sources.known_series import CONTAINER, NODE_SERIES, RESIDENT, STARTED
 
 ROCKSDB = next(bean for bean in MBEANS if "rocksdb-state-id" in bean.pattern)
 FLUSH = next(bean for bean in MBEANS if "LogFlushStats" in bean.pattern)

@@ -125,6 +125,7 @@ def test_each_failure_is_a_gap_and_the_others_stay(broker: tuple[Broker, str], a
     assert sum(row["endpoint"] == good for row in rows) > 40 and "sesame" not in str(rows)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize("registry_too", [False, True])
 def test_tls_takes_a_truststore(

@@ -43,7 +43,7 @@ from tests.spark_apps.offsets_log import (
 )
 from tests.sql.rows import HOUR, insert_rows
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(600)]
 GROUP = "gr\"oup 'ü' 組"
 STARTED = datetime.now(UTC)
 COMMITS = 60_000
@@ -255,7 +255,6 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
     assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, lacking)}
 
 
-@pytest.mark.rare
 def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet) -> None:
     """With one of three controllers left there are no elections: the dead stay leaders."""
     if not fleet.dead:  # this test by itself

@@ -147,6 +147,7 @@ def soon(is_so: Callable[[], bool]) -> None:
 UNHEARD, NONE = (None, "LISTENER_NOT_FOUND"), (None, "LEADER_NOT_AVAILABLE")
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_leader_without_our_listener_is_told_from_none(three: list[Broker], spark: SparkSession) -> None:
     assert leaders_of("t") == {0: (1, None), 1: UNHEARD}

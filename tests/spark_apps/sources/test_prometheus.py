@@ -343,6 +343,7 @@ RULES_LACK = {
 }
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "lacking"), [(WITHOUT_RULES, set()), (KAFKA_RULES, RULES_LACK)])
 def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, lacking: set[str]) -> None:
@@ -374,6 +375,7 @@ def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, 
     assert max(starts) - min(starts) < timedelta(seconds=2)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) -> None:
     port = free_port()

@@ -19,10 +19,10 @@ from urllib.parse import parse_qs
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from streamwarden.base.config import JmxEndpoint
+from streamwarden.base.config import Config, JmxEndpoint
 from streamwarden.base.hours import HOUR, start_of_hour
 
-from spark_apps.sources.jmx import Jmx
+from spark_apps.sources.jmx import Jmx, replicas_of
 from tests.answering import answering
 
 PAST = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -55,7 +55,7 @@ class _Server(BaseHTTPRequestHandler):
             return
         text = {"fails": '{"status": "error", "error": "x"}', "strange": '{"status": "success"}'}
         body = text.get(kind) or json.dumps(
-            {"status": "success", "data": {"result": _answer(form, self.server.series)}}
+            {"status": "success", **self.server.remark, "data": {"result": _answer(form, self.server.series)}}
         )
         self.send_response(422 if kind == "rejects" else 200)
         self.send_header("Content-Length", str(len(body)))
@@ -86,6 +86,7 @@ class _Listening(ThreadingHTTPServer):
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.series: Mapping[str, _Series] = {"b1:7071": SERIES}
         self.freed = threading.Event()
+        self.remark: dict[str, Any] = {}
 
     @property
     def url(self) -> str:
@@ -218,3 +219,45 @@ def test_match_belongs_to_this_protocol() -> None:
     for wrong in ({"protocol": "prometheus_api"}, {"protocol": "prometheus", "match": 'instance="b1"'}):
         with pytest.raises(ValidationError, match="`match` says which series"):
             JmxEndpoint.model_validate({**jvm, **wrong})
+
+
+def test_a_highly_available_pair_is_read_once(prometheus: _Listening) -> None:
+    """A replica that ended before the other one is the older."""
+    names = [("jvm_memory_used_bytes", 100), ("jvm.thread.count", 40), ("jvm_memory_max_bytes", 400)]
+    of = {"jvm.thread.count": {"jvm.thread.state": "waiting"}}
+    prometheus.series = {
+        "b1:7071": [
+            (
+                {"__name__": name, "prometheus_replica": replica, **of.get(name, {"area": "heap"})},
+                lambda t, v=value, lags=lags: None if lags and t > PAST.timestamp() + 1800 else v - lags,
+            )
+            for name, value in names
+            for replica, lags in (("b", 1), ("a", 0))
+        ]
+    }
+    rows = ask(prometheus.url, role="app")
+    jvm = {"role": "app", "app": "orders", "cluster": "c", "protocol": "prometheus_api", "match": 'instance="b1:7071"'}
+    jvms = [jvm | {"url": prometheus.url}, jvm | {"url": f"{prometheus.url}/fails"}]
+    config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "b:9092"}], "jmx": jvms})
+    [(resource, labels)] = replicas_of(config, PAST).items()
+    assert labels == {"prometheus_replica": {"a", "b"}} and resource.startswith("orders of c at http://")
+    for metric, expected in (("heap_used_bytes", 100), ("threads", 40), ("heap_max_bytes", 400)):
+        assert list(values_of(rows, metric).values()) == [expected] * 13, metric
+
+
+@pytest.mark.parametrize(
+    ("remark", "reason"),
+    [
+        ({"warnings": ["partial response: store s-1 unavailable", "x"]}, "partial response: store s-1 unavailable; x"),
+        ({"isPartial": True}, "some of its storage nodes didn't answer"),
+        ({"warnings": [], "isPartial": False, "infos": ["PromQL info: not a counter"]}, None),
+        ({"warnings": None}, None),
+    ],
+)
+def test_a_partial_answer_is_none(prometheus: _Listening, remark: dict[str, Any], reason: str | None) -> None:
+    prometheus.remark = remark
+    rows = ask(prometheus.url)
+    if reason:
+        assert [row["gap"] for row in rows] == [f"refused: the server's answer is partial: {reason}"]
+    else:
+        assert len(values_of(rows, "heap_used_bytes")) == 13

@@ -12,9 +12,9 @@ from tests.sql.rows import HOUR, insert_row
 SAID = [
     ("consumer_trial_failed", "c", 3, "on_trial", 4),
     ("consumer_trial_failed", "c", 2, "passed", 24),
-    ("consumer_trial_failed", "c", 1, "settled", None),
+    ("consumer_trial_failed", "c", 1, "established", None),
     ("consumer_trial_failed", "d", 2, "on_trial", 7),
-    ("consumer_untracked", "e", 1, "silent", None),
+    ("consumer_untracked", "e", 1, "untracked", None),
 ]
 
 

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from streamwarden.base.config.sql_pattern import compiles_in_postgres
+
 
 def begins_with(*schemes: str) -> Callable[[str], str]:
     """A check that a URL has one of these schemes, and a host. Whitespace would end it early somewhere."""
@@ -50,6 +52,38 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_mail_address(text: str) -> bool:
+    """Whether it is an address as every mail server takes it: ASCII, on one line, local@domain."""
+    return re.fullmatch(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", text) is not None
+
+
+def _is_mail_address(text: str) -> str:
+    if not is_mail_address(text):
+        raise ValueError("must be a mail address, name@domain, in ASCII (a domain beyond it as xn--…)")
+    return text
+
+
+def _is_sender(text: str) -> str:
+    """An address, or `Name <address>`."""
+    named = re.fullmatch(r"([^<>,;:@\"\\]+) <([^<>]+)>", text)
+    if not (is_mail_address(text) or (named and named[1].isprintable() and is_mail_address(named[2]))):
+        raise ValueError("must be a mail address, name@domain or Name <name@domain>, on one line")
+    return text
+
+
+def _is_one_line(text: str) -> str:
+    if not text.isprintable() or not text.strip():
+        raise ValueError("must be one line of text, without control characters")
+    return text
+
+
+def _is_part_of_a_key(text: str) -> str:
+    """Keys of things hold it between slashes: `broker:orders-prod/3`."""
+    if "/" in text or text != text.strip():
+        raise ValueError("must hold no slash, and no white space at its ends: it is part of keys and addresses")
+    return text
+
+
 def _compiles(pattern: str) -> str:
     try:
         re.compile(pattern)
@@ -74,8 +108,12 @@ def is_meant(wanted: str, value: str) -> bool:
 
 
 Severity = Literal["critical", "warning", "info"]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Pattern = Annotated[Name, AfterValidator(_compiles)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_is_one_line)]
+ClusterName = Annotated[Name, AfterValidator(_is_part_of_a_key)]
+MailAddress = Annotated[str, AfterValidator(_is_mail_address)]
+MailSender = Annotated[str, AfterValidator(_is_sender)]
+SqlPattern = Annotated[Name, AfterValidator(compiles_in_postgres)]
+"""A regular expression that PostgreSQL runs."""
 JobPattern = Annotated[Name, AfterValidator(_names_the_job)]
 Wanted = Annotated[str, AfterValidator(_compiles_if_pattern)]
 """A value, or a regular expression where it begins with ^."""

@@ -75,6 +75,11 @@ def _load(path: Path, _mtime_ns: int) -> Config:
         raise StreamwardenError(f"{path}: " + "; ".join(_describe(e, raw) for e in error.errors()[:5])) from None
 
 
+def described(path: Path, where: Sequence[str | int], why: str) -> str:
+    """A mistake that was found after loading, in the words of those found before: key, what is wrong, value."""
+    return _described(where, why, read_yaml(path.read_text()))
+
+
 def _place(error: yaml.MarkedYAMLError) -> str:
     return f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
 
@@ -84,11 +89,16 @@ def _describe(error: Any, raw: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key (see docs/config.md)"
     value = error["input"]
-    secret = any(word in key for word in ("password", "client", "token"))
-    shown = "" if secret or isinstance(value, dict | list | BaseModel) else _as_written(raw, error["loc"])
     # What looks like a number or a truth value is one to YAML: an account's id, the tag `true`.
     cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
-    return f"{key}: {error['msg'].removeprefix('Value error, ')}{cure}{shown}".removeprefix(": ")
+    why = f"{error['msg'].removeprefix('Value error, ')}{cure}"
+    return _described(error["loc"], why, None if isinstance(value, dict | list | BaseModel) else raw)
+
+
+def _described(where: Sequence[str | int], why: str, raw: Any) -> str:
+    key = ".".join(map(str, where))
+    shown = "" if any(word in key for word in ("password", "client", "token")) else _as_written(raw, where)
+    return f"{key}: {why}{shown}".removeprefix(": ")
 
 
 def _as_written(value: Any, where: Sequence[str | int]) -> str:
@@ -97,6 +107,8 @@ def _as_written(value: Any, where: Sequence[str | int]) -> str:
         for part in where:
             value = value[part]
     except (LookupError, TypeError):
+        return ""
+    if value is None or isinstance(value, dict | list):
         return ""
     return f" (value: {(masked(value) if isinstance(value, str) else value)!r})"
 

@@ -12,11 +12,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from streamwarden.base.addresses import address_of
 from streamwarden.base.config.fields import (
+    ClusterName,
     JobPattern,
+    MailSender,
     Name,
-    Pattern,
     Section,
     Severity,
+    SqlPattern,
     Wanted,
     WebAddress,
     begins_with,
@@ -89,7 +91,7 @@ class SchemaRegistry(Section):
 class KafkaCluster(Section):
     """One Kafka cluster."""
 
-    name: Name = Field(description="Name used in every row, page and ticket.")
+    name: ClusterName = Field(description="Name used in every row, page and ticket.")
     bootstrap_servers: Name = Field(description="host:port, comma-separated.")
     client: dict[str, str] = Field(
         default_factory=dict,
@@ -105,7 +107,7 @@ class JmxEndpoint(Section):
         description="What it is: a broker's JVM, an application's, or a machine (node exporter's page)."
     )
     cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
-    app: str | None = Field(None, description="Name of the application (role `app`).")
+    app: Name | None = Field(None, description="Name of the application (role `app`).")
     protocol: Literal["jolokia", "jmx_rmi", "prometheus", "dropwizard", "prometheus_api"] = Field(
         "jolokia",
         description="How it is read: Jolokia's agent, the JVM's own JMX-RMI, a page in Prometheus' exposition format"
@@ -306,8 +308,8 @@ class Reports(Section):
     """The scheduled reports."""
 
     folder: Path = Field(Path("var/reports"), description="Folder of the HTML files, relative to the project.")
-    mail_to: list[str] = Field(default_factory=list, description="Recipients; empty: no mail.")
-    mail_from: str = Field("streamwarden@localhost", description="Sender.")
+    mail_to: list[MailSender] = Field(default_factory=list, description="Recipients; empty: no mail.")
+    mail_from: MailSender = Field("streamwarden@localhost", description="Sender.")
 
 
 class DetectorException(Section):
@@ -358,7 +360,7 @@ class DetectorSettings(Section):
 class Owner(Section):
     """Who owns things whose keys match a pattern."""
 
-    key_pattern: Pattern = Field(
+    key_pattern: SqlPattern = Field(
         description="Regular expression on a thing's key, e.g. `^(group|topic):orders-prod/billing-`; the view `thing`"
         " has all keys."
     )
@@ -368,7 +370,7 @@ class Owner(Section):
 class LatencyTarget(Section):
     """How soon Kafka Streams applications whose keys match a pattern are to have processed a record."""
 
-    key_pattern: Pattern = Field(
+    key_pattern: SqlPattern = Field(
         description="Regular expression on an application's key, e.g. `^application:orders-prod/billing-`; the view"
         " `thing` has all keys."
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamwarden.base.config.fields import Name, SafeAddress, Section, Severity, is_loopback
+from streamwarden.base.config.fields import MailAddress, Name, SafeAddress, Section, Severity, is_loopback
 
 Label = Annotated[str, Field(pattern=r"^\S{1,255}$")]
 TrackerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
@@ -65,7 +65,7 @@ class Github(Answers):
         "https://api.github.com", description="Address of the API; of an Enterprise server https://HOST/api/v3."
     )
     repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="owner/name of the repository.")
-    label: Name = Field("streamwarden", description="Label that all tickets have; they are found by it.")
+    label: Name = Field("streamwarden", description="Label that all tickets have; a lost warehouse finds them by it.")
     labels: list[Name] = Field(default_factory=list, description="Further labels.")
     assignees: list[Name] = Field(default_factory=list, description="Who is assigned.")
 
@@ -91,7 +91,7 @@ class Jira(Answers):
     fingerprint_field: str | None = Field(
         None,
         pattern=r"^customfield_\d+$",
-        description="Text field that holds the fingerprint; none: a label `streamwarden-…` does.",
+        description="Text field that holds the fingerprint as well as the end of the description does.",
     )
     close_transition: Name | None = Field(
         None, description="Transition that closes; none: the first that leads to a status of the category Done."
@@ -166,7 +166,7 @@ class Gitlab(Answers):
     kind: Literal["gitlab"] = Field("gitlab", description="`gitlab`")
     url: SafeAddress = Field("https://gitlab.com", description="Address of the server.")
     project: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)*$", description="Path of the project, e.g. acme/ops.")
-    label: Name = Field("streamwarden", description="Label that all tickets have; they are found by it.")
+    label: Name = Field("streamwarden", description="Label that all tickets have; a lost warehouse finds them by it.")
     labels: list[Name] = Field(default_factory=list, description="Further labels.")
     assignee_ids: list[int] = Field(default_factory=list, description="Ids of the users who are assigned.")
 
@@ -190,10 +190,8 @@ class Mail(Credentials):
     host: Name = Field(description="The mail server.")
     port: int = Field(587, ge=1, le=65535, description="Its port: 587 for `starttls`, 465 for `tls`, 25 for `none`.")
     security: Literal["starttls", "tls", "none"] = Field("starttls", description="How the connection is encrypted.")
-    mail_from: str = Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$", description="Sender.")
-    mail_to: list[Annotated[str, Field(pattern=r"^[^@\s<>,]+@[^@\s<>,]+$")]] = Field(
-        min_length=1, description="Recipients."
-    )
+    mail_from: MailAddress = Field(description="Sender.")
+    mail_to: list[MailAddress] = Field(min_length=1, description="Recipients.")
 
     @model_validator(mode="after")
     def _are_told_once(self) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader
 
-from spark_apps.sources.jmx import SCHEMA, Jmx
+from spark_apps.sources.jmx import SCHEMA, Jmx, replicas_of
 from spark_apps.sources.jmx_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE
 from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour
@@ -28,6 +29,7 @@ def questions(config: Config) -> Iterator[Question]:
     """One for all of them: the source asks them at once."""
     if config.jmx or config.jmx_files or config.jmx_ec2:
         yield Question("jmx", _ask)
+        yield Question("jmx", partial(_ask_replicas, config))
 
 
 def _ask() -> Iterator[Answer]:
@@ -48,6 +50,13 @@ def _ask() -> Iterator[Answer]:
         if some:
             told = f"{len(some)} answer, {min(some.values())} readings or more"
             yield Answer("jmx", f"{role}s of {cluster}", told=told)
+
+
+def _ask_replicas(config: Config) -> Iterator[Answer]:
+    """A line for each endpoint of a Prometheus server whose `match` selects series more than once."""
+    for resource, labels in replicas_of(config, last_full_hour()).items():
+        told = "; ".join(f"{label}: {', '.join(sorted(values))}" for label, values in sorted(labels.items()))
+        yield Answer("jmx", resource, told=f"`match` selects several replicas, each series is read once ({told})")
 
 
 def _rows(reader: DataSourceReader) -> Iterator[dict[str, Any]]:

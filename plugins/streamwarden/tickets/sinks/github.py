@@ -30,6 +30,7 @@ from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
 
 BODY_LIMIT = 65_536  # characters of an issue or a comment
 TITLE_LIMIT = 256
+MAY_LABEL = ("triage", "push", "maintain", "admin")
 
 
 class _Label(BaseModel):
@@ -42,6 +43,7 @@ class _Issue(BaseModel):
     html_url: str
     state: str
     state_reason: str | None = None
+    locked: bool = False
     body: str | None = None
     labels: list[_Label]
     assignees: list[dict[str, Any]] = []
@@ -77,6 +79,7 @@ class Tracker(IssueTracker[_Issue]):
         }
         self._api = Api(name, settings.url, network, headers=headers, secrets=(token,))
         self._may_file = False
+        self._is_app = token.startswith("ghs_")  # an app's token, which has rights and no role
 
     def check(self) -> str:
         repository = self._repository()
@@ -134,8 +137,17 @@ class Tracker(IssueTracker[_Issue]):
             values["labels"] = sorted(labels)
         if values:
             self._api.ask("PATCH", path, _Issue, json=values)
-        body = markdown(update.notification, update.marker, BODY_LIMIT)
-        self._api.ask("POST", f"{path}/comments", _Comment, json={"body": body})
+        body = {"body": markdown(update.notification, update.marker, BODY_LIMIT)}
+        try:
+            self._api.ask("POST", f"{path}/comments", _Comment, json=body)
+        except Refused as error:
+            if not (issue.locked or error.status == 422 or "disabled" in error.message):
+                raise  # a right, or a limit: the next run tells it
+            with self._warned_of(update.key, "the comment is left out"):
+                raise
+
+    def _require_rights(self) -> None:
+        self._repository()
 
     def _repository(self) -> _Repository:
         """The repository, if we may file there."""
@@ -150,7 +162,7 @@ class Tracker(IssueTracker[_Issue]):
             "is archived: nothing can be filed there" if repository.archived
             else "has its issues switched off (Settings, Features)" if not repository.has_issues
             else "the token may not label issues there: give it Issues: read and write, and its user the role Triage"
-            if not any(repository.permissions.get(role) for role in ("triage", "push", "maintain", "admin"))
+            if not self._is_app and not any(repository.permissions.get(role) for role in MAY_LABEL)
             else ""
         )  # fmt: skip
         if lacks:
@@ -167,9 +179,8 @@ class Tracker(IssueTracker[_Issue]):
         return IssueGone(f"{key}: was deleted.") if error.status in (404, 410) else error
 
     def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
-        body = issue.body or ""
-        is_labelled = any(label.name == self._settings.label for label in issue.labels)  # people may rewrite the text
-        return hidden(fingerprint) in body or (is_labelled and HIDDEN not in body)
+        body = issue.body or ""  # people may rewrite it
+        return hidden(fingerprint) in body or HIDDEN not in body
 
     def _as_told(self, issue: _Issue) -> Issue:
         names = {label.name for label in issue.labels}

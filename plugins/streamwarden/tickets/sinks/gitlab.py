@@ -31,13 +31,23 @@ from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
 
 TEXT_LIMIT = 900_000  # of 1,048,576 characters; notes hold 1,000,000
 TITLE_LIMIT = 255
-REPORTER = 20  # the least role that may edit and label issues
+PLANNER = 15  # the least role that may edit and label issues; before GitLab 17.7 it was Reporter, 20
 
 log = logging.getLogger(__name__)
 
 
+class _User(BaseModel):
+    id: int
+    is_admin: bool = False
+
+
+class _Author(BaseModel):
+    id: int
+
+
 class _Issue(BaseModel):
     iid: int
+    author: _Author | None = None
     web_url: str
     state: str
     description: str | None = None
@@ -83,6 +93,7 @@ class Tracker(IssueTracker[_Issue]):
         _, token = login(name, settings)
         self._api = Api(name, settings.url, network, headers={"PRIVATE-TOKEN": token}, secrets=(token,))
         self._may_file = False
+        self._user: _User | None = None
         self._path = f"/api/v4/projects/{quote(settings.project, safe='')}"
 
     def check(self) -> str:
@@ -104,7 +115,7 @@ class Tracker(IssueTracker[_Issue]):
 
     def create(self, issue_draft: IssueDraft) -> Issue:
         if not self._may_file:
-            self._project()  # below Reporter, GitLab files without label, and we wouldn't find it again
+            self._project()  # below Planner, GitLab files without label, and we wouldn't find it again
             self._may_file = True
         text = markdown(issue_draft.notification, issue_draft.fingerprint, TEXT_LIMIT)
         if issue_draft.plot_png and (picture := self._upload(issue_draft.plot_png)):
@@ -144,8 +155,12 @@ class Tracker(IssueTracker[_Issue]):
             values["add_labels"] = new
         if values:
             self._api.ask("PUT", path, _Issue, json=values)
-        body = markdown(update.notification, update.marker, TEXT_LIMIT)
-        self._api.ask("POST", f"{path}/notes", _Note, json={"body": body})
+        body = {"body": markdown(update.notification, update.marker, TEXT_LIMIT)}
+        with self._warned_of(update.key, "the note is left out"):
+            self._api.ask("POST", f"{path}/notes", _Note, json=body)
+
+    def _require_rights(self) -> None:
+        self._project()
 
     def _upload(self, png: bytes) -> str:
         try:
@@ -163,17 +178,34 @@ class Tracker(IssueTracker[_Issue]):
             if error.status != 404:
                 raise
             raise TrackerDown(f"{self._api.url}: no project {name}, or the token may not see it.") from None
-        roles = (project.permissions.project_access, project.permissions.group_access)
         lacks = (
             "is archived: nothing can be filed there" if project.archived
             else "has its issues switched off (Settings, General, Visibility)" if not project.issues_enabled
             else "the token's role is below Reporter: it may not label issues"
-            if max((role.access_level for role in roles if role), default=0) < REPORTER
+            if not self._may_label(project)
             else ""
         )  # fmt: skip
         if lacks:
             raise TrackerDown(f"{self._api.url}: project {name}: {lacks}.")
         return project
+
+    def _may_label(self, project: _Project) -> bool:
+        """Members through an invited group, and administrators, stand in neither of a project's two permissions."""
+        roles = (project.permissions.project_access, project.permissions.group_access)
+        if any(role.access_level >= PLANNER for role in roles if role):
+            return True
+        user = self._me()
+        try:
+            role = self._api.get(f"{self._path}/members/all/{user.id}", _Role)
+        except Refused as error:
+            if error.status not in (403, 404):  # no member, or who is may not be seen
+                raise
+            return user.is_admin
+        return user.is_admin or role.access_level >= PLANNER
+
+    def _me(self) -> _User:
+        self._user = self._user or self._api.get("/api/v4/user", _User)
+        return self._user
 
     def _read(self, key: str) -> _Issue:
         return self._api.get(f"{self._path}/issues/{key}", _Issue)
@@ -185,8 +217,11 @@ class Tracker(IssueTracker[_Issue]):
         return IssueGone(f"{self._api.url}: issue {key} was deleted.")
 
     def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
+        """People may rewrite the text and clear the labels. Its number alone is another issue's in another project."""
         text = issue.description or ""
-        return hidden(fingerprint) in text or (self._settings.label in issue.labels and HIDDEN not in text)
+        if hidden(fingerprint) in text or HIDDEN in text:
+            return hidden(fingerprint) in text
+        return self._settings.label in issue.labels or (issue.author is not None and issue.author.id == self._me().id)
 
     def _as_told(self, issue: _Issue) -> Issue:
         settings = self._settings

@@ -22,11 +22,14 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from streamwarden.base.bounded_http import BoundedClient, LimitExceeded, json_of
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.rendering.readable import clean, span
 from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
 
 TIMEOUT_SECONDS = 15
+"""For each step: to connect, and between two pieces of the answer."""
+TOTAL_SECONDS = 30
 ATTEMPTS = 4
 PATIENCE_SECONDS = 90  # the longest that a tracker may ask us to wait
 REDIRECTS = 3
@@ -49,7 +52,7 @@ class Refused(StreamwardenError):
 class Network:
     """How the world is reached."""
 
-    transport: httpx.BaseTransport | None = None
+    transport: httpx.AsyncBaseTransport | None = None
     pause: Callable[[float], None] = time.sleep
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -80,7 +83,8 @@ class Api:
         self.url = url.rstrip("/")
         self._network = network
         self._secrets = tuple(secret for secret in (*secrets, *(auth or ())[1:]) if secret)
-        self._client = httpx.Client(
+        self._client = BoundedClient(
+            seconds=TOTAL_SECONDS,
             auth=auth,
             timeout=TIMEOUT_SECONDS,
             transport=network.transport,
@@ -128,7 +132,12 @@ class Api:
 
     def _once(self, method: str, path: str, kind: type[T], repeatable: bool, request: dict[str, Any]) -> T:
         answer = self._answer(method, path, repeatable, request)
-        said = _json(answer)
+        try:
+            said = json_of(answer.content)
+        except LimitExceeded as limit:
+            raise self._beyond(f"{method} {path.partition('?')[0]}: {limit}", repeatable) from None
+        except ValueError:
+            said = None
         if answer.status_code == 401:
             raise TrackerDown(
                 f"{self.url}: the tracker doesn't know us (HTTP 401): check `password` (or `connection`) of"
@@ -154,6 +163,8 @@ class Api:
                 answer = self._client.request(method, url, **request)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
                 raise _Again(self._plain(str(error)) or type(error).__name__) from None
+            except LimitExceeded as limit:
+                raise self._beyond(f"{method} {path.partition('?')[0]}: {limit}", repeatable) from None
             except httpx.HTTPError as error:
                 raise self._lost(self._plain(str(error)) or type(error).__name__, repeatable) from None
             if (wait := _asked_to_wait(answer, self._network.now())) is not None:
@@ -178,6 +189,10 @@ class Api:
 
     def _lost(self, why: str, repeatable: bool) -> Exception:
         return _Again(why) if repeatable else Unsure(f"{self.url}: no clear answer: {why}")
+
+    def _beyond(self, why: str, repeatable: bool) -> Exception:
+        """To ask again would cost as much again."""
+        return (TrackerDown if repeatable else Unsure)(f"{self.url}: {why}.")
 
     def _plain(self, text: str) -> str:
         for secret in self._secrets:
@@ -210,13 +225,6 @@ def _asked_to_wait(answer: httpx.Response, now: datetime) -> float | None:
     except (TypeError, ValueError):
         seconds = 1.0
     return max(seconds, 0.0)
-
-
-def _json(answer: httpx.Response) -> Any:
-    try:
-        return answer.json()
-    except ValueError:
-        return None
 
 
 @cache

@@ -1,8 +1,14 @@
-"""What trackers of issues over HTTP share: how an issue of ours is read, and told from one that is gone."""
+"""What trackers of issues over HTTP share: how an issue of ours is read, and told from one that is gone.
+
+An issue is known by its key, whatever people edit in it: only the mark of another finding says that it isn't ours.
+"""
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from streamwarden.base.errors import StreamwardenError
@@ -11,6 +17,8 @@ from streamwarden.tickets.sinks.http import Refused
 
 T = TypeVar("T")
 """An issue as the tracker's API has it."""
+
+log = logging.getLogger(__name__)
 
 
 class IssueTracker(ABC, Generic[T]):
@@ -28,6 +36,27 @@ class IssueTracker(ABC, Generic[T]):
             if isinstance(gone := self._gone_or(key, error), IssueGone):
                 return None
             raise gone from None
+
+    @contextmanager
+    def _warned_of(self, key: str, left_out: str) -> Iterator[None]:
+        """A part of a change that may be left out, such as a comment on a locked issue: a refusal is a warning.
+
+        The tracker would refuse it in every run, and with it all that is still to come.
+
+        Raises:
+            StreamwardenError: the issue is gone, or the user lacks a right that all issues need.
+        """
+        try:
+            yield
+        except Refused as error:
+            if isinstance(gone := self._gone_or(key, error), IssueGone):
+                raise gone from None
+            self._require_rights()
+            log.warning("%s: %s: %s", key, error, left_out)
+
+    @abstractmethod
+    def _require_rights(self) -> None:
+        """Raises StreamwardenError where the user lacks a right that all issues need."""
 
     @abstractmethod
     def _read(self, key: str) -> T:

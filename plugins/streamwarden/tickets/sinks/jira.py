@@ -1,7 +1,8 @@
 """Jira: Cloud (REST v3) and Data Center (REST v2).
 
-An issue is found again by a label that holds the fingerprint, or by a custom field; a comment by its last line. JQL
-lags behind writes, so what was sent without an answer is sent again only after a while (`settles`).
+An issue is known by its key; without one it is found again by the reference at the end of its description (or by a
+custom field), never by labels, which people edit. A comment is known by its last line. JQL lags behind writes, so what
+was sent without an answer is sent again only after a while (`settles`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from streamwarden.tickets.sinks.contract import SETTLES, Issue, IssueDraft, Issu
 from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
-from streamwarden.tickets.sinks.jira_markup import adf, adf_text, reference, wiki
+from streamwarden.tickets.sinks.jira_markup import adf, adf_text, fingerprints, reference, wiki
 
 SUMMARY_LIMIT = 255
 PAGE = 100
+CANDIDATES = 10  # issues whose description names a fingerprint; those that quote it are none of ours
 NEEDED = ("BROWSE_PROJECTS", "CREATE_ISSUES", "EDIT_ISSUES", "ADD_COMMENTS", "TRANSITION_ISSUES")
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class _Fields(BaseModel):
     status: _Status
     resolution: _Named | None = None
     labels: list[str] = []
+    description: Any = None
     model_config = {"extra": "allow"}
 
 
@@ -119,24 +122,19 @@ class Tracker(IssueTracker[_Issue]):
                 f"{self._api.url}: project {project.key} has no issue type '{self._settings.issue_type}'; it has"
                 f" {', '.join(types)}."
             )
-        asked = {"projectKey": project.key, "permissions": ",".join(NEEDED)}
-        held = self._api.get(f"{self._rest}/mypermissions", _Permissions, **asked).permissions
-        if lacks := [name for name in NEEDED if name not in held or not held[name].havePermission]:
-            raise StreamwardenError(f"{self._api.url}: project {project.key}: the user lacks {', '.join(lacks)}.")
+        self._require_rights(project.key)
         return f"project {project.key}, type {self._settings.issue_type}: issues may be filed, edited and closed"
 
     def find(self, fingerprint: str) -> Issue | None:
         settings = self._settings
-        known_by = (
-            f'cf[{settings.fingerprint_field.removeprefix("customfield_")}] ~ "{fingerprint}"'
-            if settings.fingerprint_field
-            else f'labels = "{_label(fingerprint)}"'
-        )
+        known_by = f'description ~ "{fingerprint}"'
+        if own := settings.fingerprint_field:
+            known_by = f'({known_by} OR cf[{own.removeprefix("customfield_")}] ~ "{fingerprint}")'
         jql = f'project = "{settings.project}" AND {known_by} ORDER BY created DESC'
         path = f"{self._rest}/search{'/jql' if settings.edition == 'cloud' else ''}"
-        asked = {"jql": jql, "maxResults": 1, "fields": self._fields()}
-        found = self._api.ask("POST", path, _Found, harmless=True, json=asked)
-        return self._as_told(found.issues[0]) if found.issues else None
+        asked = {"jql": jql, "maxResults": CANDIDATES, "fields": self._fields()}
+        found = self._api.ask("POST", path, _Found, harmless=True, json=asked).issues
+        return next((self._as_told(issue) for issue in found if fingerprint in self._fingerprints(issue)), None)
 
     def has(self, update: Update) -> bool:
         start = 0
@@ -175,12 +173,14 @@ class Tracker(IssueTracker[_Issue]):
             raise IssueGone(f"{self._page(update.key)}: is not the ticket that was filed.")
         path = f"{self._rest}/issue/{issue.key}"
         if edit := self._edit(issue, update):
-            self._api.ask("PUT", path, type(None), json=edit)
+            with self._warned_of(issue.key, "its labels stay as they are"):
+                self._api.ask("PUT", path, type(None), json=edit)
         is_done = issue.fields.status.statusCategory.key == "done"
         if update.action in ("close", "reopen") and is_done != (update.action == "close"):
             self._transit(issue, update)
         body = {"body": self._body(update.notification, update.marker)}
-        self._api.ask("POST", f"{path}/comment", _Comment, json=body)
+        with self._warned_of(issue.key, "the comment is left out"):
+            self._api.ask("POST", f"{path}/comment", _Comment, json=body)
 
     def _edit(self, issue: _Issue, update: Update) -> dict[str, Any]:
         """Labels and priority that differ; single labels, so that what people set meanwhile stays."""
@@ -223,6 +223,13 @@ class Tracker(IssueTracker[_Issue]):
         except StreamwardenError as error:  # a ticket without its picture is better than none
             log.warning("no plot at %s: %s", key, error)
 
+    def _require_rights(self, project: str | None = None) -> None:
+        project = project or self._project().key
+        asked = {"projectKey": project, "permissions": ",".join(NEEDED)}
+        held = self._api.get(f"{self._rest}/mypermissions", _Permissions, **asked).permissions
+        if lacks := [name for name in NEEDED if name not in held or not held[name].havePermission]:
+            raise StreamwardenError(f"{self._api.url}: project {project}: the user lacks {', '.join(lacks)}.")
+
     def _project(self) -> _Project:
         try:
             return self._api.get(f"{self._rest}/project/{self._settings.project}", _Project)
@@ -244,14 +251,18 @@ class Tracker(IssueTracker[_Issue]):
 
     def _fields(self) -> list[str]:
         own = self._settings.fingerprint_field
-        return ["status", "resolution", "labels", *([own] if own else [])]
+        return ["status", "resolution", "labels", "description", *([own] if own else [])]
 
     def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
-        fields = issue.fields
-        if self._settings.fingerprint_field:
-            return getattr(fields, self._settings.fingerprint_field, None) == fingerprint
-        others = [label for label in fields.labels if label.startswith("streamwarden-")]
-        return _label(fingerprint) in others or (not others and self._settings.label in fields.labels)
+        """Its key is ours; only another finding's reference says that the key means another issue now."""
+        found = self._fingerprints(issue)
+        return fingerprint in found or not found
+
+    def _fingerprints(self, issue: _Issue) -> set[str]:
+        """Of which findings it says that it is: at the end of its description, and in the field that is for that."""
+        said = getattr(issue.fields, self._settings.fingerprint_field or "", None)
+        found = fingerprints(adf_text(issue.fields.description))
+        return found | ({said} if isinstance(said, str) and said else set())
 
     def _as_told(self, issue: _Issue) -> Issue:
         fields, settings = issue.fields, self._settings
@@ -276,4 +287,5 @@ class Tracker(IssueTracker[_Issue]):
 
 
 def _label(fingerprint: str) -> str:
+    """For people's own searches: we don't read it."""
     return f"streamwarden-{fingerprint[:32]}"

@@ -12,7 +12,9 @@ from streamwarden.tickets.sinks.contract import Notification
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
 
 LIMIT = 32_767  # characters of a description or a comment
-_SPECIAL = re.compile(r"([\\{}\[\]*_+^~|!?#@&-])")
+_SPECIAL = re.compile(r"([{}\[\]*_+^~|!?#@&-])")
+_ICON = re.compile(r"\((?=(?:[xin+!?/yY*-]|on|off|\*[rgby]|flag|flagoff)\))|(?<=[:;])[()]|:(?=[PpDd]\b)|;(?=-?\))")
+_BLOCK = re.compile(r"^(h[1-6]|bq)\.(?=\s)")
 _BEFORE_WORDS = "Reference: "
 Node = dict[str, Any]
 
@@ -39,6 +41,11 @@ def reference(marker: str) -> str:
     return f"{_BEFORE_WORDS}{marker}"
 
 
+def fingerprints(text: str) -> set[str]:
+    """The fingerprints in a text's lines of reference; those of comments are longer."""
+    return set(re.findall(rf"^{_BEFORE_WORDS}([0-9a-f]{{64}})\s*$", text, flags=re.MULTILINE))
+
+
 def _document(told: Sequence[Section], marker: str) -> Node:
     content = [node for section in told for node in _nodes(section)]
     return {"version": 1, "type": "doc", "content": [*content, _paragraph(_text(reference(marker)))]}
@@ -51,7 +58,7 @@ def _nodes(section: Section) -> Iterator[Node]:
         broken = [node for line in section.lines for node in (_text(line), {"type": "hardBreak"})]
         yield _paragraph(*broken[:-1])
     if section.items:
-        yield _list([[_text(item)] for item in section.items])
+        yield _list([[_text(item)] for item in section.items], is_ordered=section.are_ordered)
     if section.commands:
         yield {"type": "codeBlock", "attrs": {"language": "bash"}, "content": [_text("\n".join(section.commands))]}
     if section.metrics:
@@ -73,9 +80,9 @@ def _paragraph(*content: Node) -> Node:
     return {"type": "paragraph", "content": list(content)}
 
 
-def _list(items: Sequence[Sequence[Node]]) -> Node:
+def _list(items: Sequence[Sequence[Node]], *, is_ordered: bool = False) -> Node:
     return {
-        "type": "bulletList",
+        "type": "orderedList" if is_ordered else "bulletList",
         "content": [{"type": "listItem", "content": [_paragraph(*content)]} for content in items],
     }
 
@@ -100,7 +107,8 @@ def _wiki_parts(section: Section) -> Iterator[str]:
     if section.lines:
         yield "\n".join(_escaped(line) for line in section.lines)
     if section.items:
-        yield "\n".join(f"* {_escaped(item)}" for item in section.items)
+        mark = "#" if section.are_ordered else "*"
+        yield "\n".join(f"{mark} {_escaped(item)}" for item in section.items)
     if section.commands:
         commands = "\n".join(section.commands).replace("{noformat}", "{ noformat}")
         yield f"{{noformat}}\n{commands}\n{{noformat}}"
@@ -116,4 +124,9 @@ def _wiki_link(link: Link) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+    """Text that is only text. A backslash before a backslash would be a line break, and icons need no special
+    character: both become entities."""
+    marks = [(match.start(), match[0]) for match in _ICON.finditer(text)]
+    entities = dict(marks) | {at: "\\" for at, char in enumerate(text) if char == "\\"}
+    parts = (f"&#{ord(entities[at])};" if at in entities else _SPECIAL.sub(r"\\\1", c) for at, c in enumerate(text))
+    return _BLOCK.sub(r"\1&#46;", "".join(parts))

@@ -6,8 +6,13 @@ which most mailboxes know that they have it.
 
 from __future__ import annotations
 
+import logging
 import smtplib
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from email import policy
+from email.headerregistry import HeaderRegistry, MessageIDHeader
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Protocol
@@ -22,13 +27,18 @@ from streamwarden.tickets.sinks.plain import issue_text, notification_text
 
 TIMEOUT_SECONDS = 30
 TEXT_LIMIT = 200_000
+Refusals = dict[str, tuple[int, bytes]]
+"""Recipients that a mail server refused while it took the mail for others; as smtplib has them."""
+
+log = logging.getLogger(__name__)
 
 
 class Post(Protocol):
     """How a mail leaves."""
 
-    def __call__(self, message: EmailMessage | None) -> None:
-        """Connects, and sends the message if there is one; raises what smtplib does."""
+    def __call__(self, message: EmailMessage | None) -> Refusals | None:
+        """Connects, and sends the message if there is one; returns the recipients who were refused while others got
+        it. Raises what smtplib does."""
 
 
 class Tracker:
@@ -45,6 +55,7 @@ class Tracker:
         self._user, self._password = login(name, settings)
         self._post = post or self._by_smtp
         self._domain = settings.mail_from.rpartition("@")[2]
+        self._refused: set[str] = set()
 
     def check(self) -> str:
         self.send(None)
@@ -80,7 +91,7 @@ class Tracker:
         self.send(message)
 
     def _message(self, id_: str, action: str, subject: str, severity: str, notification: Notification) -> EmailMessage:
-        message = EmailMessage()
+        message = new_mail()
         message["Message-ID"] = id_
         message["Subject"] = clean(subject)
         message["From"] = self._settings.mail_from
@@ -92,19 +103,22 @@ class Tracker:
             message["Importance"] = "high"
         return message
 
-    def send(self, message: EmailMessage | None) -> None:
-        """Sends a mail; None only logs in."""
+    def send(self, message: EmailMessage | None) -> int:
+        """Sends a mail, None only logs in; returns how many recipients got it.
+
+        What one of them got is delivered: a warning names the others once.
+        """
         where = f"{self._settings.host}:{self._settings.port}"
         try:
-            self._post(message)
+            refused = self._post(message) or {}
         except smtplib.SMTPAuthenticationError:
             raise TrackerDown(
                 f"{where}: the mail server refuses user '{self._user}': check `user` and `password` (or `connection`)"
                 f" of tickets.trackers.{self.name}."
             ) from None
         except smtplib.SMTPRecipientsRefused as error:
-            refused = ", ".join(sorted(error.recipients))
-            raise StreamwardenError(f"{where}: the mail server refuses {clean(refused)}: check `mail_to`.") from None
+            all_of_them = clean(", ".join(sorted(error.recipients)))
+            raise StreamwardenError(f"{where}: the mail server refuses {all_of_them}: check `mail_to`.") from None
         except smtplib.SMTPResponseException as error:
             told = (
                 error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
@@ -113,13 +127,14 @@ class Tracker:
             raise refusal(f"{where}: the mail server says {error.smtp_code}: {clean(told)[:300]}") from None
         except (smtplib.SMTPException, OSError) as error:
             raise Unsure(f"{where}: no clear answer: {clean(error) or type(error).__name__}") from None
+        if new := refused.keys() - self._refused:
+            self._refused |= new
+            log.warning("%s", refusals(f"tickets.trackers.{self.name}.mail_to", {who: refused[who] for who in new}))
+        return len(self._settings.mail_to) - len(refused)
 
-    def _by_smtp(self, message: EmailMessage | None) -> None:
-        with self._connected() as smtp:
-            if message is not None:
-                refused = smtp.send_message(message)
-                if refused:
-                    raise smtplib.SMTPRecipientsRefused(refused)
+    def _by_smtp(self, message: EmailMessage | None) -> Refusals:
+        with hung_up(self._connected()) as smtp:
+            return smtp.send_message(message) if message is not None else {}
 
     def _connected(self) -> smtplib.SMTP:
         settings, tls = self._settings, ssl.create_default_context()
@@ -133,7 +148,7 @@ class Tracker:
                 smtp.starttls(context=tls)
             if self._password:
                 smtp.login(self._user, self._password)
-        except (OSError, smtplib.SMTPException) as error:  # nothing was sent yet
+        except (OSError, smtplib.SMTPException, UnicodeError) as error:  # nothing was sent yet
             if smtp is not None:
                 smtp.close()
             if isinstance(error, smtplib.SMTPAuthenticationError):
@@ -143,3 +158,31 @@ class Tracker:
 
     def _id(self, local: str) -> str:
         return f"<{local}@{self._domain}>"
+
+
+def new_mail() -> EmailMessage:
+    """An empty mail that leaves message ids as they are: Python encodes long ones, and no mailbox knows those again.
+
+    `In-Reply-To` and `References` take one id (cpython #79986).
+    """
+    headers = HeaderRegistry()
+    for name in ("in-reply-to", "references"):
+        headers.map_to_type(name, MessageIDHeader)  # type: ignore[arg-type]  # it is mixed into BaseHeader there
+    return EmailMessage(policy.EmailPolicy(header_factory=headers))
+
+
+@contextmanager
+def hung_up(smtp: smtplib.SMTP) -> Iterator[smtplib.SMTP]:
+    """A connection, left at the end. What was taken stays taken, however the server says goodbye."""
+    try:
+        yield smtp
+    finally:
+        with suppress(smtplib.SMTPException, OSError):
+            smtp.quit()
+        smtp.close()
+
+
+def refusals(key: str, refused: Refusals) -> str:
+    """One line for recipients who were refused while others got the mail: `key` of the config names them."""
+    said = (f"{who} ({code} {clean(why.decode(errors='replace'))})" for who, (code, why) in sorted(refused.items()))
+    return f"{key}: the mail server refuses {clean(', '.join(said))[:1000]}: remove it; the others got the mail."

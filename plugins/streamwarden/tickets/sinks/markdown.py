@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import count
 from urllib.parse import quote
 
 from streamwarden.tickets.sinks.contract import Notification
@@ -42,7 +43,8 @@ def _parts(section: Section) -> Iterator[str]:
     if section.lines:
         yield "  \n".join(escaped(line) for line in section.lines)
     if section.items:
-        yield "\n".join(f"- {escaped(item)}" for item in section.items)
+        marks = (f"{number}." if section.are_ordered else "-" for number in count(1))
+        yield "\n".join(f"{mark} {escaped(item)}" for mark, item in zip(marks, section.items, strict=False))
     if section.commands:
         fence = "`" * max(3, *(len(run) + 1 for line in section.commands for run in re.findall("`+", line) or [""]))
         yield "\n".join((f"{fence}sh", *section.commands, fence))

@@ -142,7 +142,7 @@ class Tracker:
         if notification and notification.url:
             event |= {
                 "client_url": notification.url,
-                "links": [{"href": notification.url, "text": "Plot, history, rule, SQL"}],
+                "links": [{"href": notification.url, "text": "Chart, history, detector, SQL"}],
             }
         if self._settings.image_url and notification:
             source = self._settings.image_url.replace("{fingerprint}", key.removeprefix(_BEFORE))

@@ -31,7 +31,7 @@ def issue_text(issue_draft: IssueDraft, limit: int = NO_LIMIT) -> str:
 def notification_text(notification: Notification, limit: int = NO_LIMIT) -> str:
     """A letter; a name at the start of a line doesn't pass for one of the lines for machines."""
     text = _text(fitting(notification, lambda told: len(_text(told)), limit - 10))
-    return re.sub(r"^(?=(?:fingerprint|detector|resource):)", " ", text.strip(), flags=re.MULTILINE) + "\n"
+    return re.sub(r"^(?=(?:fingerprint|detector|resource_name):)", " ", text.strip(), flags=re.MULTILINE) + "\n"
 
 
 def _text(told: Sequence[Section]) -> str:
@@ -45,8 +45,9 @@ def _lines(section: Section) -> Iterator[str]:
         indent = "  "
     for line in section.lines:
         yield _filled(line, indent, indent)
-    for item in section.items:
-        yield _filled(f"- {item}", indent, f"{indent}  ")
+    for number, item in enumerate(section.items, 1):
+        mark = f"{number}." if section.are_ordered else "-"
+        yield _filled(f"{mark} {item}", indent, f"{indent}{' ' * (len(mark) + 1)}")
     yield from (f"    {command}" for command in section.commands)
     width = max((len(label) for label, _ in section.metrics), default=0)
     for label, text in section.metrics:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 from tenacity import RetryCallState, retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from streamwarden.base.bounded_http import BoundedClient, LimitExceeded, json_of
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import (
@@ -25,9 +26,9 @@ from streamwarden.tickets.sinks.contract import (
     Update,
 )
 from streamwarden.tickets.sinks.credentials import login
+from streamwarden.tickets.sinks.http import TIMEOUT_SECONDS, TOTAL_SECONDS
 from streamwarden.tickets.sinks.plain import issue_text, notification_text
 
-TIMEOUT_SECONDS = 15
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
 CLOSED, SNOOZED, REOPENED, WORKED_ON = ("resolved", "done-cbb"), "deferred", "unread", "in-progress"
 ANSWERED = {"acknowledged": WORKED_ON, "snoozed": SNOOZED}
@@ -66,7 +67,8 @@ class Tracker:
         self.name = name
         self.url = settings.url.rstrip("/")
         self._user, password = login(name, settings)
-        self._client = httpx.Client(
+        self._client = BoundedClient(
+            seconds=TOTAL_SECONDS,
             auth=(self._user, password),
             timeout=TIMEOUT_SECONDS,
             # Roundup's guard against forged requests wants all three on writes.
@@ -164,13 +166,19 @@ class Tracker:
         return str(self._ask("POST", "/file", data=fields, files={"content": (name, png, "image/png")})["id"])
 
     @retry(
-        retry=retry_if_exception(lambda error: isinstance(error, httpx.TransportError | _Passing)),
+        retry=retry_if_exception(lambda error: isinstance(error, httpx.RequestError | _Passing)),
         stop=stop_after_attempt(4),
         wait=wait_random_exponential(multiplier=0.2, max=3),
         retry_error_callback=_give_up,
     )
     def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        answer = self._client.request(method, f"{self.url}/rest/data{path}", **request)
+        try:
+            answer = self._client.request(method, f"{self.url}/rest/data{path}", **request)
+            said = json_of(answer.content)
+        except LimitExceeded as limit:
+            raise (TrackerDown if method == "GET" else Unsure)(f"{self.url}: {method} {path}: {limit}.") from None
+        except ValueError:
+            said = None
         if answer.status_code >= 500 or answer.status_code == 429:
             raise _Passing(f"HTTP {answer.status_code}")
         if answer.status_code == 401:
@@ -180,10 +188,6 @@ class Tracker:
             )
         if answer.status_code == 412:
             raise _Conflict
-        try:
-            said = answer.json()
-        except ValueError:
-            said = None
         if not isinstance(said, dict):
             raise TrackerDown(f"{self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
         if "data" not in said:

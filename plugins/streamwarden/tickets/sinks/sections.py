@@ -1,4 +1,4 @@
-"""A letter as sections without markup: what is wrong, since when, what to do, the figures that convince, what is near.
+"""A notification as sections without markup: symptom, impact, actions, key metrics, incident.
 
 Every value from outside has gone through `clean`, so that no name can add a line or a terminal code; what a markup
 takes for its own, that markup escapes.
@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import clean, moment, readable_metrics, span
+from streamwarden.rendering.readable import clean, hour_span, moment, readable_metrics, span
 from streamwarden.tickets.sinks.contract import Notification
 
 
@@ -28,11 +28,13 @@ class Link:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a letter; what it has comes in this order."""
+    """A part of a notification; what it has comes in this order."""
 
     heading: str = ""
     lines: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
+    are_ordered: bool = False
+    """Whether the items are steps, to be numbered."""
     commands: tuple[str, ...] = ()
     """Lines to paste into a shell, as they are."""
     metrics: tuple[tuple[str, str], ...] = ()
@@ -41,7 +43,7 @@ class Section:
 
 
 def sections(notification: Notification) -> list[Section]:
-    """All that a letter tells, in the order in which it is read."""
+    """All that a notification has, in the order in which it is read."""
     finding = _finding(notification, notification.finding) if notification.finding else ()
     return [*_note(notification.note), *finding, *_incident(notification), *_ways_on(notification)]
 
@@ -55,37 +57,42 @@ def _note(note: str) -> Iterator[Section]:
 
 
 def _finding(notification: Notification, finding: Finding) -> Iterator[Section]:
-    lasting, since = "", notification.since
+    firing, since = "", notification.since
     if since is not None:
         duration = span(((notification.until or notification.hour + timedelta(hours=1)) - since).total_seconds())
-        lasting = f" In alarm since {moment(since)} ({duration})."
-    owner, application = finding.resource.owner, finding.resource.application
-    owned = f"owned by {clean(owner)}" if owner else "nobody is named as owner"
-    severity = f"{(finding.severity or '').capitalize()}, {owned}"
-    severity += f", application {clean(application)}." if application else "."
-    yield Section(lines=(clean(finding.message) + lasting, severity))
-    if not owner:
-        how = "To name an owner, write under owners: in streamwarden.yaml"
-        yield Section(lines=(how,), commands=(clean(owner_entry(finding.resource.key)),))
+        firing = f"Firing since {moment(since)} ({duration})."
+    summary = " ".join(part for part in (finding.message, *finding.details, firing) if part)
+    impact = (f"Impact: {clean(finding.impact)}",) if finding.impact else ()
+    yield Section(lines=(clean(summary), *impact, _ownership(finding)))
     if finding.actions or finding.commands:
         yield Section(
             "Recommended actions",
             items=tuple(clean(action) for action in finding.actions),
+            are_ordered=True,
             commands=tuple(clean(line) for line in finding.commands),
         )
     if metrics := readable_metrics(finding.key_metric_values):
         pairs = tuple((clean(label), clean(text)) for label, text in metrics)
-        yield Section(f"Figures of the hour {moment(notification.hour)}", metrics=pairs)
+        yield Section(f"Key metrics, {hour_span(notification.hour)}", metrics=pairs)
+    if not finding.resource.owner:
+        how = "To assign an owner, add this line under `owners:` in streamwarden.yaml:"
+        yield Section("Owner", lines=(how,), commands=(clean(owner_entry(finding.resource.key)),))
+
+
+def _ownership(finding: Finding) -> str:
+    owner, application = finding.resource.owner, finding.resource.application
+    parts = [f"Severity: {finding.severity or finding.status}.", f"Owner: {clean(owner) if owner else 'unassigned'}."]
+    return " ".join([*parts, *([f"Application: {clean(application)}."] if application else [])])
 
 
 def _incident(notification: Notification) -> Iterator[Section]:
-    follows = f"What follows from it ({len(notification.follows)})"
-    said, tested = notification.unexplained[:1], notification.unexplained[1:]
+    effects = f"Downstream effects ({len(notification.follows)})"
+    message, candidates = notification.unexplained[:1], notification.unexplained[1:]
     for heading, lines, items in (
-        (follows, (), notification.follows),
-        ("What doesn't", (), notification.refused),
-        ("No cause known", said, tested),
-        ("Just before", (), notification.before),
+        (effects, (), notification.follows),
+        ("Ruled out", (), notification.refused),
+        ("Root cause: none found", message, candidates),
+        ("Recent changes", (), notification.before),
     ):
         if lines or items:
             yield Section(heading, lines=tuple(map(clean, lines)), items=tuple(map(clean, items)))
@@ -96,7 +103,7 @@ def _ways_on(notification: Notification) -> Iterator[Section]:
         links = (Link(other.relation, clean(other.title), other.url, other.state) for other in notification.related)
         yield Section("Related", links=tuple(links))
     if notification.url:
-        yield Section(links=(Link("", "Plot, history, rule, SQL", notification.url),))
+        yield Section(links=(Link("", "Chart, history, detector, SQL", notification.url),))
 
 
 def fitting(notification: Notification, length: Callable[[Sequence[Section]], int], limit: int) -> list[Section]:
@@ -117,4 +124,4 @@ def _halved(section: Section) -> Section:
     return Section(section.heading, lines=(*half, _LEFT_OUT)) if half else Section()
 
 
-_LEFT_OUT = "(Too long for this tracker: the rest stands on the page.)"
+_LEFT_OUT = "(Too long for this tracker: the page has the rest.)"

@@ -7,6 +7,7 @@ are one request.
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -114,7 +115,7 @@ class Tracker(IssueTracker[_Incident]):
             **self._settings.fields,
         }
         incident = self._api.ask("POST", TABLE, _One, json=values, params={"sysparm_fields": FIELDS}).result
-        if not self._is_ours(incident, issue_draft.fingerprint):
+        if incident.correlation_id != issue_draft.fingerprint:
             raise Unsure(f"{self._api.url}: answered with another incident than the one that was sent.")
         if issue_draft.plot_png:
             self._attach(incident.sys_id, issue_draft.plot_png)
@@ -139,7 +140,16 @@ class Tracker(IssueTracker[_Incident]):
                 raise IssueGone(f"{self._api.url}: {update.key} is closed for good.")
             values["state"] = NEW  # whether somebody works on it again is for them to say
         asked = {"sysparm_fields": FIELDS}
-        self._api.ask("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
+        try:
+            self._api.ask("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
+        except Refused:
+            if not is_over:
+                raise
+            with self._warned_of(update.key, "it is closed, and the work note is left out"):
+                raise
+
+    def _require_rights(self) -> None:
+        self._require_table()
 
     def _attach(self, sys_id: str, png: bytes) -> None:
         asked = {"table_name": "incident", "table_sys_id": sys_id, "file_name": "plot.png"}
@@ -165,7 +175,8 @@ class Tracker(IssueTracker[_Incident]):
         return IssueGone(f"{self._api.url}: {key} was deleted.")
 
     def _is_ours(self, incident: _Incident, fingerprint: str) -> bool:
-        return incident.correlation_id == fingerprint
+        """A sys_id is one incident's for ever: only the fingerprint of another finding says that it isn't ours."""
+        return incident.correlation_id == fingerprint or not re.fullmatch("[0-9a-f]{64}", incident.correlation_id)
 
     def _as_told(self, incident: _Incident) -> Issue:
         url = f"{self._api.url}/nav_to.do?uri=incident.do%3Fsys_id%3D{incident.sys_id}"

@@ -6,6 +6,7 @@ that it is closed; people acknowledge with `eyes`.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -39,11 +40,16 @@ ICONS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:", "info":
 GONE = ("thread_not_found", "message_not_found")
 DOWN = ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "channel_not_found",
         "not_in_channel", "is_archived", "missing_scope")  # fmt: skip
+LOCKED = ("restricted_action_thread_locked", "cannot_reply_to_message", "thread_locked", "too_many_reactions",
+          "too_many_emoji")  # fmt: skip
+"""Of one message: it stays as it is, and what is to be said there is left out."""
 CURES = {
     "not_in_channel": "invite the app: /invite @streamwarden",
     "channel_not_found": "check `channel` (an id, C…), and invite the app",
 }
 A = TypeVar("A", bound="_Answer")
+
+log = logging.getLogger(__name__)
 
 
 class _Answer(BaseModel):
@@ -154,19 +160,26 @@ class Tracker:
         title = f"{ICONS[update.severity]} *{escaped(update.title)}*" if update.action == "reopen" else ""
         self._post(mrkdwn(update.notification, title), CHANGE, {"marker": update.marker}, thread_ts=_ts(update.key))
 
+    def _warn_if_locked(self, key: str, answer: _Answer) -> None:
+        """Slack would refuse it in every run, and with it all that is still to come."""
+        if answer.error in LOCKED:
+            log.warning("%s: %s: %s: it is left out", self._api.url, key, answer.error)
+
     def _mark(self, key: str, name: str, *, is_there: bool) -> None:
         channel, _, ts = key.partition("/")
         verb, enough = ("add", "already_reacted") if is_there else ("remove", "no_reaction")
         mark = {"channel": channel, "timestamp": ts, "name": name}
-        self._ask(f"reactions.{verb}", _Answer, {"json": mark}, enough=enough)
+        answer = self._ask(f"reactions.{verb}", _Answer, {"json": mark}, enough=(enough, *LOCKED))
+        self._warn_if_locked(key, answer)
 
     def _post(self, text: str, kind: str, payload: dict[str, str], **more: Any) -> _Posted:
         body = {
             "channel": self._settings.channel, "text": text, "unfurl_links": False, "unfurl_media": False,
             "metadata": {"event_type": kind, "event_payload": payload}, **more,
         }  # fmt: skip
-        posted = self._ask("chat.postMessage", _Posted, {"json": body})
-        if posted.channel != self._settings.channel or not posted.ts:
+        posted = self._ask("chat.postMessage", _Posted, {"json": body}, enough=LOCKED if more else ())
+        self._warn_if_locked(str(more.get("thread_ts")), posted)
+        if posted.ok and (posted.channel != self._settings.channel or not posted.ts):
             raise Unsure(
                 f"{self._api.url}: chat.postMessage: answered with another message than the one that was sent."
             )
@@ -184,9 +197,9 @@ class Tracker:
     def _read(self, method: str, kind: type[A], **asked: Any) -> A:
         return self._ask(method, kind, {"params": asked})
 
-    def _ask(self, method: str, kind: type[A], request: dict[str, Any], enough: str = "") -> A:
+    def _ask(self, method: str, kind: type[A], request: dict[str, Any], enough: tuple[str, ...] = ()) -> A:
         answer = self._api.ask("GET" if "params" in request else "POST", f"/api/{method}", kind, **request)
-        if answer.ok or answer.error == enough:
+        if answer.ok or answer.error in enough:
             return answer
         if answer.error in GONE:
             raise IssueGone(f"{self._api.url}: {method}: {answer.error}")
@@ -225,7 +238,8 @@ def _parts(section: Section) -> Iterator[str]:
     if section.heading:
         yield f"*{escaped(section.heading)}*"
     yield from (escaped(line) for line in section.lines)
-    yield from (f"• {escaped(item)}" for item in section.items)
+    for number, item in enumerate(section.items, 1):
+        yield f"{f'{number}.' if section.are_ordered else '•'} {escaped(item)}"
     if section.commands:
         commands = "\n".join(escaped(line).replace("```", "'''") for line in section.commands)
         yield f"```\n{commands}\n```"

@@ -42,8 +42,16 @@ class Wrong(AssertionError):
     """A request that the API doesn't have: a mistake of ours."""
 
 
+class InMemory(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """A transport that answers at once, from whatever kind of client."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        return self.handle_request(request)
+
+
 @dataclass
-class Endpoint(httpx.BaseTransport):
+class Endpoint(InMemory):
     """An API in memory. A subclass has `routes` and a method for each; it answers (status, JSON) or a response."""
 
     clock: Clock = field(default_factory=Clock)
@@ -139,7 +147,7 @@ REPEATABLE = ("GET", "PUT", "DELETE")
 
 
 @dataclass
-class Faulty(httpx.BaseTransport):
+class Faulty(InMemory):
     """The way to an endpoint; each request meets the next fault."""
 
     endpoint: Endpoint

@@ -15,6 +15,7 @@ import httpx
 from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, body_of, numbers
 
 TOKEN = "github-s3cr3t"
+APP_TOKEN = "ghs_s3cr3t"
 NOT_FOUND = {"message": "Not Found", "documentation_url": "https://docs.github.com/rest", "status": "404"}
 
 
@@ -28,6 +29,8 @@ class Github(Endpoint):
     moved: dict[str, str] = field(default_factory=dict)
     """Path → where it is now."""
     deleted: set[int] = field(default_factory=set)
+    locked: set[int] = field(default_factory=set)
+    """Issues that only who may push comments."""
     has_issues: bool = True
     archived: bool = False
     role: str = "triage"
@@ -48,7 +51,7 @@ class Github(Endpoint):
         assert request.headers["user-agent"], "GitHub refuses requests without one"
         assert request.headers["x-github-api-version"] == "2022-11-28"
         assert request.headers["accept"] == "application/vnd.github+json"
-        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        if request.headers.get("authorization") not in (f"Bearer {TOKEN}", f"Bearer {APP_TOKEN}"):
             return 401, {"message": "Bad credentials", "status": "401"}
         if target := self.moved.get(request.url.path):
             return 301, {"message": "Moved Permanently", "url": target}, {"Location": target}
@@ -89,7 +92,7 @@ class Github(Endpoint):
         if bad := self._invalid(values):
             return bad
         number = len(self.issues) + 1
-        may_label = self.role != "none"
+        may_label = self.role != "none" or request.headers["authorization"] == f"Bearer {APP_TOKEN}"
         self.issues[number] = {
             "id": 1000 + number, "number": number, "state": "open", "state_reason": None, "title": values["title"],
             "body": values.get("body"), "labels": [], "assignees": [],
@@ -101,7 +104,7 @@ class Github(Endpoint):
         return 201, self.issues[number]
 
     def read_issue(self, _: httpx.Request, name: str, number: str) -> Any:
-        return self._missing(name, number) or (200, self.issues[int(number)])
+        return self._missing(name, number) or (200, self.issues[int(number)] | {"locked": int(number) in self.locked})
 
     def edit_issue(self, request: httpx.Request, name: str, number: str) -> Any:
         if missing := self._missing(name, number):
@@ -127,6 +130,8 @@ class Github(Endpoint):
             return missing
         if bad := self._invalid(values):
             return bad
+        if int(number) in self.locked and self.role not in ("push", "maintain", "admin"):
+            return 403, {"message": "Unable to create comment because issue is locked.", "status": "403"}
         comments = self.comments[int(number)]
         comments.append({"id": len(comments) + 1, "body": values["body"]})
         return 201, comments[-1]
@@ -139,11 +144,11 @@ class Github(Endpoint):
 
     def _invalid(self, values: dict[str, Any]) -> Any:
         bad = [
-            {"resource_name": "Issue", "field": key, "code": "custom", "message": f"{key} is too long (maximum is {most})"}
+            {"resource": "Issue", "field": key, "code": "custom", "message": f"{key} is too long (maximum is {most})"}
             for key, most in (("title", 256), ("body", 65_536))
             if len(values.get(key) or "") > most
         ] + [
-            {"resource_name": "Issue", "field": "assignees", "code": "invalid", "value": login}
+            {"resource": "Issue", "field": "assignees", "code": "invalid", "value": login}
             for login in values.get("assignees", [])
             if login not in self.assignable
         ]  # fmt: skip
@@ -168,7 +173,8 @@ class Github(Endpoint):
     def tickets(self) -> list[Told]:
         return [
             Told(
-                re.findall(r"<!-- streamwarden: (\w+) -->", issue["body"])[0], issue["state"] == "open", issue["title"],
+                "".join(re.findall(r"<!-- streamwarden: (\w+) -->", issue["body"])[:1]),
+                issue["state"] == "open", issue["title"],
                 (issue["body"], *(comment["body"] for comment in self.comments[number])),
             )
             for number, issue in self.issues.items()

@@ -1,4 +1,7 @@
-"""GitLab's REST API v4: issues, notes and uploads of one project. docs.gitlab.com/api/issues, …/api/notes"""
+"""GitLab's REST API v4: issues, notes and uploads of one project.
+
+docs.gitlab.com/api/issues, …/api/notes, …/api/members, …/api/users
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,18 @@ from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, Wrong, body
 TOKEN = "glpat-gitlab-s3cr3t"
 PROJECT = "acme/ops"
 MISSING = {"message": "404 Not found"}
+BOT = 7
 
 
 @dataclass
 class Gitlab(Endpoint):
     project: str = PROJECT
     role: int = 20
+    shown: bool = True
+    """The role stands in the project's permissions; else the user is a member through an invited group."""
+    is_admin: bool = False
+    locked: set[int] = field(default_factory=set)
+    """Issues that may not be commented."""
     archived: bool = False
     issues: dict[int, dict[str, Any]] = field(default_factory=dict)
     written: dict[int, datetime] = field(default_factory=dict)
@@ -30,6 +39,8 @@ class Gitlab(Endpoint):
     has_quick_actions: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/api/v4/projects/(acme/\w+)", "read_project"),
+        ("GET", "/api/v4/user", "read_user"),
+        ("GET", r"/api/v4/projects/(acme/\w+)/members/all/(\d+)", "read_member"),
         ("GET", r"/api/v4/projects/(acme/\w+)/issues", "list_issues"),
         ("POST", r"/api/v4/projects/(acme/\w+)/issues", "create_issue"),
         ("GET", r"/api/v4/projects/(acme/\w+)/issues/(\d+)", "read_issue"),
@@ -40,7 +51,7 @@ class Gitlab(Endpoint):
     ]
 
     def refused(self, request: httpx.Request) -> Any:
-        if b"acme%2F" not in request.url.raw_path:
+        if b"acme%2F" not in request.url.raw_path and request.url.path != "/api/v4/user":
             raise Wrong("a project's path is one part of the address: %2F")
         if request.headers.get("private-token") != TOKEN:
             return 401, {"message": "401 Unauthorized"}
@@ -49,11 +60,20 @@ class Gitlab(Endpoint):
     def read_project(self, _: httpx.Request, name: str) -> Any:
         if name != self.project:
             return 404, {"message": "404 Project Not Found"}
-        permissions = {"project_access": {"access_level": self.role}, "group_access": None}
+        access = {"access_level": self.role, "notification_level": 3} if self.shown and self.role else None
+        permissions = {"project_access": access, "group_access": None}
         return 200, {
             "id": 1, "path_with_namespace": name, "archived": self.archived, "issues_enabled": True,
             "permissions": permissions,
         }  # fmt: skip
+
+    def read_user(self, _: httpx.Request) -> Any:
+        return 200, {"id": BOT, "username": "bot"} | ({"is_admin": True} if self.is_admin else {})
+
+    def read_member(self, _: httpx.Request, name: str, user: str) -> Any:
+        if name != self.project or int(user) != BOT or not self.role:
+            return 404, MISSING
+        return 200, {"id": BOT, "username": "bot", "state": "active", "access_level": self.role}
 
     def list_issues(self, request: httpx.Request, name: str) -> Any:
         query = numbers(request, "labels", "state", "order_by", "sort", "per_page", "page")
@@ -78,7 +98,8 @@ class Gitlab(Endpoint):
         number = len(self.issues) + 1
         self.issues[number] = {
             "id": 100 + number, "iid": number, "state": "opened", "title": values["title"], "moved_to_id": None,
-            "description": values.get("description"), "labels": values["labels"].split(",") if self.role >= 20 else [],
+            "description": values.get("description"), "labels": self._labels(values["labels"]),
+            "author": {"id": BOT, "username": "bot"}, "discussion_locked": None,
             "web_url": f"https://gitlab.com/{name}/-/issues/{number}",
         }  # fmt: skip
         self.written[number], self.notes[number] = self.clock.now, []
@@ -93,6 +114,8 @@ class Gitlab(Endpoint):
         )
         if missing := self._missing(name, number):
             return missing
+        if not self._may_label():
+            return 403, {"message": "403 Forbidden"}
         issue = self.issues[int(number)]
         if "state_event" in values:
             issue["state"] = {"close": "closed", "reopen": "opened"}[values["state_event"]]
@@ -111,6 +134,8 @@ class Gitlab(Endpoint):
         values = body_of(request, needs={"body"})
         if bad := self._missing(name, number) or self._text(values["body"], 1_000_000):
             return bad
+        if int(number) in self.locked:
+            return 403, {"message": "403 Forbidden"}
         notes = self.notes[int(number)]
         notes.append({"id": len(notes) + 1, "body": values["body"]})
         return 201, notes[-1]
@@ -119,6 +144,12 @@ class Gitlab(Endpoint):
         assert b'name="file"' in request.content
         self.uploads += 1
         return 201, {"alt": "plot", "url": "/uploads/1/plot.png", "markdown": "![plot](/uploads/1/plot.png)"}
+
+    def _labels(self, given: str) -> list[str]:
+        return given.split(",") if self._may_label() else []
+
+    def _may_label(self) -> bool:
+        return self.is_admin or self.role >= 15  # Planner
 
     def _text(self, text: str, most: int) -> Any:
         if re.search(r"^/(close|label|assign|spend)", text, flags=re.MULTILINE):
@@ -143,8 +174,9 @@ class Gitlab(Endpoint):
     def tickets(self) -> list[Told]:
         return [
             Told(
-                re.findall(r"<!-- streamwarden: (\w+) -->", issue["description"])[0], issue["state"] == "opened",
-                issue["title"], (issue["description"], *(note["body"] for note in self.notes[number])),
+                "".join(re.findall(r"<!-- streamwarden: (\w+) -->", issue["description"])[:1]),
+                issue["state"] == "opened", issue["title"],
+                (issue["description"], *(note["body"] for note in self.notes[number])),
             )
             for number, issue in self.issues.items()
         ]  # fmt: skip

@@ -22,11 +22,12 @@ USER = "bot@acme.example"
 MISSING = {"errorMessages": ["Issue does not exist or you do not have permission to see it."], "errors": {}}
 STATUSES = {"To Do": "new", "In Progress": "indeterminate", "Done": "done"}
 CHILDREN = {
-    "doc": {"paragraph", "heading", "bulletList", "codeBlock", "table"},
+    "doc": {"paragraph", "heading", "bulletList", "orderedList", "codeBlock", "table"},
     "paragraph": {"text", "hardBreak"},
     "heading": {"text"},
     "codeBlock": {"text"},
     "bulletList": {"listItem"},
+    "orderedList": {"listItem"},
     "listItem": {"paragraph"},
     "table": {"tableRow"},
     "tableRow": {"tableHeader", "tableCell"},
@@ -51,6 +52,8 @@ class Jira(Endpoint):
         default_factory=lambda: {"Back": "To Do", "Start": "In Progress", "Finish": "Done"}
     )
     needs_resolution: bool = False
+    locked: set[str] = field(default_factory=set)
+    """Issues in a status whose properties deny edits and comments (jira.issue.editable, jira.permission.comment)."""
     shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     custom: ClassVar[set[str]] = {"customfield_10042", "customfield_10050"}
     routes: ClassVar[list[tuple[str, str, str]]] = [
@@ -91,11 +94,12 @@ class Jira(Endpoint):
     def search(self, request: httpx.Request) -> Any:
         asked = body_of(request, needs={"jql"}, may={"maxResults", "fields", "nextPageToken", "startAt"})
         query = re.fullmatch(
-            r'project = "(\w+)" AND (?:labels = "([\w-]+)"|cf\[(\d+)\] ~ "(\w+)") ORDER BY created DESC', asked["jql"]
+            r'project = "(\w+)" AND (\()?description ~ "(\w+)"(?(2) OR cf\[(\d+)\] ~ "\3"\)) ORDER BY created DESC',
+            asked["jql"],
         )
         if query is None:
             raise Wrong(f"JQL: {asked['jql']}")
-        project, label, custom, value = query.groups()
+        project, _, word, custom = query.groups()
         if project != self.project:
             return 400, {
                 "errorMessages": [f"The value '{project}' does not exist for the field 'project'."],
@@ -105,7 +109,10 @@ class Jira(Endpoint):
             issue
             for key, issue in reversed(self.issues.items())
             if self.is_found(self.written[key])
-            and (label in issue["fields"]["labels"] if label else issue["fields"].get(f"customfield_{custom}") == value)
+            and (
+                word in re.findall(r"\w+", words(issue["fields"]["description"]))
+                or word == issue["fields"].get(f"customfield_{custom}")
+            )
         ][: asked.get("maxResults", 50)]
         told = {"issues": [self._shown(issue, asked["fields"]) for issue in found]}
         return 200, told | ({"isLast": True} if self.cloud else {"startAt": 0, "maxResults": 50, "total": len(found)})
@@ -140,6 +147,8 @@ class Jira(Endpoint):
         values = body_of(request, needs=set(), may={"fields", "update"})
         if (issue := self._issue(key)) is None:
             return 404, MISSING
+        if issue["key"] in self.locked:
+            return 403, {"errorMessages": ["You do not have permission to edit issues in this project."], "errors": {}}
         if errors := self._errors(values.get("fields", {})):
             return 400, {"errorMessages": [], "errors": errors}
         issue["fields"].update(values.get("fields", {}))
@@ -166,6 +175,8 @@ class Jira(Endpoint):
         values = body_of(request, needs={"body"}, may={"visibility", "properties"})
         if (issue := self._issue(key)) is None:
             return 404, MISSING
+        if issue["key"] in self.locked:
+            return 403, {"errorMessages": ["You do not have the permission to comment on this issue."], "errors": {}}
         if too_long := self._text_errors("comment", values["body"]):
             return 400, {"errorMessages": [], "errors": too_long}
         comments = self.comments[issue["key"]]
@@ -259,7 +270,7 @@ class Jira(Endpoint):
             fields = issue["fields"]
             said = [words(one) for one in (fields["description"], *(one["body"] for one in self.comments[key]))]
             found = re.findall(r"Reference: (\w+)", said[0])
-            told.append(Told(found[-1], fields["status"] != "Done", fields["summary"], tuple(said)))
+            told.append(Told("".join(found[-1:]), fields["status"] != "Done", fields["summary"], tuple(said)))
         return told
 
 

@@ -19,7 +19,7 @@ from streamwarden.tickets.sinks.http import Network
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
 from tests.plugins.tickets.endpoints import github, gitlab, jira, mail, pagerduty, servicenow, slack, webhook
-from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint
+from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint, InMemory
 
 SITE = "https://acme.atlassian.net"
 KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
@@ -58,7 +58,7 @@ MAIL = (
 )  # fmt: skip
 
 
-def opened(settings: Credentials, transport: httpx.BaseTransport, clock: Clock) -> Sink:
+def opened(settings: Credentials, transport: InMemory | httpx.MockTransport, clock: Clock) -> Sink:
     """A sink whose network is this, and which waits by turning the clock."""
     kind: str = settings.kind  # type: ignore[attr-defined]
     if isinstance(settings, MailSettings):

@@ -30,6 +30,8 @@ class ServiceNow(Endpoint):
     journal: dict[str, list[str]] = field(default_factory=dict)
     attached: list[str] = field(default_factory=list)
     may_read: bool = True
+    closed_is_read_only: bool = False
+    """As the ACL of closed incidents has it for the role itil."""
     shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", "/api/now/table/incident", "list_incidents"),
@@ -93,6 +95,9 @@ class ServiceNow(Endpoint):
             return 404, MISSING
         if bad := self._bad(values):
             return bad
+        if self.closed_is_read_only and self.incidents[id_]["state"] in ("7", "8"):
+            detail = "ACL Exception Update Failed due to security constraints"
+            return 403, {"error": {"message": "Operation Failed", "detail": detail}, "status": "failure"}
         if values.get("state") in ("6", "7") and not (values.get("close_code") and values.get("close_notes")):
             detail = "The following mandatory fields are not filled in: Resolution code, Resolution notes"
             return 403, {"error": {"message": "Operation Failed", "detail": f"Data Policy Exception: {detail}"}}

@@ -19,6 +19,8 @@ SCOPES = ("chat:write", "channels:history", "reactions:write")
 class Slack(Endpoint):
     messages: list[dict[str, Any]] = field(default_factory=list)
     is_member: bool = True
+    locked: set[str] = field(default_factory=set)
+    """Threads that administrators locked."""
     scopes: tuple[str, ...] = SCOPES
     people_say: ClassVar[tuple[str, ...]] = ("acknowledged",)
     shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
@@ -56,6 +58,8 @@ class Slack(Endpoint):
         assert all(isinstance(value, str | int | bool) for value in values["metadata"]["event_payload"].values())
         if "thread_ts" in values and self._message(values["thread_ts"]) is None:
             return 200, {"ok": False, "error": "thread_not_found"}
+        if values.get("thread_ts") in self.locked:
+            return 200, {"ok": False, "error": "restricted_action_thread_locked"}
         text = values["text"][:40_000]
         if re.search(r"<!|<@", text):
             raise Wrong("somebody is called")
@@ -99,6 +103,8 @@ class Slack(Endpoint):
         message = self._message(values["timestamp"])
         if message is None:
             return 200, {"ok": False, "error": "message_not_found"}
+        if values["timestamp"] in self.locked:
+            return 200, {"ok": False, "error": "thread_locked"}
         is_there = any(reaction["name"] == values["name"] for reaction in message["reactions"])
         if is_there == is_added:
             return 200, {"ok": False, "error": "already_reacted" if is_added else "no_reaction"}

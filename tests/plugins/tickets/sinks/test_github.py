@@ -7,7 +7,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.markdown import escaped
 
-from tests.plugins.tickets.endpoints.github import Github
+from tests.plugins.tickets.endpoints.github import APP_TOKEN, Github
 from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
 
 
@@ -81,6 +81,14 @@ def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values
         with pytest.raises(TrackerDown, match=told):
             act()
     assert team.endpoint.tickets() == []
+
+
+def test_an_apps_token_has_no_role_and_files() -> None:
+    team = Team("github", password=APP_TOKEN)
+    endpoint_of(team).role = "none"
+    assert team.sink.check()
+    team.sink.create(issue_draft())
+    assert labels(team) == ["streamwarden", "critical"]
 
 
 def test_a_repository_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:

@@ -47,6 +47,36 @@ def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values
     assert team.endpoint.tickets() == []
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"shown": False, "role": 20},
+        {"shown": False, "role": 40},
+        {"role": 15},
+        {"role": 0, "is_admin": True},
+        {"role": 10, "is_admin": True},
+    ],
+)
+def test_who_may_label_files(team: Team, values: dict[str, object]) -> None:
+    for key, value in values.items():
+        setattr(team.endpoint, key, value)
+    assert "may be filed" in team.sink.check()
+    team.sink.create(issue_draft())
+    assert endpoint_of(team).issues[1]["labels"] == ["streamwarden", "critical", "kafka"]
+
+
+def test_members_below_reporter_through_an_invited_group_are_named(team: Team) -> None:
+    endpoint_of(team).shown, endpoint_of(team).role = False, 10
+    with pytest.raises(TrackerDown, match="the token's role is below Reporter"):
+        team.sink.create(issue_draft())
+
+
+def test_a_strangers_issue_of_the_same_number_is_not_touched(team: Team) -> None:
+    issue = team.sink.create(issue_draft())
+    endpoint_of(team).issues[1] |= {"description": "Coffee is out.", "labels": [], "author": {"id": 1}}
+    assert team.sink.look(issue.key, PRINT) is None
+
+
 def test_an_issue_that_moved_to_another_project_is_not_taken_for_closed(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).issues[1] |= {"state": "closed", "moved_to_id": 77}

@@ -52,6 +52,34 @@ def test_labels_of_people_stay_and_the_severity_changes(team: Team) -> None:
     assert "theirs" in labels and "warning" in labels and "critical" not in labels
 
 
+def test_labels_never_decide_which_issue_it_is(team: Team) -> None:
+    first, second = team.sink.create(issue_draft()), team.sink.create(issue_draft(fingerprint="cd" * 32))
+    issues = endpoint_of(team).issues
+    issues[first.key]["fields"]["labels"], issues[second.key]["fields"]["labels"] = (
+        issues[second.key]["fields"]["labels"], issues[first.key]["fields"]["labels"],
+    )  # fmt: skip
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == first.key
+    assert team.sink.look(second.key, PRINT) is None
+    issues[first.key]["fields"]["labels"] = []
+    found, seen = team.sink.find(PRINT), team.sink.look(first.key, PRINT)
+    assert found is not None and seen is not None and found.key == seen.key == first.key
+
+
+def test_an_issue_that_quotes_a_reference_is_another_one(team: Team) -> None:
+    first = team.sink.create(issue_draft())
+    team.sink.create(issue_draft(fingerprint="cd" * 32, said=notification(f"Like Reference: {PRINT}, it says.")))
+    found = team.sink.find(PRINT)
+    assert found is not None and found.key == first.key
+
+
+def test_a_user_without_the_right_to_comment_is_told_and_nothing_is_left_out(team: Team) -> None:
+    issue = team.sink.create(issue_draft())
+    endpoint_of(team).lacks, endpoint_of(team).locked = {"ADD_COMMENTS"}, {"OPS-1"}
+    with pytest.raises(StreamwardenError, match="the user lacks ADD_COMMENTS"):
+        team.sink.update(change(issue.key, "comment", "More."))
+
+
 def test_named_transitions_and_resolutions() -> None:
     team = Team("jira", close_transition="Resolve", resolution="Fixed", wont_fix_resolution="Declined")
     endpoint = endpoint_of(team)
@@ -128,7 +156,7 @@ def test_many_comments_are_read_to_the_end(team: Team) -> None:
 def test_adf_holds_tables_code_and_links() -> None:
     kinds = [node["type"] for node in adf(notification("Note.\n\n- one\n- two", finding()), "m")["content"]]
     assert kinds == [
-        "paragraph", "bulletList", "paragraph", "heading", "paragraph", "codeBlock", "heading", "table", "heading",
+        "paragraph", "bulletList", "paragraph", "heading", "orderedList", "codeBlock", "heading", "table", "heading",
         "bulletList", "bulletList", "paragraph",
     ]  # fmt: skip
 
@@ -140,3 +168,18 @@ def test_wiki_markup_is_only_ours() -> None:
     assert "||Heap max|4.0 GiB|" in text
     assert "* Possible cause: [Disk is slow: vol\\-0|https://t/1] (open)" in text
     assert text.endswith("\n\nReference: m")
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        (r"CORP\svc-reader", r"CORP&#92;svc\-reader"),
+        ("\\\\host", "&#92;&#92;host"),
+        ("(x) (i) (/) (!) (*r) (on)", r"&#40;x) &#40;i) &#40;/) &#40;\!) &#40;\*r) &#40;on)"),
+        (":) :( :P ;)", ":&#41; :&#40; &#58;P &#59;&#41;"),
+        ("h1. Title", "h1&#46; Title"),
+        ("group:Payments (2 of 3)", "group:Payments (2 of 3)"),
+    ],
+)
+def test_escapes_are_no_markup_themselves(text: str, markup: str) -> None:
+    assert markup in wiki(notification(text), "m")

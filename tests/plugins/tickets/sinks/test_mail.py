@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import smtplib
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -26,16 +28,25 @@ class Box(Message):
     def __init__(self) -> None:
         super().__init__()
         self.mails: list[Any] = []
-        self.refuses = False
+        self.wire: list[bytes] = []
+        self.refuses: set[str] = set()
+        self.goodbye = "221 Bye"
 
     def handle_message(self, message: Any) -> None:
         self.mails.append(message)
 
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        self.wire.append(envelope.original_content)
+        return str(await super().handle_DATA(server, session, envelope))
+
     async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
-        if self.refuses:
+        if address in self.refuses:
             return "550 no such user"
         envelope.rcpt_tos.append(address)
         return "250 OK"
+
+    async def handle_QUIT(self, server: Any, session: Any, envelope: Any) -> str:
+        return self.goodbye
 
 
 @pytest.fixture
@@ -64,8 +75,58 @@ def test_a_ticket_is_one_thread_with_its_plot(box: tuple[Box, int]) -> None:
     assert "Healthy again." in second.get_payload()
 
 
+def headers(wire: bytes) -> dict[bytes, bytes]:
+    """The headers as they came, unfolded at white space only."""
+    lines = re.sub(rb"\r\n(?=[ \t])", b"", wire.partition(b"\r\n\r\n")[0]).split(b"\r\n")
+    return {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "streamwarden@data-platform.eu-central-1.corp.example.com",
+        "bot@acme.example",
+        f"bot@{'.'.join(['very-long-label'] * 15)}.example",
+    ],
+)
+def test_message_ids_are_on_the_wire_as_they_are(box: tuple[Box, int], sender: str) -> None:
+    sink = Tracker("team", Mail(port=box[1], security="none", **SETTINGS | {"mail_from": sender}))
+    issue = sink.create(issue_draft())
+    for number, action in enumerate(("comment", "close", "reopen")):
+        sink.update(change(issue.key, action, "More.", f"20260105T12.{action}.{number}"))
+    first, *others = map(headers, box[0].wire)
+    assert first[b"message-id"] == issue.key.encode()
+    assert len(others) == 3
+    for one in others:
+        assert one[b"in-reply-to"] == one[b"references"] == issue.key.encode()
+        assert re.fullmatch(rb"<[\w.-]+@[\w.-]+>", one[b"message-id"])
+    for one in (first, *others):
+        assert one[b"from"] == sender.encode()
+    assert max(len(line) for wire in box[0].wire for line in wire.split(b"\r\n")) <= 998
+
+
+def test_a_mail_that_one_recipient_got_is_delivered(box: tuple[Box, int], caplog: pytest.LogCaptureFixture) -> None:
+    box[0].refuses = {"gone@acme.example"}
+    both = {"mail_to": ["gone@acme.example", "team@acme.example"]}
+    sink = Tracker("team", Mail(port=box[1], security="none", **SETTINGS | both))
+    with caplog.at_level(logging.WARNING):
+        issue = sink.create(issue_draft())
+        sink.update(change(issue.key, "close", "Over."))
+    assert len(box[0].mails) == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "tickets.trackers.team.mail_to: the mail server refuses gone@acme.example (550 no such user): remove it; the"
+        " others got the mail."
+    ]
+
+
+def test_a_mail_that_was_taken_is_delivered_though_the_goodbye_fails(box: tuple[Box, int]) -> None:
+    box[0].goodbye = "421 too many connections"
+    assert Tracker("team", Mail(port=box[1], security="none", **SETTINGS)).create(issue_draft()).state == "open"
+    assert len(box[0].mails) == 1
+
+
 def test_refusals_are_one_line(box: tuple[Box, int]) -> None:
-    box[0].refuses = True
+    box[0].refuses = {"team@acme.example"}
     with pytest.raises(StreamwardenError, match=r"the mail server refuses team@acme\.example: check `mail_to`"):
         Tracker("team", Mail(port=box[1], security="none", **SETTINGS)).create(issue_draft())
     with pytest.raises(TrackerDown, match=r"the mail server says 421: .*Connection refused"):

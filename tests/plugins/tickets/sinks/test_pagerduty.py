@@ -24,7 +24,7 @@ def test_an_event_has_what_people_are_called_with() -> None:
     assert event["dedup_key"] == f"streamwarden-{PRINT}"
     assert (event["payload"]["summary"], event["payload"]["source"]) == ("Disk is slow: vol-1", "vol-1")
     assert (event["payload"]["severity"], event["payload"]["class"]) == ("critical", "rule")
-    assert event["links"] == [{"href": "https://air/streamwarden/findings/ab", "text": "Plot, history, rule, SQL"}]
+    assert event["links"] == [{"href": "https://air/streamwarden/findings/ab", "text": "Chart, history, detector, SQL"}]
     assert event["images"][0]["src"] == f"https://plots.acme.example/{PRINT}.png"
 
 

@@ -58,3 +58,13 @@ def test_a_role_that_lacks_is_named_and_nothing_taken_for_deleted() -> None:
         team.sink.check()
     with pytest.raises(StreamwardenError, match="Insufficient rights"):
         team.sink.look(issue.key, PRINT)
+
+
+def test_a_note_on_an_incident_that_was_closed_for_good_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+    team = Team("servicenow")
+    issue = team.sink.create(issue_draft())
+    endpoint = endpoint_of(team)
+    endpoint.answer(issue.key, "wont_fix")
+    endpoint.closed_is_read_only = True
+    team.sink.update(change(issue.key, "close", "Over."))
+    assert list(endpoint.journal.values()) == [[]] and "it is closed, and the work note is left out" in caplog.text

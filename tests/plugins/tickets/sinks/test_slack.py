@@ -66,3 +66,12 @@ def test_nobody_is_called_and_nothing_leads_elsewhere() -> None:
     assert "```\na ''' &lt;b&gt;\n```" in text
     assert "Heap max: 4.0 GiB" in text
     assert "Possible cause: <https://t/1|Disk is slow: vol-0> (open)" in text
+
+
+def test_a_locked_thread_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+    team = Team("slack")
+    issue = team.sink.create(issue_draft())
+    endpoint_of(team).locked = {issue.key.partition("/")[2]}
+    team.sink.update(change(issue.key, "close", "Over."))
+    assert len(endpoint_of(team).messages) == 1
+    assert "restricted_action_thread_locked: it is left out" in caplog.text

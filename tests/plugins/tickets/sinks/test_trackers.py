@@ -35,7 +35,7 @@ def finding(name: str = "vol-1", **said: Any) -> Finding:
     given = {"metrics": {"heap_max_bytes": 2**32, "rate_percent": 5}, "key_metrics": ("heap_max_bytes", "rate_percent")}
     given |= {
         "message": "It is bad.",
-        "actions": "Make it larger.",
+        "actions": ("Make it larger.",),
         "commands": ("aws ec2 modify-volume --volume-id vol-1",),
     }
     return Finding("rule", resource, "bad", "firing", "critical", **(given | said))
@@ -87,7 +87,7 @@ def test_a_ticket_is_filed_found_changed_closed_and_opened(team: Team) -> None:
     assert (told.fingerprint, told.is_open) == (PRINT, True)
     text = told.said[0]
     plain = re.sub(r"\\(.)", r"\1", text)
-    for expected in ("It is bad.", "In alarm since", "owned by storage", "Make it larger.", "--volume-id vol-1",
+    for expected in ("It is bad.", "Firing since", "Owner: storage", "Make it larger.", "--volume-id vol-1",
                      "4.0 GiB", "findings/ab"):  # fmt: skip
         assert expected in plain, expected
     for number, action in enumerate(("comment", "close", "reopen")):
@@ -177,6 +177,45 @@ def test_somebody_elses_issue_is_not_touched(team: Team) -> None:
     assert team.endpoint.tickets() == before
 
 
+def edited(endpoint: Any) -> None:
+    """People clear all that they can edit: labels, the text, the id of another system."""
+    for kept in (endpoint.issues if hasattr(endpoint, "issues") else endpoint.incidents).values():
+        issue = kept.get("fields", kept)
+        text = issue.get("body") or issue.get("description")
+        nothing = "Reworded." if isinstance(text, str) else {"version": 1, "type": "doc", "content": []}
+        for key, value in {"labels": [], "body": nothing, "description": nothing, "correlation_id": ""}.items():
+            if key in issue:
+                issue[key] = value
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab", "jira", "jira_data_center", "servicenow"])
+def test_a_ticket_is_known_by_its_key_whatever_people_edit(kind: str) -> None:
+    team = Team(kind)
+    issue = team.sink.create(issue_draft())
+    edited(team.endpoint)
+    seen = team.sink.look(issue.key, PRINT)
+    assert seen is not None and seen.key == issue.key
+    team.sink.update(change(issue.key, "close", "Over."))
+    (told,) = team.endpoint.tickets()
+    assert not told.is_open and "Over." in told.said[-1]
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab", "jira", "jira_data_center"])
+def test_a_comment_that_is_refused_holds_nothing_up(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    team = Team(kind)
+    issue = team.sink.create(issue_draft())
+    locked: set[Any] = team.endpoint.locked  # type: ignore[attr-defined]
+    locked.add(issue.key if kind.startswith("jira") else 1)
+    team.sink.update(change(issue.key, "comment", "More."))
+    team.sink.update(change(issue.key, "close", "Over.", "m2"))
+    (told,) = team.endpoint.tickets()
+    assert (told.is_open, len(told.said)) == (False, 1)
+    assert f"{issue.key}: " in caplog.text and "is left out" in caplog.text
+    locked.clear()
+    team.sink.update(change(issue.key, "reopen", "It is back.", "m3"))
+    assert "It is back." in team.endpoint.tickets()[0].said[-1]
+
+
 def test_a_text_that_is_too_long_is_cut_and_says_so(team: Team) -> None:
     storm = "Many.\n\n" + "\n".join(f"- {number} {'x' * 300}" for number in range(5000))
     issue = team.sink.create(issue_draft(said=notification(storm)))
@@ -194,7 +233,7 @@ def test_a_long_title_is_cut(team: Team) -> None:
 
 def test_nothing_from_outside_is_markup(team: Team) -> None:
     found = finding(
-        NASTY, message=f"It is {NASTY}", actions=NASTY, commands=(NASTY,), metrics={"n": NASTY}, key_metrics=("n",)
+        NASTY, message=f"It is {NASTY}", actions=(NASTY,), commands=(NASTY,), metrics={"n": NASTY}, key_metrics=("n",)
     )
     said = notification(f"Note {NASTY}", found)
     team.sink.create(issue_draft(title=clean(NASTY), said=said))

@@ -37,7 +37,7 @@ def test_the_same_change_is_taken_once() -> None:
     assert [(one["action"], one["key"], one["fingerprint"]) for one in taken(team)] == [
         ("create", issue.key, PRINT), ("close", issue.key, PRINT),
     ]  # fmt: skip
-    assert taken(team)[0]["text"].startswith("It is bad. In alarm since")
+    assert taken(team)[0]["text"].startswith("It is bad. Firing since")
 
 
 def test_a_wrong_secret_is_the_receivers_own_word() -> None:

@@ -1,0 +1,94 @@
+"""Responses without a bound, from real sockets: each client gives up at its limit, says which, and stays small."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import httpx
+import pytest
+from streamwarden.base.bounded_http import BoundedClient, LimitExceeded, Limits, json_of, lines_of
+
+from tests.rude_server import rude
+from tests.spark_apps.sources.clients import CLIENTS, SECONDS, memory_grown, quick
+
+JSON = [name for name in CLIENTS if name not in ("prometheus", "aws")]
+BYTES = "response exceeds"
+SLOWLY = ("within", "doesn't answer")
+BROKEN = ("broke off", "doesn't answer", "can't be", "no answer")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamwarden.tickets.sinks.http.TOTAL_SECONDS", 0)  # registered, so that all is undone
+    for where in ("spark_apps.sources.aws_bounds", "streamwarden.tickets.sinks.roundup"):
+        monkeypatch.setattr(f"{where}.TOTAL_SECONDS", 0)
+    quick()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("answer", ["endless", "endless in chunks", "huge", "gzip bomb"])
+def test_a_response_costs_no_more_than_its_limit(client: str, answer: str) -> None:
+    if answer == "gzip bomb" and client == "aws":
+        pytest.skip("botocore asks for no compression and undoes none")
+    with rude(answer) as url:
+        said, grown = memory_grown(client, url)
+    limit = "128 MiB" if client == "registry" else "32 MiB"
+    assert f"{BYTES} {limit}{' after decompression' if answer == 'gzip bomb' else ''}" in said
+    assert grown < (400 if client == "registry" else 130), grown  # a growing buffer is copied once
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("answer", ["slow", "slow headers"])
+def test_a_slow_response_ends_with_its_time(client: str, answer: str) -> None:
+    if (client, answer) == ("aws", "slow headers"):
+        pytest.skip("not limited by botocore, see aws_bounds")
+    began = time.monotonic()
+    with rude(answer) as url:
+        said = CLIENTS[client](url)
+    assert any(word in said for word in SLOWLY), said
+    assert time.monotonic() - began < (9 if client in ("tracker", "roundup", "aws") else 4) * SECONDS  # four attempts
+
+
+@pytest.mark.parametrize("client", JSON)
+def test_nesting_and_values_are_limited(client: str) -> None:
+    with rude("deep") as url:
+        assert "nested deeper than 64 levels" in CLIENTS[client](url)
+    with rude("many") as url:
+        assert f"{BYTES} 1,000,000 values" in CLIENTS[client](url)
+
+
+def test_series_of_a_page_are_limited() -> None:
+    with rude("many lines") as url:
+        assert f"{BYTES} 1,000,000 lines" in CLIENTS["prometheus"](url)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("answer", ["too short", "half closed", "half a gzip", "gzip in gzip"])
+def test_a_response_that_breaks_off_is_none(client: str, answer: str) -> None:
+    with rude(answer) as url:
+        said = CLIENTS[client](url)
+    assert any(word in said for word in BROKEN), said
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_strings_are_no_structure_wherever_a_piece_ends(cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamwarden.base.bounded_http._PIECE", cut)
+    value = {'[[[\\"{{{,,,': ["\\", '\\"[', "é,[", {"a": [1, 2, None]}], "b\\": "]]]"}
+    body = json.dumps(value).encode()
+    assert json_of(body, Limits(depth=4, values=12)) == value
+    for limits in (Limits(depth=3), Limits(values=9)):
+        with pytest.raises(LimitExceeded):
+            json_of(body, limits)
+
+
+def test_a_long_line_is_given_up() -> None:
+    with pytest.raises(LimitExceeded, match="a line of more than 64 KiB"):
+        lines_of("a\n" + "x" * 70_000)
+
+
+def test_threads_share_a_client_and_its_connections() -> None:
+    client = BoundedClient(seconds=5, transport=httpx.MockTransport(lambda request: httpx.Response(200, text="ok")))
+    assert {client.request("GET", "http://a/").text for _ in range(3)} == {"ok"}
+    client.close()
