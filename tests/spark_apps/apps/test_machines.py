@@ -81,7 +81,9 @@ def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
                 insert_row(connection, "detect.load", load)
     run = evaluate(warehouse, load_detectors()["instance_unhealthy"], LAST_HOUR, Config())
     assert run.status == "evaluated", run.message
-    return {row["identity"]["instance_group"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
+    return {
+        row["identity"]["instance_group"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()
+    }
 
 
 def test_a_machine_that_was_replaced_and_one_that_hangs(
@@ -167,7 +169,10 @@ def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehou
     run_app(spark, "machines", LAST_HOUR, load_config())
     health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
     assert {(row["activities_known"], row["minutes_checked"]) for row in health.values()} == {(False, None)}
-    assert {row["reason"] for row in verdicts(warehouse).values()} == {"scaling_activities_unknown", "status_checks_missing"}
+    assert {row["reason"] for row in verdicts(warehouse).values()} == {
+        "scaling_activities_unknown",
+        "status_checks_missing",
+    }
 
     endpoint.faults.clear()
     run_app(spark, "machines", LAST_HOUR, load_config())  # the next run fills the gap

@@ -28,7 +28,11 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         ("inventory.instance_hourly", 1, place | {"instance_id": "i", "name": "before", "owner": "them"}),
         ("inventory.instance_hourly", 0, place | {"instance_id": "i", "name": "now", "owner": "us"}),
         *(
-            ("metrics.instance_health_hourly", back, place | {"instance_id": i, "instance_group": "m", "application": "shop"})
+            (
+                "metrics.instance_health_hourly",
+                back,
+                place | {"instance_id": i, "instance_group": "m", "application": "shop"},
+            )
             for i, back in (("i", 1), ("j", 2), ("k", 24))
         ),
         ("metrics.node_hourly", 0, {"cluster": "a", "endpoint": "http://n:9100", "instance_id": "i"}),
