@@ -1,4 +1,4 @@
-"""EC2 instances as machines: status checks, whom Auto Scaling took away and why, their network and CPU credits."""
+"""App machines: EC2 instances, their status checks, Auto Scaling activities, network, and CPU credits."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def machines_of(ec2: DataFrame, end: datetime) -> DataFrame:
     existed = f.coalesce(f.col("launched_at") < f.lit(end), f.lit(True))
     return ec2.filter(f.col("instance_id").isNotNull() & existed).select(
         *INSTANCE,
-        f.coalesce(group, application, "instance_id").alias("machines"),
+        f.coalesce(group, application, "instance_id").alias("instance_group"),
         group.alias("scaling_group"),
         application.alias("application"),
         "state",

@@ -1,8 +1,8 @@
 /*
-title: What the process takes, by part
+title: Process memory by part
 unit: bytes
 kind: lines
-why: "Since its start, a week at most: all of it (resident memory, else what its machine has in use), and the parts that JMX tells. What grows without them is native memory."
+why: "Since the start of the process, at most a week: total (resident or host memory) and the parts that JMX reports. Other growth is native memory."
 */
 select
   a.hour as at,
@@ -15,8 +15,8 @@ inner join metrics.jvm_app_hourly as p
 left join metrics.node_hourly as n on a.hour = n.hour and a.instance_id = n.instance_id
 cross join lateral (
   values
-  ('in all', coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100)),
-  ('heap, after a collection', a.heap_used_after_gc_bytes),
+  ('total', coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100)),
+  ('heap after GC', a.heap_used_after_gc_bytes),
   ('RocksDB', a.rocksdb_measured_bytes),
   ('threads', a.thread_stack_bytes),
   ('direct buffers', a.direct_bytes)

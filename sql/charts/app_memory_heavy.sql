@@ -2,7 +2,7 @@
 title: Memory of the fullest process against its limit
 unit: bytes
 kind: stacked
-why: "What the process holds and what it may grow to; what is beyond the line doesn't fit. Rest: classes, code, stacks."
+why: "Current and maximum memory of the process; a bar above the line does not fit. Other: classes, code, and stacks."
 */
 select
   part.label,
@@ -13,18 +13,18 @@ from (
   from metrics.jvm_app_hourly
   inner join metrics.process_memory(:hour) using (cluster, endpoint)
   where hour = :hour and samples > 0 and cluster = :cluster and coalesce(application_id, app) = :application_id
-  order by greatest(total_bytes / limit_bytes, machine_total_bytes / host_memory_bytes) desc nulls last, endpoint
+  order by greatest(total_bytes / limit_bytes, host_total_bytes / host_memory_bytes) desc nulls last, endpoint
   limit 1
 ) as a
 cross join lateral (
   values
-  ('holds now', 'heap', a.heap_used_bytes),
-  ('holds now', 'off-heap (RocksDB)', a.rocksdb_measured_bytes),
-  ('holds now', 'rest', a.rest_bytes),
+  ('now', 'heap', a.heap_used_bytes),
+  ('now', 'off-heap (RocksDB)', a.rocksdb_measured_bytes),
+  ('now', 'other', a.rest_bytes),
   ('may grow to', 'heap', a.heap_max_bytes),
   ('may grow to', 'off-heap (RocksDB)', nullif(a.off_heap_bytes, 0)),
-  ('may grow to', 'rest', a.rest_bytes),
-  ('holds now', 'limit memory', a.limit_bytes),
+  ('may grow to', 'other', a.rest_bytes),
+  ('now', 'limit memory', a.limit_bytes),
   ('may grow to', 'limit memory', a.limit_bytes)
 ) as part (label, series, value)
 where part.value is not null

@@ -1,8 +1,8 @@
 /*
-title: Used bytes of the broker's log directories against their size
+title: Used space of log directories and their size
 unit: bytes
 kind: lines
-why: "Over a week: saw-teeth are retention at work, a ramp without teeth ends at the line."
+why: "Last 7 days. Retention causes a sawtooth; a ramp without drops continues until the disk is full."
 */
 select
   d.hour as at,

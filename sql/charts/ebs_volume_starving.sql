@@ -1,8 +1,8 @@
 /*
-title: What the volume does of what it can, and what is left in its bucket
+title: Volume I/O against its limits, and burst balance
 unit: percent
 kind: lines
-why: "At 100 % a limit binds: of the burst while the bucket has credits, of the baseline when it is empty. Demand above 100 % is what is held back."
+why: "A line at 100 % is at its limit: the burst while burst balance is left, the baseline afterwards. Demand above 100 % is throttled."
 */
 with volume as (
   select *
@@ -23,8 +23,8 @@ sample as (
   where s.at >= v.hour - interval '12 hours' and s.at < v.hour + interval '1 hour'
 ),
 
--- BurstBalance comes less often than the rest: what it last said holds until it says something else. But what does
--- more than its baseline still has credits.
+-- BurstBalance has fewer data points than other metrics: the last value holds until the next. A volume above its baseline
+-- still has credits.
 limited as (
   select
     *,
@@ -45,10 +45,10 @@ limited as (
       and s.bytes_per_second <= 1.1 * v.baseline_bytes_per_second as is_empty
     from sample as s
     cross join volume as v
-  ) as told
+  ) as reading
 ),
 
--- All volumes of its instance, at times when each of them is known.
+-- I/O of all volumes of the instance, at times with data points of each volume.
 of_instance as (
   select
     s.at,
@@ -88,20 +88,20 @@ where bytes_per_second is not null
 union all
 select
   at,
-  'its instance, all volumes' as series,
+  'instance, all volumes' as series,
   value
 from of_instance
 union all
 select
   at,
-  'bucket' as series,
+  'burst balance' as series,
   burst_balance_percent as value
 from limited
 where burst_balance_percent is not null
 union all
 select
   v.known_until + edge.hours * interval '1 hour' as at,
-  'bucket forecast' as series,
+  'burst balance forecast' as series,
   edge.value
 from volume as v
 cross join lateral (values (0.0, v.burst_balance_last_percent), (v.hours_to_exhaustion, 0.0)) as edge (hours, value)

@@ -1,10 +1,10 @@
 /*
-title: Used bytes of the machine's file system against its size
+title: Used space of the file system and its size
 unit: bytes
 kind: lines
-why: "Over a week, beside the state stores of the machine: saw-teeth are compactions and logs at work, a ramp without teeth ends at the line."
+why: "Last 7 days, with all state stores of the host. Compactions cause a sawtooth; a ramp without drops fills the disk."
 */
-with said as (
+with finding as (
   select e.metrics ->> 'mountpoint' as mountpoint
   from detect.evaluation as e
   where e.hour = :hour and e.detector = 'host_disk_filling'
@@ -15,7 +15,7 @@ select
   f.hour as at,
   line.series,
   line.value
-from said as s
+from finding as s
 inner join metrics.file_system_hourly as f
   on f.hour > :hour - interval '7 days' and f.hour <= :hour
   and f.cluster = :cluster and f.endpoint = :endpoint and s.mountpoint = f.mountpoint
@@ -27,7 +27,7 @@ where line.value is not null
 union all
 select
   m.hour,
-  'state stores of the machine',
+  'state stores of the host',
   sum(m.sst_bytes)
 from metrics.node_hourly as n
 inner join metrics.jvm_app_hourly as p on n.instance_id = p.instance_id

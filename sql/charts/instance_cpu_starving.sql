@@ -1,8 +1,8 @@
 /*
-title: CPU credits that are left
+title: CPU credit balance
 unit: credits
 kind: lines
-why: "By the hour of a week: saw-teeth are spent and earned back each day; a line that lies at 0 is a machine held to its baseline, or one that borrows."
+why: "Last 7 days. A daily sawtooth is spent and earned back; a line at 0 is an instance at its baseline, or one with surplus credits."
 */
 select
   h.hour as at,
@@ -10,7 +10,7 @@ select
   line.value
 from metrics.instance_health_hourly as h
 cross join lateral (
-  values ('left', h.cpu_credits), ('borrowed', nullif(h.cpu_credits_borrowed, 0))
+  values ('balance', h.cpu_credits), ('surplus', nullif(h.cpu_credits_borrowed, 0))
 ) as line (series, value)
 where h.account = :account and h.region = :region and h.instance_id = :instance_id and line.value is not null
 and h.hour > :hour - interval '7 days' and h.hour <= :hour

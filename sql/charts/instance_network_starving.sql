@@ -1,8 +1,8 @@
 /*
-title: What it receives and sends
+title: Network throughput against its limits
 unit: bytes/s
 kind: lines
-why: "Above what the type sustains it spends a burst, whose rest AWS doesn't tell; a line that then lies flat on the limit is held there."
+why: "Above the baseline the instance spends network credits, which AWS does not expose; a flat line at the baseline is throttled."
 */
 with one as (
   select
@@ -26,7 +26,7 @@ cross join lateral (
   values
   ('received', s.in_bytes / s.period_seconds),
   ('sent', s.out_bytes / s.period_seconds),
-  ('limit sustained', o.baseline),
+  ('limit baseline', o.baseline),
   ('limit peak', case when o.highest >= 0.5 * o.peak then o.peak end)
 ) as line (series, value)
 where s.account = :account and s.region = :region and s.instance_id = :instance_id and line.value is not null

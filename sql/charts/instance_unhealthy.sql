@@ -1,15 +1,15 @@
 /*
-title: What went first
+title: Memory and CPU before the failure
 unit: percent
 kind: lines
-why: "Memory that is used up throws the page cache away, and the CPU goes into bringing it back: that order is the cause, CPU alone is work."
+why: "Exhausted memory evicts the page cache, and CPU time goes into reading it back. CPU load alone is regular work."
 */
-with gone as (
+with termination as (
   select
     instance_id,
     started_at as until_at
   from metrics.scaling_activity_hourly
-  where account = :account and region = :region and scaling_group = :machines and is_termination
+  where account = :account and region = :region and scaling_group = :instance_group and is_termination
   and cause ~* '(health[- ]?check|status check)'
   and hour > :hour - interval '24 hours' and hour <= :hour
   order by started_at desc
@@ -22,16 +22,16 @@ busiest as (
     h.hour + interval '1 hour' as until_at
   from metrics.instance_health_hourly as h
   left join metrics.instance_hourly as i using (hour, account, region, instance_id)
-  where h.hour = :hour and h.account = :account and h.region = :region and h.machines = :machines
+  where h.hour = :hour and h.account = :account and h.region = :region and h.instance_group = :instance_group
   order by h.failing_since asc nulls last, i.cpu_mean_percent desc nulls last
   limit 1
 ),
 
 one as (
-  select * from gone
+  select * from termination
   union all
   select * from busiest
-  where not exists (select from gone)
+  where not exists (select from termination)
 )
 
 select

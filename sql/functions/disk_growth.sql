@@ -1,4 +1,4 @@
--- How a disk fills: a broker's log directory (of_kind 'log_dir', of_place the broker's id) or a machine's file system
+-- How a disk fills: a broker's log directory (of_kind 'log_dir', of_place the broker's id) or a host's file system
 -- ('file_system', of_place its endpoint). Growth is bytes an hour. By Theil and Sen over 7 days and over 24 hours, these
 -- without what comes and goes by the day; the smaller of the two must hold, so that neither a burst nor saw-teeth are
 -- growth. Of a disk that is high also what was used most in the 4 weeks, and what most of the week's days added, which
@@ -10,14 +10,14 @@ create or replace function public.disk_growth(
 ) returns table (
   known_hours bigint,                          -- of the last 7 days
   week_growth double precision, day_growth double precision,
-  growth_per_hour double precision,            -- the smaller; null if either isn't known
-  growth_by_days double precision,             -- null: it isn't high
+  growth_per_hour double precision,            -- the smaller; null if either is unknown
+  growth_by_days double precision,             -- null: not high
   hours_to_full double precision,              -- null: it doesn't grow, or fewer than least_history hours are known
   hours_to_full_by_day double precision, hours_to_full_by_days double precision,
-  is_highest boolean,                          -- more than ever before the last day; null: it isn't high
+  is_highest boolean,                          -- more than ever before the last day; null: not high
   is_beyond boolean                            -- by beyond_bytes
 ) language sql stable rows 1 as $$
-  with told as materialized (
+  with usage as materialized (
     select
       at.hour,
       at.ago,
@@ -48,7 +48,7 @@ create or replace function public.disk_growth(
       select
         ago,
         used_bytes - case when count(used_bytes) over around = 24 then avg(used_bytes) over around end as beyond
-      from told
+      from usage
       where ago <= 168
       window around as (order by ago range between 11 preceding and 12 following)
     ) as hour_of_day
@@ -67,8 +67,8 @@ create or replace function public.disk_growth(
       max(t.used_bytes) filter (where t.ago >= 168) as top_before_week,
       percentile_cont(0.5) within group (order by t.used_bytes - b.used_bytes) filter (where t.ago < 168) / 24
         as growth_by_days
-    from told as t
-    left join told as b on t.ago + 24 = b.ago
+    from usage as t
+    left join usage as b on t.ago + 24 = b.ago
     left join rhythm as r on t.ago % 24 = r.hour_ago and (select count(*) from rhythm) = 24
   )
 
@@ -87,11 +87,11 @@ create or replace function public.disk_growth(
     case when is_high then used_bytes > k.top_before_day end,
     case when is_high then used_bytes > k.top_before_day + beyond_bytes end
   from known as k
-  -- Null if either isn't known: least() alone would take the other.
+  -- Null if either is unknown; least() alone would ignore it.
   cross join lateral (
     select case when num_nulls(k.week_growth, k.day_growth) = 0 then least(k.week_growth, k.day_growth) end
       as growth_per_hour
   ) as s
 $$;
 comment on function public.disk_growth is
-'How a broker''s log directory or a machine''s file system fills: its growth by 7 days, by 24 hours and by the days of a week, and when it is full.';
+'How a broker''s log directory or a host''s file system fills: its growth by 7 days, by 24 hours and by the days of a week, and when it is full.';

@@ -1,6 +1,5 @@
--- What a process and its machine grow by after the worst failure of one machine: the other processes of its
--- applications take over its stores, evenly and none twice. Write buffers and own caches come with them; a shared cache
--- doesn't grow.
+-- Growth of a process and its host after the worst failure of one host: the other processes of its applications take over
+-- its stores, evenly and none twice. Write buffers and own caches move with them; a shared cache does not grow.
 create or replace function metrics.growth_on_failure(
   of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05,
   data_days double precision default 7, paced_days double precision default 1, ahead_days double precision default 14,
@@ -10,9 +9,9 @@ create or replace function metrics.growth_on_failure(
   instances bigint,                            -- of its application
   stores bigint,                               -- store instances of its application
   bytes_per_store double precision,            -- what a process grows by with each
-  growth_bytes double precision,               -- null: the application runs on one machine only, or isn't known
-  machine_growth_bytes double precision,       -- of all JVMs of its machine, in whichever failure is the worst for it
-  is_unknown boolean                           -- another machine may die, and what it has isn't known of all
+  growth_bytes double precision,               -- null: the application runs on one host only, or is unknown
+  host_growth_bytes double precision,          -- of all JVMs on its host, after the worst failure for it
+  is_unknown boolean                           -- the stores of another host are not known completely
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
@@ -82,12 +81,12 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     stores,
     bytes_per_store,
     max(bytes),
-    max(machine_bytes),
+    max(host_bytes),
     bool_or(dead_host is not null) and bool_or(is_uncounted)
   from (
-    select *, sum(bytes) over (partition by host, dead_host) as machine_bytes from failure
+    select *, sum(bytes) over (partition by host, dead_host) as host_bytes from failure
   ) as f
   group by cluster, endpoint, instances, stores, bytes_per_store
 $$;
 comment on function metrics.growth_on_failure is
-'What each process of a Streams application, and its machine, grows by when the worst other machine fails.';
+'What each process of a Streams application, and its host, grows by when the worst other host fails.';

@@ -1,4 +1,4 @@
--- What each process may grow to, at least (total_bytes) and at most (most_bytes), and what its machine holds.
+-- What each process may grow to, at least (total_bytes) and at most (most_bytes), and the same for its host.
 -- That is its heap limit, RocksDB (off-heap), and the rest: classes, code, stacks and direct buffers as they are.
 create or replace function metrics.process_memory(
   of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05,
@@ -6,20 +6,20 @@ create or replace function metrics.process_memory(
   unpacked_ratio double precision default 1
 ) returns table (
   cluster text, endpoint text,
-  host text,                                   -- what it dies with: its machine, else the host of its endpoint
+  host text,                                   -- its instance, else the host of its endpoint
   off_heap_bytes double precision,             -- RocksDB as measured once it is settled; else as configured, as far as there are data to fill caches, or measured where that is more
   is_settled boolean,                          -- whether it is known for measured_days, and grows no more
-  unseen_stores double precision,              -- store instances that JMX doesn't show; null: nobody knows how many
-  taken_bytes double precision,                -- heap limit, rest and RocksDB as measured, as far as it is; null: its heap limit isn't known
-  machine_taken_bytes double precision,        -- of all JVMs of its machine that are known
-  rest_bytes double precision,                 -- what isn't known counts 0
-  total_bytes double precision,                -- null: its heap limit isn't known
-  most_bytes double precision,                 -- with caches that can't be told taken for own ones; null: not known
-  limit_bytes double precision,                -- of its container, or its machine where that has less
+  unreported_stores double precision,          -- store instances that JMX does not expose; null: number unknown
+  taken_bytes double precision,                -- maximum heap, other memory, reported RocksDB memory; null: maximum heap unknown
+  host_taken_bytes double precision,           -- of all known JVMs on its host
+  rest_bytes double precision,                 -- unknown parts count 0
+  total_bytes double precision,                -- null: maximum heap unknown
+  most_bytes double precision,                 -- with caches of unknown sharing counted per store; null: unknown
+  limit_bytes double precision,                -- of its container, or of its host if that is less
   host_memory_bytes double precision,
-  machine_total_bytes double precision,        -- all JVMs of its machine; a container takes no more than its limit
-  machine_most_bytes double precision,         -- null: that of one of them isn't known
-  neighbours_bytes double precision,           -- the others on its machine
+  host_total_bytes double precision,           -- all JVMs on its host; a container takes no more than its limit
+  host_most_bytes double precision,            -- null: unknown for one of them
+  other_jvms_bytes double precision,           -- the other JVMs on its host
   system_memory_used_percent double precision
 )
 -- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
@@ -43,7 +43,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     )
   ),
 
-  -- Of an application whose stores JMX doesn't show the changelogs tell how many there are.
+  -- If JMX does not expose the stores of an application, its changelogs give their number.
   changelog as (
     select cluster, application_id, sum(partitions) as partitions
     from inventory.topic_hourly
@@ -73,18 +73,18 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     coalesce(p.instance_id, substring(p.endpoint from '://([^/:]+)'), p.endpoint),
     p.off_heap_bytes,
     p.is_settled,
-    p.unseen_stores,
+    p.unreported_stores,
     p.taken_bytes,
-    case when p.instance_id is not null then sum(p.held_now_bytes) over machine end,
+    case when p.instance_id is not null then sum(p.held_now_bytes) over host_window end,
     p.rest_bytes,
     p.total_bytes,
     p.most_bytes,
     p.limit_bytes,
     p.host_memory_bytes,
-    case when p.instance_id is not null then sum(p.held_bytes) over machine end,
-    case when p.instance_id is not null and not bool_or(p.most_bytes is null) over machine
-      then sum(least(p.most_bytes, p.limit_bytes)) over machine end,
-    case when p.instance_id is not null then sum(p.held_bytes) over machine - coalesce(p.held_bytes, 0) end,
+    case when p.instance_id is not null then sum(p.held_bytes) over host_window end,
+    case when p.instance_id is not null and not bool_or(p.most_bytes is null) over host_window
+      then sum(least(p.most_bytes, p.limit_bytes)) over host_window end,
+    case when p.instance_id is not null then sum(p.held_bytes) over host_window - coalesce(p.held_bytes, 0) end,
     p.system_memory_used_percent
   from (
     select
@@ -93,7 +93,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       a.instance_id,
       off_heap.bytes as off_heap_bytes,
       s.endpoint is not null as is_settled,
-      measured.unseen_stores,
+      measured.unreported_stores,
       taken.bytes as taken_bytes,
       rest.bytes as rest_bytes,
       grown.total_bytes,
@@ -108,7 +108,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
     left join unfilled as c on a.cluster = c.cluster and a.endpoint = c.endpoint
     left join unseen as u on a.cluster = u.cluster and a.application_id = u.application_id
-    -- How many there are may not be known: what they take tells that there are some.
+    -- The number of stores may be unknown; their memory shows that there are some.
     cross join lateral (
       select
         coalesce(
@@ -118,7 +118,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     ) as stores
     cross join lateral (
       select
-        case when u.cluster is null then 0 else u.stores end as unseen_stores,
+        case when u.cluster is null then 0 else u.stores end as unreported_stores,
         case when stores.are_there then coalesce(s.measured_bytes, a.rocksdb_measured_bytes) end as bytes
     ) as measured
     cross join lateral (
@@ -131,12 +131,12 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         case
           when s.endpoint is not null then s.measured_bytes
           when stores.are_there then greatest(a.rocksdb_measured_bytes, configured.bytes)
-          when measured.unseen_stores = 0 then 0
+          when measured.unreported_stores = 0 then 0
         end as bytes,
         case
           when s.endpoint is not null then s.measured_bytes
           -- By Kafka Streams' defaults: 3 write buffers of 16 MiB and a cache of 50 MiB, in each of up to 3 segments.
-          when not stores.are_there then measured.unseen_stores * 3 * (3 * 16 + 50) * 1048576
+          when not stores.are_there then measured.unreported_stores * 3 * (3 * 16 + 50) * 1048576
           when configured.most_bytes is not null then greatest(a.rocksdb_measured_bytes, configured.most_bytes)
         end as most_bytes
     ) as off_heap
@@ -154,7 +154,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     cross join lateral (select least(a.memory_limit_bytes, m.memory_bytes) as limit_bytes) as room
     where a.hour = of_hour
   ) as p
-  window machine as (partition by p.instance_id)
+  window host_window as (partition by p.instance_id)
 $$;
 comment on function metrics.process_memory is
-'What each process may grow to in an hour (heap, off-heap, rest), its limit, and the same of all JVMs on its machine.';
+'What each process may grow to in an hour (heap, off-heap, rest), its limit, and the same of all JVMs on its host.';

@@ -71,15 +71,15 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   where instance_id is not null
 
   union all
-  select public.resource_key('machines', account, region, machines), public.resource_key('instance', account, region, instance_id),
+  select public.resource_key('instances', account, region, instance_group), public.resource_key('instance', account, region, instance_id),
     'one of', max(hour)
   from metrics.instance_health_hourly
   where hour > as_of - interval '24 hours' and hour <= as_of
-  group by account, region, machines, instance_id
+  group by account, region, instance_group, instance_id
 
   union all
   select public.resource_key('instance', i.account, i.region, i.instance_id),
-    public.resource_key('machine', n.cluster, n.endpoint), 'told by', max(n.hour)
+    public.resource_key('host', n.cluster, n.endpoint), 'told by', max(n.hour)
   from metrics.node_hourly as n
   inner join instance as i using (instance_id)
   where n.hour > as_of - interval '24 hours' and n.hour <= as_of

@@ -66,27 +66,27 @@ create or replace function public.resources(as_of timestamptz) returns table (
   cross join lateral (select public.resource_key('instance', i.account, i.region, i.instance_id) as key) as k
 
   union all
-  -- Those that stand for one another: an Auto Scaling group, else what shares the tag application, else a single one.
-  select 'machines', k.key, m.machines, null, m.application, coalesce(m.owner, detect.owner_of(k.key)), m.hour
+  -- Instances that replace one another: an Auto Scaling group, else those with the same tag application, else a single one.
+  select 'instances', k.key, m.instance_group, null, m.application, coalesce(m.owner, detect.owner_of(k.key)), m.hour
   from (
     select
       h.account,
       h.region,
-      h.machines,
+      h.instance_group,
       min(h.application) as application,
       min(i.owner) as owner,
       max(h.hour) as hour
     from metrics.instance_health_hourly as h
     left join instance_owner as i using (instance_id)
     where h.hour > as_of - interval '24 hours' and h.hour <= as_of
-    group by h.account, h.region, h.machines
+    group by h.account, h.region, h.instance_group
   ) as m
-  cross join lateral (select public.resource_key('machines', m.account, m.region, m.machines) as key) as k
+  cross join lateral (select public.resource_key('instances', m.account, m.region, m.instance_group) as key) as k
 
   union all
-  -- By its node exporter: what it tells of is known by its address.
-  select 'machine', k.key,
-    m.cluster || ' machine ' || coalesce(m.instance_id, substring(m.endpoint from '://([^/]+)'), m.endpoint), m.cluster,
+  -- A host is identified by the address of its node exporter.
+  select 'host', k.key,
+    m.cluster || ' host ' || coalesce(m.instance_id, substring(m.endpoint from '://([^/]+)'), m.endpoint), m.cluster,
     i.application, coalesce(detect.owner_of(k.key), i.owner), m.hour
   from (
     select distinct on (cluster, endpoint) cluster, endpoint, instance_id, hour
@@ -94,7 +94,7 @@ create or replace function public.resources(as_of timestamptz) returns table (
     where hour > as_of - interval '24 hours' and hour <= as_of
     order by cluster, endpoint, hour desc
   ) as m
-  cross join lateral (select public.resource_key('machine', m.cluster, m.endpoint) as key) as k
+  cross join lateral (select public.resource_key('host', m.cluster, m.endpoint) as key) as k
   left join instance_owner as i using (instance_id)
 
   union all

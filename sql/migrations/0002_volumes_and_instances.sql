@@ -28,13 +28,13 @@ create table metrics.file_system_hourly (
   primary key (hour, cluster, endpoint, mountpoint)
 ) partition by range (hour);
 
--- EC2's status checks of an instance, and which machines stand for one another.
+-- EC2's status checks of an instance, and the group of instances that it belongs to.
 create table metrics.instance_health_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   instance_id text not null,  -- EC2 instance id
-  machines text not null,  -- Machines it stands with: its Auto Scaling group, else its tag application, else itself
+  instance_group text not null,  -- Auto Scaling group, else tag application, else instance id
   scaling_group text,  -- Auto Scaling group (tag aws:autoscaling:groupName)
   application text,  -- Tag application
   state text,  -- running, stopped, terminated, …

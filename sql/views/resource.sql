@@ -1,7 +1,7 @@
 -- Every thing that was seen in the newest 24 gathered hours: what findings are about, whose it is.
 create or replace view public.resource as
 select
-  t.kind,  -- volume, instance, machines, machine, cluster, broker, topic, reading, group, client, application, process or store
+  t.kind,  -- volume, instance, instances, host, cluster, broker, topic, reading, group, client, application, process or store
   t.key,  -- By which it is known everywhere, e.g. broker:orders-prod/3
   t.name,  -- Short name for people
   t.cluster,  -- Kafka cluster; null of things of AWS

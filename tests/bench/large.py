@@ -158,7 +158,7 @@ _ROWS = {
       select '123456789012', 'eu-central-1', 'i-' || lpad(n::text, 17, '0'), at, 300, 30, 50, 40, 99, 99, 0, 0
       from generate_series(:h, :h + interval '55 minutes', interval '5 minutes') as at
       cross join generate_series(0, :instances - 1) as n""",
-    "metrics.instance_health_hourly": f"""hour, account, region, instance_id, machines, scaling_group, application, state,
+    "metrics.instance_health_hourly": f"""hour, account, region, instance_id, instance_group, scaling_group, application, state,
       is_spot, observed_at, activities_known, minutes_checked, minutes_instance_failed, minutes_system_failed,
       minutes_volumes_failed, failing_since, is_burstable, cpu_credits, cpu_credits_most, cpu_credits_borrowed,
       cpu_credits_charged <-

@@ -84,20 +84,20 @@ def wants(one: Burstable, hours: int, times: float) -> None:
 def held(fleet: Fleet, one: Burstable) -> None:
     """Since hours it gets what it earns."""
     wants(one, int(one.chance.integers(60, 120)), one.chance.uniform(1.6, 3))
-    fleet.fault(one, "held")
+    fleet.fault(one, "throttled")
 
 
 def spends(fleet: Fleet, one: Burstable) -> None:
     """A load that came and stays: what is left lasts for some hours."""
     times, left = one.chance.uniform(1.6, 4), one.chance.uniform(2, 10)
     wants(one, max(4, round(24 / (times - 1) - left)), times)
-    fleet.fault(one, "spending")
+    fleet.fault(one, "credits_draining")
 
 
 def lives_on_loans(fleet: Fleet, one: Burstable) -> None:
     one.is_unlimited = True
     wants(one, NOW, one.chance.uniform(1.5, 3))
-    fleet.fault(one, "charged")
+    fleet.fault(one, "surplus_charged")
 
 
 # Decoys
@@ -181,7 +181,7 @@ def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
         frames.append(
             pd.DataFrame({
                 "hour": [JUDGED - int(NOW - hour) * HOUR for hour in hours], "instance_id": one.name, **place,
-                "machines": one.name, "is_burstable": True, "activities_known": True, "observed_at": JUDGED,
+                "instance_group": one.name, "is_burstable": True, "activities_known": True, "observed_at": JUDGED,
                 "cpu_credits": left[hours], "cpu_credits_borrowed": borrowed[hours],
                 "cpu_credits_most": np.maximum(left[hours], left[hours - 1]),
                 "cpu_credits_charged": one.charged()[hours],

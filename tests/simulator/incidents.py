@@ -294,7 +294,12 @@ class World:
     def memory(self, cluster: Cluster, incident: str) -> None:
         app, since = self.app(cluster), self.dice.randint(1, 2)
         self.add(
-            "app_memory_heavy", f"application:{cluster.name}/{app}", "system_full", since - 1, incident, is_root=True
+            "app_memory_heavy",
+            f"application:{cluster.name}/{app}",
+            "host_memory_full",
+            since - 1,
+            incident,
+            is_root=True,
         )
         self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "application_down", since, incident)
         self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="nobody")

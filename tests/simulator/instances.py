@@ -160,23 +160,23 @@ def killed_itself_for_memory(fleet: Fleet, group: Group) -> None:
 def busy_and_replaced(fleet: Fleet, group: Group) -> None:
     machine = take_out(group, str(group.chance.choice(BY_CHECK)))
     runs_out(machine, group.chance, _until(machine), memory_first=False)
-    fleet.fault(group, "taken_out")
+    fleet.fault(group, "health_check_failed")
 
 
 def replaced_without_a_sign(fleet: Fleet, group: Group) -> None:
     take_out(group, str(group.chance.choice(BY_CHECK)))
-    fleet.fault(group, "taken_out")
+    fleet.fault(group, "health_check_failed")
 
 
 def replaced_in_the_night(fleet: Fleet, group: Group) -> None:
     """Hours ago: nobody has looked yet."""
     take_out(group, str(group.chance.choice(BY_CHECK)), hours_ago=float(group.chance.uniform(4.1, 23.5)))
-    fleet.fault(group, "taken_out")
+    fleet.fault(group, "health_check_failed")
 
 
 def runs_out_now(fleet: Fleet, group: Group) -> None:
     runs_out(group.one, group.chance)
-    fleet.fault(group, "exhausting")
+    fleet.fault(group, "memory_pressure")
 
 
 def runs_out_and_waits(fleet: Fleet, group: Group) -> None:
@@ -184,20 +184,20 @@ def runs_out_and_waits(fleet: Fleet, group: Group) -> None:
     runs_out(group.one, group.chance)
     group.one.iowait, group.one.borne_hours = float(group.chance.uniform(0.03, 0.5)), 6
     group.one.node_memory = (90, 95)
-    fleet.fault(group, "exhausting")
+    fleet.fault(group, "memory_pressure")
 
 
 def runs_out_by_its_exporter(fleet: Fleet, group: Group) -> None:
     runs_out(group.one, group.chance)
     group.one.has_agent = False
     group.one.iowait, group.one.node_memory = float(group.chance.uniform(0.03, 0.5)), (88, 96)
-    fleet.fault(group, "exhausting")
+    fleet.fault(group, "memory_pressure")
 
 
 def hangs(fleet: Fleet, group: Group) -> None:
     check = str(group.chance.choice(["instance", "system", "volumes"]))
     group.one.failed = [(check, int(group.chance.integers(0, 52)), 60)]
-    fleet.fault(group, "checks_fail")
+    fleet.fault(group, "status_check_failed")
 
 
 # Decoys
@@ -335,7 +335,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
         bench.load("machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), JUDGED, Config()))
     _remember(bench, fleet, links, burstable)
     return [
-        _score(bench, RULE, "machines", fleet.truth),
+        _score(bench, RULE, "instance_group", fleet.truth),
         _score(bench, network.RULE, "instance_id", links.truth),
         _score(bench, credits.RULE, "instance_id", burstable.truth),
     ]

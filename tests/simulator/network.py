@@ -90,13 +90,13 @@ def held_back(fleet: Fleet, link: Link) -> None:
     burst = int(link.chance.integers(10, 50))
     _surge(link, spent_at - burst, MINUTES, (2.0, 4.0))
     link.credits = _beyond(link, spent_at - burst, spent_at)
-    fleet.fault(link, "held")
+    fleet.fault(link, "throttled")
 
 
 def held_back_for_hours(fleet: Fleet, link: Link) -> None:
     _surge(link, 0, MINUTES, (2.0, 4.0))
     link.credits = _beyond(link, 0, 20)
-    fleet.fault(link, "held")
+    fleet.fault(link, "throttled")
 
 
 def _beyond(link: Link, begins: int, ends: int) -> float:

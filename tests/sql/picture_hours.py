@@ -404,7 +404,7 @@ def instance_cpu_starving() -> Rows:
         return max(60, 510 + wave(ago, 60) - max(0, 48 - ago) * 9)
 
     return {"metrics.instance_health_hourly": hourly(
-        PLACE | {"instance_id": "i-0a1b2c3d4e5f60718", "machines": "search"}, 167, cpu_credits=left
+        PLACE | {"instance_id": "i-0a1b2c3d4e5f60718", "instance_group": "search"}, 167, cpu_credits=left
     )}  # fmt: skip
 
 
@@ -413,7 +413,7 @@ def instance_unhealthy() -> Rows:
     instance = PLACE | {"instance_id": "i-0a1b2c3d4e5f60718"}
     minutes = range(-120, 60)
     return {
-        "metrics.instance_health_hourly": [PLACE | {"machines": "orders"} | instance | {"failing_since": HOUR}],
+        "metrics.instance_health_hourly": [PLACE | {"instance_group": "orders"} | instance | {"failing_since": HOUR}],
         "metrics.instance_sample": [
             instance | {"at": HOUR + timedelta(minutes=minute),
                         "memory_used_percent": min(97.0, 64 + noise(minute, 0.5) + max(0, minute + 70) * 0.36),

@@ -35,7 +35,7 @@ CANT_HOLD = {
 }
 """Gaps that make something fine because nothing is left that says otherwise, each with the reason."""
 SCOPES = ("cluster", "account")
-OWN = ("instance_id", "volume_id", "endpoint", "machines", "scaling_group")
+OWN = ("instance_id", "volume_id", "endpoint", "instance_group", "scaling_group")
 """Names that no two clusters or accounts share."""
 
 

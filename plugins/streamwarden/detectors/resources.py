@@ -13,8 +13,8 @@ from dataclasses import dataclass
 KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("account", "region", "volume_id"),
     "instance": ("account", "region", "instance_id"),
-    "machines": ("account", "region", "machines"),
-    "machine": ("cluster", "endpoint"),
+    "instances": ("account", "region", "instance_group"),
+    "host": ("cluster", "endpoint"),
     "cluster": ("cluster",),
     "broker": ("cluster", "broker_id"),
     "process": ("cluster", "endpoint"),

@@ -1,66 +1,110 @@
 /*
-title: Machine's CPU credits run out
+title: CPU credits exhausted
 resource_kind: instance
 owner_role: platform
 maturity: stable
 reads: [metrics.instance_health_hourly, metrics.instance_network_hourly, metrics.instance_hourly]
 params:
   warning_hours: {default: 12, unit: h, why: "a night"}
-  spent_hours: {default: 3, unit: h, why: "a batch or a deploy spends for an hour or two, and earns it back"}
-  empty_credits: {default: 1, unit: credits, why: "a minute of one vCPU: what is earned is spent at once"}
-  habit_days: {default: 3, unit: days, why: "of the last 7: what was as low at this hour, and never ran out, comes back"}
-  habit_ratio: {default: 1.25, unit: ratio, why: "so near to the balance now the balance of another day is as low"}
-  charged_hours: {default: 12, unit: h, why: "of the last 24: then it isn't a burst, but what it needs"}
-  vcpu_usd_per_hour: {default: 0.05, unit: USD, why: "AWS' price of borrowed CPU for T2, T3 and T3a with Linux; 0.04 for T4g"}
+  spent_hours: {default: 3, unit: h, why: "a batch or a deployment spends for an hour or two, and earns it back"}
+  empty_credits: {default: 1, unit: credits, why: "one minute of one vCPU: earned credits are spent at once"}
+  recurring_days: {default: 3, unit: days, why: "of the last 7, with as few credits at this hour and never exhausted: a recurring load"}
+  recurring_ratio: {default: 1.25, unit: ratio, why: "of the current balance: up to this, another day's balance counts as equally low"}
+  charged_hours: {default: 12, unit: h, why: "of the last 24; so many are not a burst but the regular load"}
+  vcpu_usd_per_hour: {default: 0.05, unit: USD, why: "AWS's price of surplus credits for T2, T3, and T3a with Linux; 0.04 for T4g"}
 key_metrics: [cpu_credits, spent_credits_per_hour, hours_to_empty, cpu_mean_percent, charged_usd_per_month]
 verdicts:
-  held:
+  throttled:
     status: firing
     severity: critical
-    message: "Its CPU credits are spent, and it borrows none: it is held to what its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains{% if cpu_mean_percent %}, and did {{ cpu_mean_percent }} in this hour{% endif %}."
+    message: >-
+      Instance {{ name }} ({{ instance_type or 'unknown type' }}) has no CPU credits left and uses no surplus credits:
+      its CPU is capped at the baseline.
+    details:
+      - "{% if cpu_mean_percent %}Mean CPU utilization in this hour was {{ cpu_mean_percent }}.{% endif %}"
+    impact: "All processes on the instance slow down: brokers lose replicas, consumers fall behind."
     actions:
-      - &cure "Take a type without credits (M, C or R), or a larger one of the same family: it earns more. Until then let it borrow (unlimited): each vCPU hour is charged."
+      - &unlimited "Switch the instance to unlimited mode until it is replaced; each surplus vCPU hour is charged."
+      - &larger "Change to a type without CPU credits (M, C, or R), or to a larger type of the same family."
     commands: &commands
       - "aws ec2 describe-instance-credit-specifications --region {{ region }} --instance-ids {{ instance_id }}"
-      - "aws ec2 modify-instance-credit-specification --region {{ region }} --instance-credit-specifications 'InstanceId={{ instance_id }},CpuCredits=unlimited'"
-  spending:
+      - >-
+        aws ec2 modify-instance-credit-specification --region {{ region }}
+        --instance-credit-specifications 'InstanceId={{ instance_id }},CpuCredits=unlimited'
+  credits_draining:
     status: firing
     severity: warning
-    message: "It spends {{ spent_credits_per_hour }} of CPU more than its type{% if instance_type %} ({{ instance_type }}){% endif %} earns, for {{ spent_hours }} on end: the {{ cpu_credits }} that are left last {{ hours_to_empty }}. Then it is held to its baseline, or borrows for money if it is unlimited."
+    message: >-
+      CPU credits of instance {{ name }} ({{ instance_type or 'unknown type' }}) are exhausted in {{ hours_to_empty }}:
+      {{ cpu_credits }} left, net use {{ spent_credits_per_hour }} for {{ spent_hours }}.
+    impact: >-
+      Without credits, CPU is capped at the baseline of the instance type; in unlimited mode, surplus credits are charged
+      instead.
     actions:
-      - *cure
+      - "Reduce CPU load on the instance: pause restores, backfills, and backups."
+      - *unlimited
+      - *larger
     commands: *commands
-  charged:
+  surplus_charged:
     status: firing
     severity: info
-    message: "It lives on borrowed CPU: credits were charged in {{ hours_charged }} of the last 24, {{ charged_usd_per_month }} at this rate beside the price of its type{% if instance_type %} ({{ instance_type }}){% endif %}."
+    message: >-
+      Sustained use of surplus CPU credits: instance {{ name }} ({{ instance_type or 'unknown type' }}) was charged in
+      {{ hours_charged }} of the last 24 h, at {{ charged_usd_per_month }}.
+    impact: "Surplus credits cost {{ charged_usd_per_month }} on top of the price of the instance."
     actions:
-      - "Take a type without credits (M, C or R) if it costs less than that more, or a larger one of the same family."
-  borrows: {status: ok, message: "It has borrowed {{ borrowed_credits }} of CPU, and pays them back from what it earns."}
-  habit: {status: ok, message: "It has {{ cpu_credits }} of CPU, as few as at this hour on {{ days_alike }} of the last 7 days, and never ran out of them."}
-  enough: {status: ok, message: "It has {{ cpu_credits }} of CPU{% if hours_to_empty %}, for {{ hours_to_empty }} at what it spends{% endif %}."}
-  no_answer: {status: unknown, message: "CloudWatch does not tell its CPU credits."}
-  short_history: {status: unknown, message: "It has {{ cpu_credits }} of CPU; whether it spends them isn't known: only {{ known_hours }} of the last {{ spent_hours }} are."}
+      - "Change to a type without CPU credits (M, C, or R) if that costs less, or to a larger type of the same family."
+  surplus_used:
+    status: ok
+    message: "Instance {{ name }} uses {{ surplus_credits }} of surplus CPU, which it repays from earned credits."
+  recurring_load:
+    status: ok
+    message: >-
+      Instance {{ name }} has {{ cpu_credits }} of CPU, as few as on {{ days_alike }} of the last 7 days at this hour,
+      without exhausting them.
+  credits_sufficient:
+    status: ok
+    message: >-
+      Instance {{ name }} has {{ cpu_credits }} of CPU
+      {%- if hours_to_empty %}, enough for {{ hours_to_empty }} at its current use{% endif %}.
+  no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no CPUCreditBalance for instance {{ name }}."}
+  short_history:
+    status: unknown
+    message: >-
+      Not evaluated: the credit use of instance {{ name }} ({{ cpu_credits }} left) is known for only {{ known_hours }} of
+      the last {{ spent_hours }}.
 causes:
-  cpu_slows_broker: [held]
-  broker_lacks_replicas: [held]
-  leader_loses_followers: [held]
-  broker_delays_readers: [held]
-  machine_delays_readers: [held]
+  cpu_slows_broker: [throttled]
+  broker_lacks_replicas: [throttled]
+  leader_loses_followers: [throttled]
+  broker_delays_readers: [throttled]
+  machine_delays_readers: [throttled]
 open_after_hours: 1
 clear_after_hours: 3
 description: |
-  Of types that earn CPU credits (T2, T3, T4g). Critical: none but empty_credits at any time of the hour, and none borrowed.
-  Warning: the balance fell in each of the last spent_hours, and what is left lasts warning_hours at the mean of them. What
-  was as low at this hour on habit_days of the last week, and never ran out in it, is a habit. Information: what was
-  borrowed is charged in charged_hours of the last 24.
+  Evaluates instance types that earn CPU credits (T2, T3, T4g). Critical: at most empty_credits at any time of the hour,
+  and no surplus credits. Warning: the balance fell in each of the last spent_hours, and the rest lasts for at most
+  warning_hours at the mean of them. A balance that was as low at this hour on recurring_days of the last week, and never
+  exhausted in it, does not fire. Information: surplus credits were charged in charged_hours of the last 24.
 runbook: |
-  1. Which process takes the CPU: a restore, a compaction, a backup, or what the machine is there for?
-  2. What it is there for wants more than its baseline day and night: another type. `aws ec2 describe-instance-credit-specifications` says whether it borrows.
-  3. A launch or a stop takes the credits of T2; T3 and T4g keep them for seven days.
+  ## Meaning
+  The instance has no CPU credits left, will have none soon, or is charged for surplus credits.
+
+  ## Impact
+  In standard mode CPU is capped at the baseline of the instance type. In unlimited mode surplus credits are charged.
+
+  ## Diagnosis
+  1. Find the process that takes the CPU: a restore, a compaction, a backup, or the regular load.
+  2. `aws ec2 describe-instance-credit-specifications` returns whether the instance is in unlimited mode.
+
+  ## Mitigation
+  1. Switch to unlimited mode for now.
+  2. Regular load above the baseline needs another instance type.
+  3. A stop discards the credits of T2; T3 and T4g keep them for seven days.
 limitations: |
-  Whether an instance borrows (unlimited) isn't told before it does: one that will isn't held, but charged. A balance that
-  falls and rises within the hour. Types by the letter t: other burstable ones aren't known.
+  Unlimited mode is not visible before surplus credits are used: such an instance fires as surplus_charged, not as
+  throttled. A balance that falls and rises within the hour is not detected. Only T families are
+  known to be burstable.
 */
 with burstable as (
   select
@@ -76,7 +120,7 @@ with burstable as (
   where h.hour = :hour and h.is_burstable
 ),
 
--- By how much the balance fell in each of the last hours.
+-- Decrease of the balance in each of the last spent_hours.
 spent as (
   select
     b.account,
@@ -109,7 +153,7 @@ charged as (
   group by b.account, b.region, b.instance_id
 ),
 
-judged as (
+evaluated as (
   select
     b.*,
     coalesce(s.known_hours, 0) as known_hours,
@@ -123,18 +167,18 @@ judged as (
   left join charged as c using (account, region, instance_id)
 ),
 
--- Of those that spend: days on which they had as few at this hour, and the fewest they had.
+-- For instances with a falling balance: days with as few credits at this hour, and the minimum of the week.
 week as (
   select
     j.account,
     j.region,
     j.instance_id,
     count(distinct floor((extract(epoch from j.hour - w.hour) / 3600 + 1) / 24)) filter (
-      where w.cpu_credits <= :habit_ratio * j.cpu_credits
+      where w.cpu_credits <= :recurring_ratio * j.cpu_credits
       and mod((extract(epoch from j.hour - w.hour) / 3600)::integer + 1, 24) <= 2
     ) as days_alike,
     min(w.cpu_credits) as fewest
-  from judged as j
+  from evaluated as j
   inner join metrics.instance_health_hourly as w
     on j.account = w.account and j.region = w.region and j.instance_id = w.instance_id
     and j.hour - interval '169 hours' <= w.hour and j.hour - interval '20 hours' > w.hour
@@ -144,14 +188,14 @@ week as (
 
 select
   case
-    when j.cpu_credits is null then 'no_answer'
-    when j.hours_charged >= :charged_hours then 'charged'
-    when j.cpu_credits_borrowed > 0 or j.cpu_credits_charged > 0 then 'borrows'
-    when j.cpu_credits_most <= :empty_credits then 'held'
+    when j.cpu_credits is null then 'no_response'
+    when j.hours_charged >= :charged_hours then 'surplus_charged'
+    when j.cpu_credits_borrowed > 0 or j.cpu_credits_charged > 0 then 'surplus_used'
+    when j.cpu_credits_most <= :empty_credits then 'throttled'
     when j.known_hours < :spent_hours then 'short_history'
     when j.is_spending and j.hours_to_empty <= :warning_hours
-      then case when w.days_alike >= :habit_days and w.fewest > :empty_credits then 'habit' else 'spending' end
-    else 'enough'
+      then case when w.days_alike >= :recurring_days and w.fewest > :empty_credits then 'recurring_load' else 'credits_draining' end
+    else 'credits_sufficient'
   end as reason,
   account,
   region,
@@ -162,9 +206,9 @@ select
   j.hours_to_empty,
   j.known_hours,
   j.cpu_mean_percent,
-  j.cpu_credits_borrowed as borrowed_credits,
+  j.cpu_credits_borrowed as surplus_credits,
   j.hours_charged,
   j.charged_per_hour / 60 * :vcpu_usd_per_hour * 730 as charged_usd_per_month,
   w.days_alike
-from judged as j
+from evaluated as j
 left join week as w using (account, region, instance_id)

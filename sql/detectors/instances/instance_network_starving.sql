@@ -1,74 +1,140 @@
 /*
-title: Machine's network is starving
+title: Instance network bandwidth exhausted
 resource_kind: instance
 owner_role: platform
 maturity: stable
 reads: [metrics.instance_network_hourly, metrics.broker_hourly]
 params:
-  lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter peaks; a deploy or a flush takes less"}
-  lately_minutes: {default: 13, unit: minutes, why: "of the last 15: a point or two may be late"}
-  burst_minutes: {default: 5, unit: minutes, why: "AWS: a burst lasts 5 to 60 minutes, by the instance's size; a rate at the baseline without one before is only that large"}
-  burst_ratio: {default: 1.1, unit: ratio, why: "a type whose peak is hardly above its baseline has no burst"}
-  known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
-  habit_days: {default: 3, unit: days, why: "of the last 7: what bursts as long at this hour, and never was held back, is a habit"}
-  headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what it did"}
-  step_ratio: {default: 2, unit: ratio, why: "what is asked for beyond a limit isn't seen: buy twice as much, and look again"}
-key_metrics: [bytes_per_second_now, baseline_bytes_per_second, peak_bytes_per_second, minutes_above_baseline, minutes_at_peak]
+  lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter peaks; a deployment or a flush takes less"}
+  lately_minutes: {default: 13, unit: minutes, why: "of the last 15: one or two data points may be late"}
+  burst_minutes:
+    default: 5
+    unit: minutes
+    why: "AWS: a burst lasts 5 to 60 minutes; a rate at the baseline without an earlier burst is just that load"
+  burst_ratio: {default: 1.1, unit: ratio, why: "a type with a peak hardly above its baseline has no burst"}
+  known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes the hour cannot be evaluated"}
+  recurring_days: {default: 3, unit: days, why: "of the last 7, with an equally long burst at this hour and never throttled: a recurring load"}
+  headroom_ratio: {default: 1.2, unit: ratio, why: "of advised bandwidth over the 99th percentile of the rate"}
+  step_ratio: {default: 2, unit: ratio, why: "demand above a limit is not measurable: advise twice as much, then measure again"}
+key_metrics:
+  - bytes_per_second_now
+  - baseline_bytes_per_second
+  - peak_bytes_per_second
+  - minutes_above_baseline
+  - minutes_at_peak
 verdicts:
   at_peak:
     status: firing
     severity: critical
-    message: "It has {{ 'received' if direction.value == 'in' else 'sent' }} all that its type ({{ instance_type }}) gives, {{ peak_bytes_per_second }}, for {{ minutes_at_peak }} of the hour: what is beyond waits, or is dropped.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
-    actions:
-      - &larger "Take a type that sustains {{ wanted_bytes_per_second }}, or spread the load{% if broker %}: move leaders away from this broker, throttle reassignments, let consumers read from the nearest replica{% endif %}.{% if is_cut_off %} How much is asked for beyond the limit nothing tells, so this is a step: look again a day after it.{% endif %}"
+    message: >-
+      Instance {{ name }} ({{ instance_type }}) {{ 'received' if direction.value == 'in' else 'sent' }} at its peak bandwidth
+      of {{ peak_bytes_per_second }} for {{ minutes_at_peak }} of this hour.
+    details: &details
+      - "{% if broker %}The instance runs {{ broker }}.{% endif %}"
+      - >-
+        {% if broker %}The broker sends {{ consumers_bytes_per_second }} to consumers and
+        {{ replication_bytes_per_second }} to other brokers.{% endif %}
+    impact: &impact "Packets beyond the limit are queued or dropped: replicas and consumers fall behind, and requests time out."
+    actions: &actions
+      - >-
+        {% if broker %}Move partition leaders off this broker, throttle reassignments, and let consumers fetch from the
+        nearest replica.{% endif %}
+      - "Change to an instance type with a baseline of at least {{ wanted_bytes_per_second }}, or spread the load."
+      - >-
+        {% if is_cut_off %}Measure again one day later: demand above the limit is not visible.{% endif %}
     commands: &types
-      - "aws ec2 describe-instance-types --region {{ region }} --query 'InstanceTypes[?NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps >= `{{ '%.2f' | format(wanted_bytes_per_second.value * 8 / 1000000000) }}`].InstanceType' --output text"
-  held:
+      - >-
+        aws ec2 describe-instance-types --region {{ region }}
+        --query 'InstanceTypes[?NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps >= `{{ '%.2f' | format(wanted_bytes_per_second.value * 8 / 1000000000) }}`].InstanceType'
+        --output text
+  throttled:
     status: firing
     severity: critical
-    message: "Its burst is spent: it is held to the {{ baseline_bytes_per_second }} that its type ({{ instance_type }}) sustains, and has {{ 'received' if direction.value == 'in' else 'sent' }} {{ bytes_per_second_now }} for a quarter of an hour; before that it reached {{ highest_bytes_per_second }}.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
-    actions:
-      - *larger
+    message: >-
+      Network burst of instance {{ name }} ({{ instance_type }}) is exhausted: it
+      {{ 'receives' if direction.value == 'in' else 'sends' }} {{ bytes_per_second_now }}, capped at
+      {{ baseline_bytes_per_second }}.
+    details:
+      - "The highest rate of the last 24 h was {{ highest_bytes_per_second }}."
+      - "{% if broker %}The instance runs {{ broker }}.{% endif %}"
+      - >-
+        {% if broker %}The broker sends {{ consumers_bytes_per_second }} to consumers and
+        {{ replication_bytes_per_second }} to other brokers.{% endif %}
+    impact: *impact
+    actions: *actions
     commands: *types
   bursting:
     status: firing
     severity: warning
-    message: "It spends its network's burst: for {{ minutes_above }} it has {{ 'received' if direction.value == 'in' else 'sent' }} more than the {{ baseline_bytes_per_second }} that its type ({{ instance_type }}) sustains, {{ bytes_per_second_now }} now. AWS gives that for an hour at most, and doesn't tell what is left.{% if broker %} It is {{ broker }}: {{ consumers_bytes_per_second }} go to consumers, {{ replication_bytes_per_second }} to other brokers.{% endif %}"
-    actions:
-      - *larger
+    message: >-
+      Instance {{ name }} ({{ instance_type }}) has {{ 'received' if direction.value == 'in' else 'sent' }} more than its
+      baseline of {{ baseline_bytes_per_second }} for {{ minutes_above }}, now {{ bytes_per_second_now }}.
+    details: *details
+    impact: "AWS allows bursts for 5 to 60 minutes; then the rate is capped at the baseline, and replicas and consumers fall behind."
+    actions: *actions
     commands: *types
-  habit: {status: ok, message: "It bursts as at this hour on {{ days_alike }} of the last 7 days, and was never held back."}
-  peak: {status: ok, message: "It did more than the {{ baseline_bytes_per_second }} that its type sustains for {{ minutes_above_baseline }} of the hour; now it does {{ bytes_per_second_now }}."}
-  within: {status: ok, message: "It does {{ bytes_per_second_now }} of the {{ baseline_bytes_per_second }} that its type sustains."}
-  no_answer: {status: unknown, message: "CloudWatch did not answer for it."}
-  minutes_missing: {status: unknown, message: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
-  limits_unknown: {status: unknown, message: "EC2 does not tell what the network of its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains."}
+  recurring_burst:
+    status: ok
+    message: >-
+      Instance {{ name }} bursts as on {{ days_alike }} of the last 7 days at this hour, and was never throttled.
+  short_burst:
+    status: ok
+    message: >-
+      Instance {{ name }} exceeded its baseline of {{ baseline_bytes_per_second }} for {{ minutes_above_baseline }} of this
+      hour; now it transfers {{ bytes_per_second_now }}.
+  within_limits:
+    status: ok
+    message: >-
+      Instance {{ name }} transfers {{ bytes_per_second_now }} of its baseline of {{ baseline_bytes_per_second }}.
+  no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no network metrics for instance {{ name }}."}
+  datapoints_missing:
+    status: unknown
+    message: >-
+      Not evaluated: CloudWatch returned {{ minutes_present.value }} of {{ minutes_expected.value }} minutes for instance
+      {{ name }}.
+  limits_unknown:
+    status: unknown
+    message: >-
+      Not evaluated: EC2 did not return the network baseline of instance {{ name }} ({{ instance_type or 'unknown type' }}).
 causes:
-  broker_lacks_replicas: &hurting [at_peak, held]
+  broker_lacks_replicas: &hurting [at_peak, throttled]
   leader_loses_followers: *hurting
   broker_delays_readers: *hurting
   machine_delays_readers: *hurting
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  An instance lives within what its type sustains in each direction, and what it reaches in a burst while it has credits,
-  whose number AWS tells nobody. Critical: at least lasting_minutes at 95 % of the peak; or held, which shows as a rate
-  that lies at the baseline (within 5 %) for lately_minutes of the last 15, and at the end of each hour since it was above
-  for burst_minutes, within a day. Warning: above the baseline for lately_minutes of the last 15 and lasting_minutes
-  in all; AWS gives 5 to 60 minutes. What burst as long at this hour on habit_days of the last week, and never was held
-  back in it, is a habit. Of the two directions the worse speaks.
+  In each direction an instance has a baseline bandwidth and a peak that it reaches while it has network credits, which
+  AWS does not expose. The worse direction counts.
+
+  Critical: lasting_minutes at 95 % of the peak. Or throttled: the rate lies at the baseline (within 5 %) for
+  lately_minutes of the last 15, and at the end of each hour since it exceeded the baseline for burst_minutes, within a day.
+
+  Warning: above the baseline for lately_minutes of the last 15 and for lasting_minutes in total. An equally long burst at
+  this hour on recurring_days of the last week, never throttled in it, does not fire.
 runbook: |
-  1. Who sends: consumers that read from far behind, replication after a restart, a reassignment without a throttle?
-  2. On the machine `ethtool -S` counts bw_in_allowance_exceeded and bw_out_allowance_exceeded: packets that waited.
-  3. A larger type, or leaders on other brokers. Traffic to other regions and through gateways has lower limits.
+  ## Meaning
+  The instance uses its peak bandwidth, is capped at its baseline, or bursts for so long that the cap is near.
+
+  ## Impact
+  Packets are queued or dropped. Replicas and consumers fall behind, and requests time out.
+
+  ## Diagnosis
+  1. Find the traffic: cold reads by consumers, replication after a restart, or a reassignment without a throttle.
+  2. On the instance, `ethtool -S` counts throttled packets: bw_in_allowance_exceeded and bw_out_allowance_exceeded.
+
+  ## Mitigation
+  1. Throttle the reassignment or the consumer, or move leaders to other brokers.
+  2. Change to a larger instance type. Traffic to other regions and through gateways has lower limits.
 limitations: |
-  Peaks within a minute: the mean of a minute hides them, basic monitoring that of five. AWS doesn't tell the credits. A
-  load that falls to just the baseline by itself after a burst looks held for an hour. Limits of packets and of connections.
+  Peaks within a minute are hidden by the mean, with basic monitoring within five minutes. Network credits are not exposed
+  by AWS. A load that falls to exactly the baseline after a burst passes for throttled for an hour. Limits of packets and
+  of connections are not evaluated.
 */
 with network as (
   select
     n.*,
-    b.minutes_above_baseline as above_before,
+    b.minutes_above_baseline as minutes_above_before,
     n.peak_bytes_per_second >= :burst_ratio * n.baseline_bytes_per_second as has_burst
   from metrics.instance_network_hourly as n
   left join metrics.instance_network_hourly as b
@@ -77,7 +143,7 @@ with network as (
   where n.hour = :hour
 ),
 
--- Those that lie at the baseline: when they burst last, and when they were free of it last.
+-- For rates at the baseline: the last burst, and the last hour that did not end at the baseline.
 day as (
   select
     n.account,
@@ -95,7 +161,7 @@ day as (
   group by n.account, n.region, n.instance_id, n.direction
 ),
 
--- Days on which it burst as long at this hour, and whether it was held back meanwhile.
+-- Days with an equally long burst at this hour, and whether the instance was throttled in the week.
 week as (
   select
     n.account,
@@ -106,7 +172,7 @@ week as (
       where w.minutes_above_baseline >= 0.75 * n.minutes_above_baseline
       and mod((extract(epoch from n.hour - w.hour) / 3600)::integer + 1, 24) <= 2
     ) as days_alike,
-    bool_or(w.minutes_at_baseline_lately >= :lately_minutes and w.minutes_above_baseline >= :burst_minutes) as was_ever_held
+    bool_or(w.minutes_at_baseline_lately >= :lately_minutes and w.minutes_above_baseline >= :burst_minutes) as was_throttled
   from network as n
   inner join metrics.instance_network_hourly as w
     on n.account = w.account and n.region = w.region and n.instance_id = w.instance_id and n.direction = w.direction
@@ -115,24 +181,24 @@ week as (
   group by n.account, n.region, n.instance_id, n.direction
 ),
 
-judged as (
+evaluated as (
   select
     n.*,
     w.days_alike,
     d.highest_bytes_per_second,
-    n.minutes_above_baseline + case when n.minutes_above_baseline >= 45 then coalesce(n.above_before, 0) else 0 end
+    n.minutes_above_baseline + case when n.minutes_above_baseline >= 45 then coalesce(n.minutes_above_before, 0) else 0 end
       as minutes_above,
     case
-      when n.minutes_present is null then 'no_answer'
-      when n.minutes_present < :known_percent / 100.0 * n.minutes_expected then 'minutes_missing'
+      when n.minutes_present is null then 'no_response'
+      when n.minutes_present < :known_percent / 100.0 * n.minutes_expected then 'datapoints_missing'
       when n.baseline_bytes_per_second is null or n.peak_bytes_per_second is null then 'limits_unknown'
       when n.minutes_at_peak >= :lasting_minutes then 'at_peak'
-      when coalesce(d.free_hour <= d.burst_hour, d.burst_hour is not null) then 'held'
+      when coalesce(d.free_hour <= d.burst_hour, d.burst_hour is not null) then 'throttled'
       when n.has_burst and n.minutes_above_lately >= :lately_minutes and n.minutes_above_baseline >= :lasting_minutes
-        then case when w.days_alike >= :habit_days and w.was_ever_held is not true then 'habit' else 'bursting' end
-      when n.minutes_above_baseline > 0 then 'peak'
-      else 'within'
-    end as said
+        then case when w.days_alike >= :recurring_days and w.was_throttled is not true then 'recurring_burst' else 'bursting' end
+      when n.minutes_above_baseline > 0 then 'short_burst'
+      else 'within_limits'
+    end as finding
   from network as n
   left join week as w
     on n.account = w.account and n.region = w.region and n.instance_id = w.instance_id and n.direction = w.direction
@@ -142,19 +208,23 @@ judged as (
 
 worst as (
   select distinct on (account, region, instance_id) *
-  from judged
+  from evaluated
   order by
     account asc,
     region asc,
     instance_id asc,
     array_position(
-      array['at_peak', 'held', 'bursting', 'no_answer', 'minutes_missing', 'limits_unknown', 'habit', 'peak', 'within'], said
+      array[
+        'at_peak', 'throttled', 'bursting', 'no_response', 'datapoints_missing', 'limits_unknown', 'recurring_burst',
+        'short_burst', 'within_limits'
+      ],
+      finding
     ) asc,
     bytes_per_second_now desc nulls last,
     direction asc
 ),
 
--- By the 99th percentile of a day.
+-- The 99th percentile of the rate of the last 24 hours.
 wanted as (
   select
     w.account,
@@ -165,21 +235,21 @@ wanted as (
   inner join metrics.instance_network_hourly as d
     on w.account = d.account and w.region = d.region and w.instance_id = d.instance_id and w.direction = d.direction
   where d.hour > w.hour - interval '24 hours' and d.hour <= w.hour
-  and w.said in ('at_peak', 'held', 'bursting')
+  and w.finding in ('at_peak', 'throttled', 'bursting')
   group by w.account, w.region, w.instance_id
 )
 
 select
   case
-    when w.said = 'at_peak' then 'at_peak'
-    when w.said = 'held' then 'held'
-    when w.said = 'bursting' then 'bursting'
-    when w.said = 'no_answer' then 'no_answer'
-    when w.said = 'minutes_missing' then 'minutes_missing'
-    when w.said = 'limits_unknown' then 'limits_unknown'
-    when w.said = 'habit' then 'habit'
-    when w.said = 'peak' then 'peak'
-    else 'within'
+    when w.finding = 'at_peak' then 'at_peak'
+    when w.finding = 'throttled' then 'throttled'
+    when w.finding = 'bursting' then 'bursting'
+    when w.finding = 'no_response' then 'no_response'
+    when w.finding = 'datapoints_missing' then 'datapoints_missing'
+    when w.finding = 'limits_unknown' then 'limits_unknown'
+    when w.finding = 'recurring_burst' then 'recurring_burst'
+    when w.finding = 'short_burst' then 'short_burst'
+    else 'within_limits'
   end as reason,
   w.account,
   w.region,
@@ -196,9 +266,9 @@ select
   w.minutes_present,
   w.minutes_expected,
   w.days_alike,
-  w.said in ('at_peak', 'held') as is_cut_off,
+  w.finding in ('at_peak', 'throttled') as is_cut_off,
   d.bytes_per_second_p99
-  * case when w.said in ('at_peak', 'held') then cast(:step_ratio as double precision) else :headroom_ratio end
+  * case when w.finding in ('at_peak', 'throttled') then cast(:step_ratio as double precision) else :headroom_ratio end
     as wanted_bytes_per_second,
   b.cluster || ' broker ' || b.broker_id as broker,
   b.bytes_out_per_second as consumers_bytes_per_second,

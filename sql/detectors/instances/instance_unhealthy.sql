@@ -1,97 +1,192 @@
 /*
-title: Machines fail
-resource_kind: machines
+title: Instances failing health checks
+resource_kind: instances
 owner_role: platform
 maturity: stable
-reads: [metrics.instance_health_hourly, metrics.scaling_activity_hourly, metrics.instance_sample, metrics.instance_hourly, metrics.node_hourly, metrics.jvm_app_hourly]
+reads:
+  - metrics.instance_health_hourly
+  - metrics.scaling_activity_hourly
+  - metrics.instance_sample
+  - metrics.instance_hourly
+  - metrics.node_hourly
+  - metrics.jvm_app_hourly
 params:
-  memory_percent: {default: 85, unit: "%", why: "above it the page cache is gone; what is available counts, not what is free"}
-  cpu_percent: {default: 90, unit: "%", why: "then health checks time out"}
-  full_minutes: {default: 15, unit: minutes, why: "a deploy, a collection or a start takes less"}
-  least_failed_minutes: {default: 5, unit: minutes, why: "a reboot takes less; Auto Scaling waits for about as long"}
-  least_iowait_ratio: {default: 0.02, unit: ratio, why: "of the hour: a minute of waiting for pages that were thrown away; a CPU that computes waits for none"}
-  habit_hours: {default: 3, unit: hours, why: "of the week before: what it bore so often doesn't end it"}
-  look_back_hours: {default: 24, unit: h, why: "so long somebody should know that a machine was replaced"}
-  health_causes: {default: "in response to an? (EC2 instance status checks? failure|EC2 health check|[^.]*health[- ]?check|[^.]*status check)", unit: regex, why: "AWS's words where a check failed; deploys, refreshes, scale-in and schedules have others"}
-  ended_causes: {default: "terminated or stopped", unit: regex, why: "a person, spot, or the system itself: only what went before tells which"}
-key_metrics: [taken_out_instances, taken_out_at, memory_short_at, cpu_full_at, failed_minutes]
+  memory_percent: {default: 85, unit: "%", why: "above it no page cache is left; available memory counts, not free memory"}
+  cpu_percent: {default: 90, unit: "%", why: "above it health checks time out"}
+  full_minutes: {default: 15, unit: minutes, why: "a deployment, a garbage collection, or a start takes less"}
+  least_failed_minutes: {default: 5, unit: minutes, why: "a reboot takes less; Auto Scaling waits about as long"}
+  least_iowait_ratio:
+    default: 0.02
+    unit: ratio
+    why: "of the hour: a minute of waiting for evicted pages; a CPU-bound instance waits for none"
+  recurring_hours: {default: 3, unit: hours, why: "of the week before: a state that the instance survived so often is no sign of a failure"}
+  look_back_hours: {default: 24, unit: h, why: "for a day, someone should notice that an instance was replaced"}
+  health_causes:
+    default: "in response to an? (EC2 instance status checks? failure|EC2 health check|[^.]*health[- ]?check|[^.]*status check)"
+    unit: regex
+    why: "AWS's wording for failed checks; deployments, instance refreshes, scale-in, and schedules have another"
+  ended_causes: {default: "terminated or stopped", unit: regex, why: "a user, spot, or the instance's own system; only earlier metrics show which"}
+key_metrics: [terminated_instances, terminated_at, memory_short_at, cpu_full_at, failed_minutes]
 verdicts:
   out_of_memory:
     status: firing
     severity: critical
-    message: &out "{{ taken_out_instances | counted('instance') }} {{ 'was' if taken_out_instances == 1 else 'were' }} taken out of service by health checks within {{ look_back_hours }}, {{ instance_id }} last, at {{ taken_out_at }}.{% if memory_short_at %} It was short of memory from {{ memory_short_at }} on{% endif %}{% if memory_short_at and cpu_full_at %}, and{% endif %}{% if cpu_full_at %} its CPU was full from {{ cpu_full_at }} on{% endif %}{% if memory_short_at or cpu_full_at %}.{% endif %}"
-    actions:
-      - &memory "Memory went first: give it more, or give what runs on it less{% if process %}: {{ process }} holds {{ resident_bytes }}{% endif %}. A larger group fails as well, one by one."
-    commands: &look
-      - "{% if scaling_group %}aws autoscaling describe-scaling-activities --region {{ region }} --auto-scaling-group-name {{ scaling_group }} --max-items 20{% endif %}"
+    message: >-
+      Auto Scaling terminated {{ terminated_instances | counted('instance') }} of {{ name }} after failed health checks, last
+      {{ instance_id }} at {{ terminated_at }}; memory was exhausted first.
+    details: &before
+      - "{% if memory_short_at %}Memory of {{ instance_id }} was above {{ memory_percent }} since {{ memory_short_at }}.{% endif %}"
+      - "{% if cpu_full_at %}CPU of {{ instance_id }} was above {{ cpu_percent }} since {{ cpu_full_at }}.{% endif %}"
+      - &process "{% if process %}The largest process was {{ process }} with {{ resident_bytes }}.{% endif %}"
+    impact: "Replacements run out of memory as well; each one restores its state and triggers a rebalance."
+    actions: &memory
+      - >-
+        {% if process %}Reduce the memory of {{ process }}: its heap, its RocksDB cache, or its number of tasks per
+        instance.{% endif %}
+      - "Change to an instance type with more memory. More instances of this type fail one after the other."
+    commands: &activities
+      - >-
+        {% if scaling_group %}aws autoscaling describe-scaling-activities --region {{ region }}
+        --auto-scaling-group-name {{ scaling_group }} --max-items 20{% endif %}
       - "aws ec2 get-console-output --region {{ region }} --instance-id {{ instance_id }} --latest --output text"
-  taken_out:
+  health_check_failed:
     status: firing
     severity: critical
-    message: *out
+    message: >-
+      Auto Scaling terminated {{ terminated_instances | counted('instance') }} of {{ name }} after failed health checks, last
+      {{ instance_id }} at {{ terminated_at }}.
+    details:
+      - "{% if memory_short_at %}Memory of {{ instance_id }} was above {{ memory_percent }} since {{ memory_short_at }}.{% endif %}"
+      - "{% if cpu_full_at %}CPU of {{ instance_id }} was above {{ cpu_percent }} since {{ cpu_full_at }}.{% endif %}"
+      - "AWS reports: {{ cause }}"
+    impact: "Replacements fail in the same way; each one restores its state and triggers a rebalance."
     actions:
-      - "{% if cpu_full_at %}Its CPU was full before memory was short: see what computed, and whether the check waits long enough for a busy machine.{% else %}AWS says: {{ cause }} Nothing that was gathered went before: look at the application's own log of these minutes, and at what the check asks.{% endif %}"
-    commands: *look
-  checks_fail:
+      - "{% if cpu_full_at %}Find what used the CPU: a restore, a backfill, or the regular load.{% endif %}"
+      - >-
+        {% if cpu_full_at %}Raise the timeout or the unhealthy threshold of the health check, so that a busy instance
+        passes.{% endif %}
+      - >-
+        {% if not cpu_full_at %}Read the application's log of these minutes, and find what the health check
+        requests.{% endif %}
+    commands: *activities
+  status_check_failed:
     status: firing
     severity: critical
-    message: "{{ failing_instances | counted('instance') }} {{ 'fails' if failing_instances == 1 else 'fail' }} EC2's status checks: {{ instance_id }} since {{ failing_since }}, {% if failed_check.value == 'system' %}AWS's hardware under it{% elif failed_check.value == 'volumes' %}its volumes can't be reached{% else %}its own system doesn't answer{% endif %}."
+    message: >-
+      EC2 status checks of {{ failing_instances | counted('instance') }} of {{ name }} fail: {{ instance_id }} since
+      {{ failing_since }} ({{ failed_check }} check).
+    details:
+      - "{% if failed_check == 'system' %}AWS's hardware or network below the instance is impaired.{% endif %}"
+      - "{% if failed_check == 'volumes' %}The EBS volumes of the instance are not reachable.{% endif %}"
+      - "{% if failed_check == 'instance' %}The operating system of the instance does not respond.{% endif %}"
+    impact: "Brokers or stream tasks on the instance are down or hang until it recovers or is replaced."
     actions:
-      - "{% if failed_check.value == 'system' %}Stop and start it: it moves to other hardware. A reboot doesn't move it.{% elif failed_check.value == 'volumes' %}Its volumes are out of reach: look at AWS's Health Dashboard; stop and start it, or fail over.{% else %}Its kernel or its network hangs: look at the console's output, then reboot it.{% endif %}"
-    commands: &status
+      - >-
+        {% if failed_check == 'system' %}Stop and start the instance: it moves to other hardware. A reboot does not move
+        it.{% endif %}
+      - >-
+        {% if failed_check == 'volumes' %}Check the AWS Health Dashboard; fail over, or stop and start the
+        instance.{% endif %}
+      - >-
+        {% if failed_check == 'instance' %}Read the console output (kernel panic, out of memory, network), then reboot the
+        instance.{% endif %}
+    commands:
       - "aws ec2 describe-instance-status --region {{ region }} --instance-ids {{ instance_id }}"
       - "aws ec2 get-console-output --region {{ region }} --instance-id {{ instance_id }} --latest --output text"
-  exhausting:
+  memory_pressure:
     status: firing
     severity: warning
-    message: "{{ exhausting_instances | counted('instance') }} {{ 'runs' if exhausting_instances == 1 else 'run' }} out of memory and then of CPU: {{ instance_id }} has {% if memory_short_at %}been short of memory since {{ memory_short_at }}{% else %}had no memory left for two hours{% endif %}, and its CPU has been full since {{ cpu_full_at }}{% if iowait_ratio %}; {{ iowait_ratio }} of the hour it waited for disks{% endif %}. Health checks fail next."
-    actions:
-      - *memory
+    message: >-
+      Memory and then CPU of {{ memory_short_instances | counted('instance') }} of {{ name }} are exhausted:
+      {{ instance_id }}, CPU above {{ cpu_percent }} since {{ cpu_full_at }}.
+    details:
+      - "{% if memory_short_at %}Memory has been above {{ memory_percent }} since {{ memory_short_at }}.{% endif %}"
+      - "{% if not memory_short_at %}Memory has been above {{ memory_percent }} for two hours.{% endif %}"
+      - "{% if iowait_ratio %}CPU waited for disks for {{ iowait_ratio }} of the hour.{% endif %}"
+      - *process
+    impact: "Health checks fail next: the instance is replaced, restores its state, and triggers a rebalance."
+    actions: *memory
     commands: ["aws ssm start-session --region {{ region }} --target {{ instance_id }}"]
-  ended: {status: ok, message: "{{ ended_instances | counted('instance') }} {{ 'was' if ended_instances == 1 else 'were' }} ended by somebody, or by AWS (spot): nothing went short before."}
-  bears_it: {status: ok, message: "{{ instance_id }} is short of memory while its CPU is full, as in {{ borne_hours }} of the week before, and lives."}
-  busy: {status: ok, message: "The CPU of {{ instance_id }} has been full since {{ cpu_full_at }}, but it isn't short of memory, or waits for no disk: it computes."}
-  well: {status: ok, message: "{{ instances | counted('instance') }}: status checks pass, none was taken out of service by a check within {{ look_back_hours }}."}
-  unchecked: {status: unknown, message: "CloudWatch did not tell its status checks."}
-  activities_unknown: {status: unknown, message: "Auto Scaling did not tell whether it took instances out of service."}
-  memory_untold: {status: unknown, message: "Status checks pass; of {{ untold_instances | counted('instance') }} nobody tells the memory: neither CloudWatch's agent nor a node exporter."}
+  terminated_externally:
+    status: ok
+    message: >-
+      {{ external_terminations | counted('instance') }} of {{ name }} {{ external_terminations | plural('was', 'were') }}
+      terminated by a user or by AWS (spot), without memory pressure before.
+  tolerated_pressure:
+    status: ok
+    message: >-
+      Memory and CPU of instance {{ instance_id }} are exhausted, as in {{ tolerated_hours }} of the week before, without a
+      failure.
+  cpu_busy:
+    status: ok
+    message: >-
+      CPU of instance {{ instance_id }} has been above {{ cpu_percent }} since {{ cpu_full_at }}, without memory pressure.
+  healthy:
+    status: ok
+    message: >-
+      Status checks of {{ instances | counted('instance') }} pass; no health check led to a termination within
+      {{ look_back_hours }}.
+  status_checks_missing:
+    status: unknown
+    message: "Not evaluated: CloudWatch returned no status checks for an instance of {{ name }}."
+  scaling_activities_unknown:
+    status: unknown
+    message: "Not evaluated: Auto Scaling did not return the activities of group {{ name }}."
+  memory_not_reported:
+    status: unknown
+    message: >-
+      Not evaluated: memory of {{ unreported_instances | counted('instance') }} of {{ name }} was reported neither by the
+      CloudWatch agent nor by node exporter.
+    details: ["Their status checks pass."]
 causes:
-  machine_ends_broker: [out_of_memory, taken_out, checks_fail, exhausting]
+  machine_ends_broker: [out_of_memory, health_check_failed, status_check_failed, memory_pressure]
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  Machines that stand for one another: an Auto Scaling group, else instances with the same tag application, else one.
+  Instances are grouped by Auto Scaling group, else by the same tag application; otherwise each is a group of its own.
 
-  After: Auto Scaling terminated one of them within look_back_hours, and says that a health check failed (health_causes).
-  Of those that were ended (ended_causes), by a person, by spot or by their own system, only those that were short of
-  memory before and aren't spot. Which resource went first is told by the minutes of the two hours before.
+  Terminated: Auto Scaling terminated an instance within look_back_hours and reports a failed health check
+  (health_causes). Instances terminated by a user, by spot, or by their own system (ended_causes) count only if they are
+  not spot and memory was short before. The minutes of the two hours before show which resource was exhausted first.
 
-  Now: a status check of EC2 fails, for least_failed_minutes up to the last that is known.
+  Failing: an EC2 status check fails for least_failed_minutes, up to the last known minute.
 
-  Before: an instance's CPU is at cpu_percent for full_minutes, and its memory was at memory_percent before that and
-  stays there. Where a node exporter tells that it waits for no disk (least_iowait_ratio), it computes; where none tells, and
-  it bore the same in habit_hours of the week before, it will again.
+  Before a failure: CPU is at cpu_percent for full_minutes, and memory was at memory_percent before and stays there. If
+  node exporter reports less I/O wait than least_iowait_ratio, the instance is CPU-bound and does not fire. If nothing
+  reports I/O wait, an instance that survived the same in recurring_hours of the week before does not fire.
 runbook: |
-  1. Memory first: which process, and since when does it grow? app_memory_heavy says what its parts are.
-  2. CPU first: a check that gives a busy machine no time makes a slow hour an outage; raise its timeout or its threshold.
-  3. Neither: the application's log and the load balancer's target health say what the check asked.
-  4. A check of AWS's hardware: stop and start, don't reboot.
+  ## Meaning
+  Instances of this group were terminated after failed health checks, fail EC2 status checks, or will do so soon.
+
+  ## Impact
+  Brokers or stream tasks on the instance are lost; replacements restore state and trigger rebalances.
+
+  ## Diagnosis
+  1. Memory exhausted first: find the process and when its growth began; app_memory_heavy lists its parts.
+  2. CPU exhausted first: check whether the health check's timeout is too short for a busy instance.
+  3. Neither: read the application's log and the load balancer's target health.
+
+  ## Mitigation
+  1. Failed system check: stop and start the instance; a reboot does not move it to other hardware.
+  2. Memory: give processes less, or use a larger instance type.
+  3. CPU: raise the timeout or the threshold of the health check.
 limitations: |
-  Memory without CloudWatch's agent or a node exporter, whose minutes lie hours apart. What a load balancer's or one's own
-  health check asked. CPU of basic monitoring comes every five minutes. Machines outside of Auto Scaling that somebody ends.
+  Memory is unknown without CloudWatch agent or node exporter, and the data points of the latter are minutes apart. What a
+  load balancer's or a custom health check requests is unknown. With basic monitoring, CPU has one data point every five
+  minutes. Terminations by users outside of Auto Scaling are not covered.
 */
-with machine as materialized (
+with instance as materialized (
   select *
   from metrics.instance_health_hourly
   where hour = :hour
 ),
 
--- Taken away within the day: by a check, or ended by something else.
-gone as materialized (
+-- Instances that Auto Scaling terminated within look_back_hours.
+termination as materialized (
   select
     a.account,
     a.region,
-    a.scaling_group as machines,
+    a.scaling_group as instance_group,
     a.scaling_group,
     a.instance_id,
     a.cause,
@@ -110,43 +205,43 @@ gone as materialized (
   and (a.cause ~ :health_causes or a.cause ~ :ended_causes)
 ),
 
-watched as (
+interval_of_instance as (
   select
     account,
     region,
     instance_id,
-    true as is_gone,
+    true as is_terminated,
     started_at - interval '2 hours' as from_at,
     started_at as until_at
-  from gone
+  from termination
   union all
   select
     account,
     region,
     instance_id,
-    false as is_gone,
+    false as is_terminated,
     hour - interval '1 hour' as from_at,
     hour + interval '1 hour' as until_at
-  from machine
+  from instance
   where state = 'running'
 ),
 
--- A point stands until the next, five minutes at most (basic monitoring).
+-- A data point is valid until the next one, but at most for the five minutes of basic monitoring.
 reading as materialized (
   select
     w.account,
     w.region,
     w.instance_id,
-    w.is_gone,
+    w.is_terminated,
     w.until_at,
     r.resource_name,
     s.at,
     r.percent >= r.limit_percent as is_full,
     least(
-      lead(s.at) over (partition by w.account, w.region, w.instance_id, w.is_gone, r.resource_name order by s.at),
+      lead(s.at) over (partition by w.account, w.region, w.instance_id, w.is_terminated, r.resource_name order by s.at),
       s.at + interval '5 minutes', w.until_at
     ) as to_at
-  from watched as w
+  from interval_of_instance as w
   inner join metrics.instance_sample as s
     on w.account = s.account and w.region = s.region and w.instance_id = s.instance_id
     and w.from_at <= s.at and w.until_at > s.at
@@ -163,7 +258,7 @@ stretch as materialized (
     account,
     region,
     instance_id,
-    is_gone,
+    is_terminated,
     resource_name,
     until_at,
     min(at) as since,
@@ -172,15 +267,15 @@ stretch as materialized (
     select
       *,
       count(*) filter (where not is_full)
-        over (partition by account, region, instance_id, is_gone, resource_name order by at) as breaks
+        over (partition by account, region, instance_id, is_terminated, resource_name order by at) as breaks
     from reading
   ) as counted
   where is_full
-  group by account, region, instance_id, is_gone, resource_name, until_at, breaks
+  group by account, region, instance_id, is_terminated, resource_name, until_at, breaks
 ),
 
--- What was short when it ended, and since when.
-before as (
+-- Resources that were exhausted at the termination, and since when.
+exhausted_before as (
   select
     account,
     region,
@@ -189,28 +284,28 @@ before as (
     min(since) filter (where resource_name = 'memory') as memory_short_at,
     min(since) filter (where resource_name = 'cpu') as cpu_full_at
   from stretch
-  where is_gone and upto > until_at - make_interval(mins => cast(:full_minutes as integer))
+  where is_terminated and upto > until_at - make_interval(mins => cast(:full_minutes as integer))
   group by account, region, instance_id, until_at
 ),
 
-taken_out as (
+explained_termination as (
   select
     g.*,
     b.memory_short_at,
     b.cpu_full_at,
     coalesce(b.memory_short_at <= b.cpu_full_at, b.memory_short_at is not null) as is_memory_first
-  from gone as g
-  left join before as b
+  from termination as g
+  left join exhausted_before as b
     on g.account = b.account and g.region = b.region and g.instance_id = b.instance_id and g.started_at = b.until_at
 ),
 
-failed as (
+failed_group as (
   select
     account,
     region,
-    machines,
-    count(*) filter (where is_by_check) as taken_out_instances,
-    count(*) filter (where not is_by_check) as ended_instances,
+    instance_group,
+    count(*) filter (where is_by_check) as terminated_instances,
+    count(*) filter (where not is_by_check) as external_terminations,
     (array_agg(to_jsonb(t) order by started_at desc, instance_id asc) filter (where is_by_check))[1] as newest,
     array_agg(public.resource_key('instance', account, region, instance_id) order by started_at desc, instance_id asc)
       filter (where is_by_check) as affected
@@ -218,9 +313,9 @@ failed as (
     select
       *,
       not is_ended or (is_memory_first and is_spot is not true) as is_by_check
-    from taken_out
+    from explained_termination
   ) as t
-  group by account, region, machines
+  group by account, region, instance_group
 ),
 
 node as (
@@ -234,16 +329,16 @@ node as (
   group by instance_id
 ),
 
-memory_told as materialized (
+memory_reported as materialized (
   select distinct
     account,
     region,
     instance_id
   from reading
-  where resource_name = 'memory' and not is_gone
+  where resource_name = 'memory' and not is_terminated
 ),
 
--- Instances whose CPU is full now, with the memory that was short before.
+-- Instances with exhausted CPU now, and the memory that was exhausted before.
 full_now as (
   select
     c.account,
@@ -256,19 +351,19 @@ full_now as (
   from stretch as c
   left join stretch as m
     on c.account = m.account and c.region = m.region and c.instance_id = m.instance_id
-    and m.resource_name = 'memory' and not m.is_gone and c.since >= m.since and c.upto - interval '5 minutes' <= m.upto
-  left join memory_told as t on c.account = t.account and c.region = t.region and c.instance_id = t.instance_id
+    and m.resource_name = 'memory' and not m.is_terminated and c.since >= m.since and c.upto - interval '5 minutes' <= m.upto
+  left join memory_reported as t on c.account = t.account and c.region = t.region and c.instance_id = t.instance_id
   left join node as n on c.instance_id = n.instance_id
-  where c.resource_name = 'cpu' and not c.is_gone and c.upto > :hour + interval '45 minutes'
+  where c.resource_name = 'cpu' and not c.is_terminated and c.upto > :hour + interval '45 minutes'
   and c.upto - c.since >= make_interval(mins => cast(:full_minutes as integer))
 ),
 
-habit as (
+tolerated as (
   select
     f.account,
     f.region,
     f.instance_id,
-    count(*) as borne_hours
+    count(*) as tolerated_hours
   from full_now as f
   inner join metrics.instance_hourly as h
     on f.account = h.account and f.region = h.region and f.instance_id = h.instance_id
@@ -277,11 +372,11 @@ habit as (
   group by f.account, f.region, f.instance_id
 ),
 
-judged as (
+evaluated as (
   select
     m.account,
     m.region,
-    m.machines,
+    m.instance_group,
     m.instance_id,
     m.scaling_group,
     m.minutes_checked,
@@ -296,122 +391,123 @@ judged as (
     f.cpu_full_at,
     f.memory_short_at,
     f.iowait_ratio,
-    b.borne_hours,
-    n.memory_percent is null and t.instance_id is null as is_untold,
+    b.tolerated_hours,
+    n.memory_percent is null and t.instance_id is null as is_memory_unreported,
     case
       when m.state <> 'running' then 'not_running'
       when m.failing_since is not null
       and greatest(m.minutes_instance_failed, m.minutes_system_failed, m.minutes_volumes_failed) >= :least_failed_minutes
-        then 'checks_fail'
-      when f.is_short and coalesce(f.iowait_ratio >= :least_iowait_ratio, coalesce(b.borne_hours, 0) < :habit_hours)
-        then 'exhausting'
-      when f.is_short and f.iowait_ratio is null then 'bears_it'
-      when f.cpu_full_at is not null then 'busy'
-      when m.minutes_checked is null or m.minutes_checked = 0 then 'unchecked'
-      else 'well'
-    end as said
-  from machine as m
+        then 'status_check_failed'
+      when f.is_short and coalesce(f.iowait_ratio >= :least_iowait_ratio, coalesce(b.tolerated_hours, 0) < :recurring_hours)
+        then 'memory_pressure'
+      when f.is_short and f.iowait_ratio is null then 'tolerated_pressure'
+      when f.cpu_full_at is not null then 'cpu_busy'
+      when m.minutes_checked is null or m.minutes_checked = 0 then 'status_checks_missing'
+      else 'healthy'
+    end as finding
+  from instance as m
   left join full_now as f on m.account = f.account and m.region = f.region and m.instance_id = f.instance_id
-  left join habit as b on m.account = b.account and m.region = b.region and m.instance_id = b.instance_id
-  left join memory_told as t on m.account = t.account and m.region = t.region and m.instance_id = t.instance_id
+  left join tolerated as b on m.account = b.account and m.region = b.region and m.instance_id = b.instance_id
+  left join memory_reported as t on m.account = t.account and m.region = t.region and m.instance_id = t.instance_id
   left join node as n on m.instance_id = n.instance_id
 ),
 
--- Of machines that stand for one another the worst speaks.
+-- The worst instance represents its group.
 open_finding as (
   select
     account,
     region,
-    machines,
+    instance_group,
     min(scaling_group) as scaling_group,
-    count(*) filter (where said <> 'not_running') as instances,
+    count(*) filter (where finding <> 'not_running') as instances,
     bool_and(activities_known) as are_activities_known,
-    count(*) filter (where said = 'checks_fail') as failing_instances,
-    count(*) filter (where said = 'exhausting') as exhausting_instances,
-    count(*) filter (where said = 'unchecked') as unchecked_instances,
-    count(*) filter (where is_untold and said = 'well') as untold_instances,
+    count(*) filter (where finding = 'status_check_failed') as failing_instances,
+    count(*) filter (where finding = 'memory_pressure') as memory_short_instances,
+    count(*) filter (where finding = 'status_checks_missing') as unchecked_instances,
+    count(*) filter (where is_memory_unreported and finding = 'healthy') as unreported_instances,
     (array_agg(to_jsonb(j) order by
-      array_position(array['checks_fail', 'exhausting', 'bears_it', 'busy'], said), failing_since, cpu_full_at, instance_id
-    ) filter (where said in ('checks_fail', 'exhausting', 'bears_it', 'busy')))[1] as worst,
+      array_position(array['status_check_failed', 'memory_pressure', 'tolerated_pressure', 'cpu_busy'], finding),
+      failing_since, cpu_full_at, instance_id
+    ) filter (where finding in ('status_check_failed', 'memory_pressure', 'tolerated_pressure', 'cpu_busy')))[1] as worst,
     array_agg(public.resource_key('instance', account, region, instance_id) order by instance_id)
-      filter (where said in ('checks_fail', 'exhausting')) as affected
-  from judged as j
-  group by account, region, machines
+      filter (where finding in ('status_check_failed', 'memory_pressure')) as affected
+  from evaluated as j
+  group by account, region, instance_group
 ),
 
-told as (
+grouped as (
   select
     coalesce(s.account, f.account) as account,
     coalesce(s.region, f.region) as region,
-    coalesce(s.machines, f.machines) as machines,
+    coalesce(s.instance_group, f.instance_group) as instance_group,
     coalesce(s.scaling_group, f.newest ->> 'scaling_group') as scaling_group,
     coalesce(s.instances, 0) as instances,
-    f.taken_out_instances,
-    f.ended_instances,
+    f.terminated_instances,
+    f.external_terminations,
     f.newest,
     s.failing_instances,
-    s.exhausting_instances,
-    s.untold_instances,
+    s.memory_short_instances,
+    s.unreported_instances,
     s.worst,
     case
-      when f.taken_out_instances > 0 and (f.newest ->> 'is_memory_first')::boolean then 'out_of_memory'
-      when f.taken_out_instances > 0 then 'taken_out'
-      when s.failing_instances > 0 then 'checks_fail'
-      when s.exhausting_instances > 0 then 'exhausting'
-      when s.scaling_group is not null and not s.are_activities_known then 'activities_unknown'
-      when s.unchecked_instances > 0 then 'unchecked'
-      when s.worst ->> 'said' = 'bears_it' then 'bears_it'
-      when s.worst ->> 'said' = 'busy' then 'busy'
-      when f.ended_instances > 0 then 'ended'
-      when s.untold_instances > 0 then 'memory_untold'
-      else 'well'
+      when f.terminated_instances > 0 and (f.newest ->> 'is_memory_first')::boolean then 'out_of_memory'
+      when f.terminated_instances > 0 then 'health_check_failed'
+      when s.failing_instances > 0 then 'status_check_failed'
+      when s.memory_short_instances > 0 then 'memory_pressure'
+      when s.scaling_group is not null and not s.are_activities_known then 'scaling_activities_unknown'
+      when s.unchecked_instances > 0 then 'status_checks_missing'
+      when s.worst ->> 'finding' = 'tolerated_pressure' then 'tolerated_pressure'
+      when s.worst ->> 'finding' = 'cpu_busy' then 'cpu_busy'
+      when f.external_terminations > 0 then 'terminated_externally'
+      when s.unreported_instances > 0 then 'memory_not_reported'
+      else 'healthy'
     end as reason,
     (f.affected || s.affected)[:20] as affected
   from open_finding as s
-  full join failed as f on s.account = f.account and s.region = f.region and s.machines = f.machines
+  full join failed_group as f on s.account = f.account and s.region = f.region and s.instance_group = f.instance_group
 ),
 
-spoken as (
+selected as (
   select
     *,
-    case when reason in ('out_of_memory', 'taken_out') then newest else worst end as one
-  from told
-  where instances > 0 or taken_out_instances is not null
+    case when reason in ('out_of_memory', 'health_check_failed') then newest else worst end as subject
+  from grouped
+  where instances > 0 or terminated_instances is not null
 )
 
 select
   s.reason,
   s.account,
   s.region,
-  s.machines,
+  s.instance_group,
   s.scaling_group,
   s.instances,
-  s.taken_out_instances,
-  s.ended_instances,
-  (s.newest ->> 'started_at')::timestamptz as taken_out_at,
+  s.terminated_instances,
+  s.external_terminations,
+  (s.newest ->> 'started_at')::timestamptz as terminated_at,
   s.newest ->> 'cause' as cause,
   s.failing_instances,
-  s.exhausting_instances,
-  s.untold_instances,
-  s.one ->> 'instance_id' as instance_id,
-  (s.one ->> 'memory_short_at')::timestamptz as memory_short_at,
-  (s.one ->> 'cpu_full_at')::timestamptz as cpu_full_at,
-  (s.one ->> 'iowait_ratio')::double precision as iowait_ratio,
-  (s.one ->> 'borne_hours')::double precision as borne_hours,
+  s.memory_short_instances,
+  s.unreported_instances,
+  s.subject ->> 'instance_id' as instance_id,
+  (s.subject ->> 'memory_short_at')::timestamptz as memory_short_at,
+  (s.subject ->> 'cpu_full_at')::timestamptz as cpu_full_at,
+  (s.subject ->> 'iowait_ratio')::double precision as iowait_ratio,
+  (s.subject ->> 'tolerated_hours')::double precision as tolerated_hours,
   s.worst ->> 'failed_check' as failed_check,
   (s.worst ->> 'failing_since')::timestamptz as failing_since,
   (s.worst ->> 'failed_minutes')::double precision as failed_minutes,
   p.app as process,
   p.resident_bytes,
   to_jsonb(s.affected) as affected
-from spoken as s
+from selected as s
 left join lateral (
   select j.app, j.resident_bytes
   from metrics.jvm_app_hourly as j
-  where s.reason in ('out_of_memory', 'exhausting')
+  where s.reason in ('out_of_memory', 'memory_pressure')
   and j.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
   and j.hour <= :hour
-  and j.instance_id = s.one ->> 'instance_id' and j.resident_bytes is not null
+  and j.instance_id = s.subject ->> 'instance_id' and j.resident_bytes is not null
   order by j.hour desc, j.resident_bytes desc, j.app asc
   limit 1
 ) as p on true

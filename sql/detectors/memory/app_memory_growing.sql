@@ -1,58 +1,117 @@
 /*
-title: Memory of a process grows and grows
+title: Process memory growth (possible leak)
 resource_kind: process
 owner_role: application
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.node_hourly]
 params:
-  end_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; of a heap, collections free too little"}
+  end_percent:
+    default: 85
+    unit: "%"
+    why: "above it no page cache is left and the kernel kills processes; in a heap, collections free too little"
   warning_hours: {default: 72, unit: h, why: "a weekend"}
-  warm_up_hours: {default: 2, unit: h, why: "classes, code and pools are taken after a start"}
-  full_days: {default: 30, unit: d, why: "of what grows so slowly that the rest lasts for a month, app_memory_heavy tells when it is too much"}
-  native_percent: {default: 10, unit: "%", why: "of the heap's maximum: every JVM takes so much beside it and tells nobody (the collector's tables, symbols, arenas)"}
-  days: {default: 8, unit: d, why: "a week's rhythm, and the day that is held against the same one of the week before"}
-  least_hours: {default: 48, unit: h, why: "two days tell growth from a daily rhythm"}
-key_metrics: [memory_bytes, limit_bytes, growth_bytes, hours_to_limit, grown_most]
+  warm_up_hours: {default: 2, unit: h, why: "classes, code, and pools are allocated after a start"}
+  full_days: {default: 30, unit: d, why: "slower growth is covered by app_memory_heavy once it is too much"}
+  native_percent:
+    default: 10
+    unit: "%"
+    why: "of the maximum heap: native memory that every JVM takes without reporting it (GC tables, symbols, arenas)"
+  days: {default: 8, unit: d, why: "a weekly rhythm, and the same day of the previous week for comparison"}
+  least_hours: {default: 48, unit: h, why: "two days distinguish growth from a daily rhythm"}
+key_metrics: [memory_bytes, limit_bytes, growth_bytes, hours_to_limit, fastest_growing_part]
 verdicts:
-  memory_grows:
+  memory_growth:
     status: firing
     severity: warning
-    message: "Its memory grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }} are taken, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}. Most of that is {{ grown_most }}."
+    message: >-
+      Memory of {{ name }} grows by {{ growth_bytes }} a day: {{ memory_bytes }} of {{ limit_bytes }},
+      {{ end_percent }} {{ 'in ' ~ hours_to_limit if hours_to_limit.value > 0 else 'already exceeded' }}.
+    details:
+      - "Fastest growing part: {{ fastest_growing_part }}."
+      - &started "{% if process_started_at %}The process has run since {{ process_started_at }}.{% endif %}"
+    impact: "The kernel OOM-kills the process when host or container memory is exhausted; its tasks restore elsewhere."
     actions:
-      - "Restart it before that, one process after the other. {% if grown_most == 'RocksDB' %}Bound RocksDB: one block cache for all stores, with a write buffer manager charged to it (RocksDBConfigSetter).{% elif grown_most == 'threads' %}See which threads are made and never end.{% elif grown_most == 'direct buffers' %}Set -XX:MaxDirectMemorySize, and see who takes them.{% elif grown_most == 'classes and code' %}See which classes are loaded over and over; -XX:MaxMetaspaceSize bounds them.{% else %}JMX shows none of it: native memory. Close RocksDB iterators, bound malloc's arenas (MALLOC_ARENA_MAX=2) or use jemalloc; Kafka Streams before 2.3 leaks bloom filters.{% endif %}"
-    commands: &commands ["jcmd $(pgrep -f '{{ app }}' | head -n 1) VM.native_memory summary", "jcmd $(pgrep -f '{{ app }}' | head -n 1) GC.class_histogram | head -n 30"]
-  heap_grows:
+      - "Restart the processes of the application one after the other before the limit is reached."
+      - >-
+        {% if fastest_growing_part == 'RocksDB' %}Limit RocksDB with a RocksDBConfigSetter: one block cache for all stores,
+        and a write buffer manager charged to it.{% endif %}
+      - >-
+        {% if fastest_growing_part == 'threads' %}Find threads that are created and never end: compare two thread
+        dumps.{% endif %}
+      - >-
+        {% if fastest_growing_part == 'direct buffers' %}Set -XX:MaxDirectMemorySize, and find the code that allocates
+        direct buffers.{% endif %}
+      - >-
+        {% if fastest_growing_part == 'classes and code' %}Find classes that are loaded repeatedly, and limit them with
+        -XX:MaxMetaspaceSize.{% endif %}
+      - >-
+        {% if fastest_growing_part == 'native memory' %}Close RocksDB iterators, and limit malloc arenas
+        (MALLOC_ARENA_MAX=2) or use jemalloc. Kafka Streams before 2.3 leaks bloom filters.{% endif %}
+    commands: &commands
+      - "jcmd $(pgrep -f '{{ app }}' | head -n 1) VM.native_memory summary"
+      - "jcmd $(pgrep -f '{{ app }}' | head -n 1) GC.class_histogram | head -n 30"
+  heap_growth:
     status: firing
     severity: warning
-    message: "What a collection leaves of its heap grows by {{ growth_bytes }} a day since its start: {{ memory_bytes }} of {{ limit_bytes }}, {% if hours_to_limit.value > 0 %}{{ end_percent.value }} % in {{ hours_to_limit }}{% else %}more than {{ end_percent.value }} % already{% endif %}."
+    message: >-
+      Heap of {{ name }} after garbage collection grows by {{ growth_bytes }} a day: {{ memory_bytes }} of
+      {{ limit_bytes }}, {{ end_percent }} {{ 'in ' ~ hours_to_limit if hours_to_limit.value > 0 else 'already exceeded' }}.
+    details: [*started]
+    impact: "Collections free less and less: GC pauses grow until the process fails with OutOfMemoryError."
     actions:
-      - "Something holds objects for ever: take two class histograms an hour apart and see what has grown. Restart it before the heap is full, one process after the other."
+      - "Restart the processes of the application one after the other before the heap is full."
+      - "Take two class histograms an hour apart, and find the classes with growing instance counts."
     commands: *commands
-  steady: {status: ok, message: "Its memory doesn't grow to {{ end_percent.value }} % within {{ warning_hours }}{% if memory_bytes %}: it has {{ memory_bytes }}{% endif %}."}
-  short_history: {status: unknown, message: "It is known of only {{ known_hours }} since it started; {{ least_hours.value }} h tell growth from a daily rhythm."}
-  untold: {status: unknown, message: "It tells neither what a collection leaves of its heap nor its resident memory, and its machine's is unknown or shared with other JVMs."}
-  silent: {status: unknown, message: "It did not answer."}
+  steady:
+    status: ok
+    message: >-
+      Memory of {{ name }} does not reach {{ end_percent }} of its limit within {{ warning_hours }}
+      {%- if memory_bytes %}: {{ memory_bytes }} in use{% endif %}.
+  short_history:
+    status: unknown
+    message: >-
+      Not evaluated: {{ name }} has only {{ known_hours }} of history since its start; at least
+      {{ least_hours.value }} h are needed.
+  not_reported:
+    status: unknown
+    message: "Not evaluated: {{ name }} reported neither its heap after garbage collection nor its resident memory."
+    details: ["The memory of its host is unknown, or shared with other JVMs."]
+  no_response: {status: unknown, message: "Not evaluated: {{ name }} did not respond over JMX."}
 open_after_hours: 3
 clear_after_hours: 24
 description: |
-  Of its present life, warm_up_hours left out: memory (resident; else what its machine has in use, where no other JVM runs)
-  or what collections left of the heap reaches end_percent within warning_hours, and all of its limit within full_days.
-  Asked is what an hour has more than the same hour of the day before, in the middle of the last six hours, of the last day
-  and of the day before it: it grows by the least of the three, and by no more than half of what it has more than a week
-  ago, so that neither a step, nor what has ended, nor a daily or weekly rhythm is growth. What grows more slowly than the
-  day before is taken to slow down further by as much: pools settle. Of a life of two days its Theil-Sen slope stands for
-  the day before. RocksDB isn't judged where its configuration bounds it, for caches fill for days; nor is a heap that is
-  touched for the first time: where JMX doesn't tell of what grows most, two days' growth must lie beyond the heap's
-  maximum, native_percent of it, and all that JMX tells.
+  Fires if memory, or heap after garbage collection, reaches end_percent of its limit within warning_hours, and all of it
+  within full_days. Only the current run of the process counts, without warm_up_hours. Memory is resident memory, or that
+  of the host where no other JVM runs.
+
+  Growth is the difference between an hour and the same hour of the previous day: the smallest of the medians over the
+  last six hours, the last day, and the day before it, and at most half of the growth since the previous week. So neither
+  steps, nor past growth, nor daily or weekly rhythms count. Growth that slows down is assumed to slow down further. For a
+  run of two days its Theil-Sen slope replaces the day before.
+
+  RocksDB with a configured limit is excluded, because caches fill for days. So is a heap that is touched for the first
+  time: if JMX does not report the fastest growing part, two days of growth must lie beyond the maximum heap,
+  native_percent of it, and all that JMX reports.
 runbook: |
-  1. Which part grows? The plot has them stacked; what remains above them is native memory that JMX doesn't show.
-  2. Heap: two histograms. Native: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
-  3. Until it is mended: restart in time, in turn, so that standbys take over.
+  ## Meaning
+  The memory of this process has grown for days and will reach its limit. A leak is likely.
+
+  ## Impact
+  Out of heap the process fails with OutOfMemoryError. Out of host or container memory the kernel OOM-kills it.
+
+  ## Diagnosis
+  1. Find the growing part: the chart stacks heap, RocksDB, threads, and direct buffers; the rest is native memory.
+  2. Heap: compare two class histograms.
+  3. Native memory: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
+
+  ## Mitigation
+  1. Restart processes one after the other, so that standbys take over.
+  2. Limit the growing part as advised.
 limitations: |
-  Lives shorter than two days. Several JVMs on a machine without exporters that tell resident memory: which of them grows
-  isn't known. A leak is seen once two days of it are larger than what the heap leaves untouched, and not while the process
-  has no more than a week ago. In a life's first week a weekly rhythm can't be told from growth. A process that grows with
-  its load for weeks looks the same until the load stays.
+  Runs shorter than two days are not evaluated. With several JVMs on a host and no exporter of resident memory, the
+  growing one is unknown. A leak is detected once two days of it exceed the untouched part of the heap, and not while the
+  process uses no more than a week ago. In the first week of a run, a weekly rhythm passes for growth, and so does a load
+  that grows for weeks.
 */
 with process as materialized (
   select
@@ -62,8 +121,8 @@ with process as materialized (
   where hour = :hour
 ),
 
--- What is left of memory without RocksDB, where that has a bound, and without all that the heap may take, is native.
-seen as materialized (
+-- Native memory is what remains without the maximum heap, RocksDB, and the parts that JMX reports.
+reading as materialized (
   select
     a.hour,
     p.cluster,
@@ -90,15 +149,15 @@ seen as materialized (
   and a.hour >= p.process_started_at + make_interval(hours => :warm_up_hours)
 ),
 
--- Each hour of the last day against the same hour of the day before.
+-- Growth of each part: each hour of the last day against the same hour of the previous day.
 part as materialized (
   select
     now.cluster,
     now.endpoint,
     part.name,
     percentile_cont(0.5) within group (order by part.bytes - part.bytes_before) as bytes_per_day
-  from seen as now
-  inner join seen as before
+  from reading as now
+  inner join reading as before
     on now.cluster = before.cluster and now.endpoint = before.endpoint and before.hour = now.hour - interval '1 day'
   cross join lateral (
     values
@@ -123,16 +182,16 @@ known as materialized (
     least(count(heap_bytes), count(native_bytes)) as hours,
     sum(heap_bytes) filter (where hour = :hour) as heap_bytes,
     sum(native_bytes) filter (where hour = :hour) as native_bytes,
-    -- Stacks are hardly touched.
+    -- Thread stacks are reserved, but mostly not resident.
     sum(native_bytes + thread_stack_bytes - heap_max_bytes * :native_percent / 100)
       filter (where hour = :hour) as beyond_heap_bytes,
     sum(memory_bytes) filter (where hour = :hour) as memory_bytes
-  from seen
+  from reading
   group by cluster, endpoint
 ),
 
--- More is asked only where a day's growth would reach the limit.
-may_end as materialized (
+-- Only processes that would reach the limit at the growth of the last day.
+candidate as materialized (
   select
     cluster,
     endpoint,
@@ -161,19 +220,19 @@ growth as (
     m.limit_bytes,
     m.room_bytes,
     m.bytes_per_day,
-    percentile_cont(0.5) within group (order by one.bytes - one.bytes_before) filter (where one.hours_ago < 6) as newest,
-    percentile_cont(0.5) within group (order by one.bytes - one.bytes_week_before)
-      filter (where one.hours_ago < 24) as of_week,
+    percentile_cont(0.5) within group (order by difference.bytes - difference.bytes_before) filter (where difference.hours_ago < 6) as newest,
+    percentile_cont(0.5) within group (order by difference.bytes - difference.bytes_week_before)
+      filter (where difference.hours_ago < 24) as of_week,
     coalesce(
-      percentile_cont(0.5) within group (order by one.bytes - one.bytes_before)
-        filter (where one.hours_ago between 24 and 47),
-      public.theil_sen(array_agg(now.hour), array_agg(one.bytes)) * 24
+      percentile_cont(0.5) within group (order by difference.bytes - difference.bytes_before)
+        filter (where difference.hours_ago between 24 and 47),
+      public.theil_sen(array_agg(now.hour), array_agg(difference.bytes)) * 24
     ) as of_day_before
-  from may_end as m
-  inner join seen as now using (cluster, endpoint)
-  left join seen as before
+  from candidate as m
+  inner join reading as now using (cluster, endpoint)
+  left join reading as before
     on m.cluster = before.cluster and m.endpoint = before.endpoint and before.hour = now.hour - interval '1 day'
-  left join seen as week
+  left join reading as week
     on m.cluster = week.cluster and m.endpoint = week.endpoint and week.hour = now.hour - interval '7 days'
   cross join lateral (
     select
@@ -181,8 +240,8 @@ growth as (
       case m.name when 'heap' then before.heap_bytes else before.unbounded_bytes end as bytes_before,
       case m.name when 'heap' then week.heap_bytes else week.unbounded_bytes end as bytes_week_before,
       extract(epoch from :hour - now.hour) / 3600 as hours_ago
-  ) as one
-  where one.bytes is not null
+  ) as difference
+  where difference.bytes is not null
   group by m.cluster, m.endpoint, m.name, m.bytes, m.limit_bytes, m.room_bytes, m.bytes_per_day
 ),
 
@@ -194,7 +253,7 @@ forecast as (
   from growth
 ),
 
-grown_most as (
+fastest_growing_part as (
   select distinct on (cluster, endpoint)
     cluster,
     endpoint,
@@ -204,14 +263,14 @@ grown_most as (
   order by cluster asc, endpoint asc, bytes_per_day desc nulls last, name desc
 ),
 
--- What grows and JMX doesn't tell of may be a heap that is touched for the first time, until it lies beyond the heap.
+-- Growth of native memory may be a heap that is touched for the first time, unless it lies beyond the maximum heap.
 soonest as (
   select distinct on (cluster, endpoint) f.*
   from (
     select *, greatest(room_bytes, 0) / nullif(greatest(growth_bytes, 0), 0) * 24 as hours_to_limit from forecast
   ) as f
   inner join known as k using (cluster, endpoint)
-  inner join grown_most as g using (cluster, endpoint)
+  inner join fastest_growing_part as g using (cluster, endpoint)
   where
     f.hours_to_limit <= :warning_hours and f.limit_bytes - f.bytes <= f.growth_bytes * :full_days
     and (
@@ -223,10 +282,10 @@ soonest as (
 
 select
   case
-    when p.samples is null then 'silent'
-    when s.name = 'memory' then 'memory_grows'
-    when s.name = 'heap' then 'heap_grows'
-    when k.heap_hours is not null and (k.heap_bytes is null or k.native_bytes is null) then 'untold'
+    when p.samples is null then 'no_response'
+    when s.name = 'memory' then 'memory_growth'
+    when s.name = 'heap' then 'heap_growth'
+    when k.heap_hours is not null and (k.heap_bytes is null or k.native_bytes is null) then 'not_reported'
     when k.hours >= :least_hours then 'steady'
     else 'short_history'
   end as reason,
@@ -237,10 +296,10 @@ select
   coalesce(s.limit_bytes, p.memory_limit_bytes) as limit_bytes,
   s.growth_bytes,
   s.hours_to_limit,
-  case s.name when 'heap' then 'heap' else g.name end as grown_most,
+  case s.name when 'heap' then 'heap' else g.name end as fastest_growing_part,
   coalesce(k.hours, 0) as known_hours,
   p.process_started_at
 from process as p
 left join soonest as s using (cluster, endpoint)
 left join known as k using (cluster, endpoint)
-left join grown_most as g using (cluster, endpoint)
+left join fastest_growing_part as g using (cluster, endpoint)

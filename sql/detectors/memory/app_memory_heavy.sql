@@ -1,5 +1,5 @@
 /*
-title: Application needs more memory than there is
+title: Application memory over budget
 resource_kind: application
 owner_role: platform
 maturity: stable
@@ -11,144 +11,265 @@ reads:
   - metrics.node_hourly
   - inventory.topic_hourly
 params:
-  heavy_percent: {default: 85, unit: "%", why: "above it the page cache is gone and the kernel kills; 70 % is healthy"}
-  split_ratio: {default: 2, unit: ratio, why: "a heap twice as large as what is live in it starves RocksDB"}
-  heap_headroom_ratio: {default: 1.5, unit: ratio, why: "heap to set, over what is live after a collection"}
-  heap_floor_bytes: {default: 268435456, unit: bytes, why: "no advice below 256 MiB of heap"}
-  heap_step_bytes: {default: 67108864, unit: bytes, why: "heaps are advised in steps of 64 MiB, so that advice stands still"}
-  live_days: {default: 7, unit: days, why: "what is live in a heap follows the day and the week; most of that time counts"}
-  failure_percent: {default: 92, unit: "%", why: "when a machine dies the others take its stores; the kernel needs the rest, and the page cache through which they are restored"}
-  measured_days: {default: 2, unit: days, why: "caches fill within hours; two days show whether stores still grow, and what of their bounds they use"}
-  still_ratio: {default: 1.05, unit: ratio, why: "of the later half of that time to the earlier; write buffers come and go by as much"}
-  data_days: {default: 7, unit: days, why: "stores grow by the week's rhythm"}
-  paced_days: {default: 1, unit: days, why: "of less the slope is the hour's of the day, not growth"}
-  ahead_days: {default: 14, unit: days, why: "what fills a cache later than in two weeks will be told when it is nearer"}
-  unpacked_ratio: {default: 1, unit: ratio, why: "of blocks in a cache to their files: Kafka Streams packs none, unless a config setter has them packed"}
-  pressure_percent: {default: 85, unit: "%", why: "of the heap, after a collection: the next ones free too little"}
-  gc_percent: {default: 10, unit: "%", why: "of the hour in pauses of the collector: work stands still for so long"}
+  heavy_percent: {default: 85, unit: "%", why: "above it no page cache is left and the kernel kills processes; 70 % is healthy"}
+  split_ratio: {default: 2, unit: ratio, why: "a heap of twice its live objects takes memory that RocksDB needs"}
+  heap_headroom_ratio: {default: 1.5, unit: ratio, why: "of the advised heap over the live objects after a collection"}
+  heap_floor_bytes: {default: 268435456, unit: bytes, why: "no heap below 256 MiB is advised"}
+  heap_step_bytes: {default: 67108864, unit: bytes, why: "steps of 64 MiB keep the advice stable between hours"}
+  live_days: {default: 7, unit: days, why: "live objects follow the day and the week; the maximum of that time counts"}
+  failure_percent:
+    default: 92
+    unit: "%"
+    why: "after a host failure, other processes take over its stores; the kernel and the page cache need the rest"
+  measured_days: {default: 2, unit: days, why: "caches fill within hours; two days show whether stores still grow"}
+  still_ratio: {default: 1.05, unit: ratio, why: "of the later half of that time to the earlier; write buffers vary by as much"}
+  data_days: {default: 7, unit: days, why: "stores grow with a weekly rhythm"}
+  paced_days: {default: 1, unit: days, why: "a slope over less time is the time of day, not growth"}
+  ahead_days: {default: 14, unit: days, why: "caches that fill later than in two weeks are reported when that is closer"}
+  unpacked_ratio: {default: 1, unit: ratio, why: "of cached blocks to their files: Kafka Streams does not compress blocks by default"}
+  pressure_percent: {default: 85, unit: "%", why: "of the heap after a collection: the next collections free too little"}
+  gc_percent: {default: 10, unit: "%", why: "of the hour in GC pauses: the application does no work meanwhile"}
 key_metrics: [may_grow_to_bytes, memory_bytes, heap_max_bytes, heap_live_bytes, off_heap_bytes]
 verdicts:
-  badly_split:
+  heap_oversized:
     status: firing
     severity: critical
-    message: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. Of its {{ heap_max_bytes }} of heap only {{ heap_live_bytes }} are live; RocksDB takes {{ off_heap_bytes }}, the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
-    actions:
-      - &make_room "
-        {% if memory_needed_bytes <= memory_bytes %}Set the heap to {{ heap_to_set_bytes }}: then all has room.
-        {% elif off_heap_room_bytes >= 128 * 1024 * 1024 %}{% if heap_to_set_bytes < heap_max_bytes %}Set the heap to {{ heap_to_set_bytes }}, and give{% else %}Give{% endif %}
-        all stores one block cache of {{ off_heap_room_bytes }}, with a write buffer manager of half of it charged to it (RocksDBConfigSetter); or give it {{ memory_needed_bytes }} of memory.
-        {% elif off_heap_bytes %}Give it {{ memory_needed_bytes }} of memory, or spread its partitions over more instances: a heap of {{ heap_to_set_bytes }} leaves too little for RocksDB.
-        {% else %}Give it {{ memory_needed_bytes }} of memory: a heap of {{ heap_to_set_bytes }} doesn't fit.{% endif %}
-        {% if heap_to_set_bytes < heap_max_bytes and heap_live_known_hours < 24 %}What is live in the heap is known of only {{ heap_live_known_hours }}: confirm after a day.{% endif %}"
-    commands: &smaller_heap ["{% if heap_to_set_bytes < heap_max_bytes %}-Xmx{{ (heap_to_set_bytes.value / 1048576) | int }}m{% endif %}"]
-  outgrows:
+    message: >-
+      Heap of {{ name }} is oversized: process {{ process }} may grow to {{ may_grow_to_bytes }}, {{ filled_percent }} of
+      {{ memory_bytes }}, with only {{ heap_live_bytes }} of heap live.
+    details: &parts
+      - "The heap takes {{ heap_max_bytes }}, RocksDB {{ off_heap_bytes }}, and other memory {{ rest_bytes }}."
+      - "{% if other_jvms_bytes %}Other JVMs on the host may grow to {{ other_jvms_bytes }}.{% endif %}"
+      - "{% if affected_processes > 1 %}{{ affected_processes }} of {{ processes }} processes are affected.{% endif %}"
+    impact: &oom >-
+      The kernel OOM-kills a process or starves its page cache; its tasks restore elsewhere, where memory is short as well.
+    actions: &make_room
+      - >-
+        {% if not (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) %}Measure the live heap for at least 24 h, then reduce -Xmx: readings exist for only
+        {{ heap_live_known_hours }}.{% endif %}
+      - "{% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and memory_needed_bytes <= memory_bytes %}Set the heap to {{ heap_to_set_bytes }}: then all parts fit.{% endif %}"
+      - >-
+        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes and off_heap_room_bytes >= 134217728 and heap_to_set_bytes < heap_max_bytes %}Set the heap to
+        {{ heap_to_set_bytes }}.{% endif %}
+      - >-
+        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes and off_heap_room_bytes >= 134217728 %}Give all stores one block cache of {{ off_heap_room_bytes }}, and charge a write
+        buffer manager of half of it to the cache (RocksDBConfigSetter).{% endif %}
+      - >-
+        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes and not off_heap_room_bytes >= 134217728 and off_heap_bytes %}Spread the partitions over more instances: a heap of
+        {{ heap_to_set_bytes }} leaves too little memory for RocksDB.{% endif %}
+      - "{% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes %}Otherwise provide {{ memory_needed_bytes }} of memory.{% endif %}"
+    commands: &smaller_heap
+      - >-
+        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and heap_to_set_bytes < heap_max_bytes
+        %}-Xmx{{ (heap_to_set_bytes.value / 1048576) | int }}m{% endif %}
+  over_budget:
     status: firing
     severity: critical
-    message: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}: {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
-    actions:
-      - *make_room
+    message: >-
+      Memory of {{ name }} is over budget: process {{ process }} may grow to {{ may_grow_to_bytes }}, {{ filled_percent }} of
+      {{ memory_bytes }} (limit {{ heavy_percent }}).
+    details: *parts
+    impact: *oom
+    actions: *make_room
     commands: *smaller_heap
-  will_outgrow:
+  overcommitted:
     status: firing
     severity: warning
-    message: "{{ 'It' if processes == 1 else process }} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}, once all RocksDB stores take what they are configured for and have data for: its own {{ off_heap_bytes }}{% if off_heap_measured_bytes %}, of which they hold {{ off_heap_measured_bytes }} today{% endif %}{% if fills_at %}. At the pace of the last day it is too much by {{ fills_at }}{% endif %}.{% if hit > 1 %} {{ hit }} of its {{ processes }} processes have too little.{% endif %}"
-    actions:
-      - *make_room
+    message: >-
+      Memory of {{ name }} is overcommitted: process {{ process }} may grow to {{ may_grow_to_bytes }}, {{ filled_percent }}
+      of {{ memory_bytes }}, once RocksDB uses its limits.
+    details:
+      - "RocksDB may take {{ off_heap_bytes }} by its configuration and its data."
+      - "{% if off_heap_measured_bytes %}It holds {{ off_heap_measured_bytes }} now.{% endif %}"
+      - "{% if fills_at %}At the growth of the last day memory is over budget at {{ fills_at }}.{% endif %}"
+      - "{% if other_jvms_bytes %}Other JVMs on the host may grow to {{ other_jvms_bytes }}.{% endif %}"
+      - "{% if affected_processes > 1 %}{{ affected_processes }} of {{ processes }} processes are affected.{% endif %}"
+    impact: *oom
+    actions: *make_room
     commands: *smaller_heap
-  system_full:
+  host_memory_full:
     status: firing
     severity: critical
-    message: "{{ system_memory_used_percent }} of {{ 'its machine' if processes == 1 else process }}'s memory is in use{% if may_grow_to_bytes %}; the process may grow to {{ may_grow_to_bytes }} of {{ memory_bytes }}{% endif %}."
+    message: >-
+      Memory of the host of {{ name }} (process {{ process }}) is {{ system_memory_used_percent }} used (limit
+      {{ heavy_percent }}).
+    details:
+      - "{% if may_grow_to_bytes %}The process may grow to {{ may_grow_to_bytes }} of {{ memory_bytes }}.{% endif %}"
+      - "{% if are_stores_unreported %}JMX does not expose the memory of its state stores.{% endif %}"
+      - >-
+        {% if host_taken_bytes %}Known JVMs on the host account for at most {{ host_taken_bytes }} of
+        {{ host_used_bytes }}.{% endif %}
+    impact: *oom
     actions:
-      - "
-        {% if stores_unseen %}JMX shows none of the memory of its {% if unseen_stores %}{{ unseen_stores }} {% endif %}state stores: look there first. Give all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), and record RocksDB's metrics (Kafka Streams 2.7 or later).
-        {% elif machine_taken_bytes and machine_taken_bytes >= machine_used_bytes %}That is no more than the JVMs there are given, {{ machine_taken_bytes }}: give them less, or a larger machine.
-        {% else %}See who takes it{% if machine_taken_bytes %}: the JVMs that are known there explain at most {{ machine_taken_bytes }} of {{ machine_used_bytes }}{% endif %}. If the rest is this process's, it leaks memory that JMX doesn't show: restart it for now, and bound malloc's arenas (MALLOC_ARENA_MAX=2) before looking for JNI.{% endif %}"
-    commands: ["{% if instance_id %}aws ssm start-session --target {{ instance_id }}{% endif %}", "ps aux --sort=-rss | head -n 15"]
-  outgrows_after_failure:
+      - >-
+        {% if are_stores_unreported %}Give all stores one block cache with a write buffer manager charged to it
+        (RocksDBConfigSetter). Record RocksDB metrics (Kafka Streams 2.7 or later).{% endif %}
+      - >-
+        {% if not are_stores_unreported and host_taken_bytes and host_taken_bytes >= host_used_bytes %}Reduce the memory of
+        these JVMs, or use a larger host.{% endif %}
+      - >-
+        {% if not are_stores_unreported and not (host_taken_bytes and host_taken_bytes >= host_used_bytes) %}Find the
+        process with the largest resident memory. If it is this JVM, restart it: it leaks native memory.{% endif %}
+      - >-
+        {% if not are_stores_unreported and not (host_taken_bytes and host_taken_bytes >= host_used_bytes) %}Limit malloc
+        arenas (MALLOC_ARENA_MAX=2) before you search for JNI leaks.{% endif %}
+    commands:
+      - "{% if instance_id %}aws ssm start-session --target {{ instance_id }}{% endif %}"
+      - "ps aux --sort=-rss | head -n 15"
+  over_budget_after_failure:
     status: firing
     severity: warning
-    message: "{{ 'It' if processes == 1 else process }} fits now, but when a machine of the {{ instances }} instances of {{ application_id }} dies it may grow to {{ after_failure_bytes }} of {{ limit_bytes }}{% if machine_after_failure_bytes > after_failure_bytes %}, and all JVMs of its machine to {{ machine_after_failure_bytes }} of {{ host_memory_bytes }}{% endif %}."
+    message: >-
+      {{ name }} fits now, but after a failure of one of its {{ instances }} instances, process {{ process }} may grow to
+      {{ after_failure_bytes }} of {{ limit_bytes }}.
+    details:
+      - >-
+        {% if host_after_failure_bytes > after_failure_bytes %}All JVMs of the host may then grow to
+        {{ host_after_failure_bytes }} of {{ host_memory_bytes }}.{% endif %}
+    impact: "One host failure makes the remaining processes run out of memory one after the other."
     actions:
-      - "{% if instances_needed %}Run {{ instances_needed }} instances instead of {{ instances }}, each on a machine of its own; or give{% else %}Give{% endif %} all stores one block cache with a write buffer manager charged to it (RocksDBConfigSetter), which doesn't grow with more of them{% if not instances_needed %}; or take larger machines{% endif %}."
-    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members"]
+      - "{% if instances_needed %}Run {{ instances_needed }} instances instead of {{ instances }}, one per host.{% endif %}"
+      - "Or give all stores one block cache with a write buffer manager (RocksDBConfigSetter): it does not grow with tasks."
+      - "{% if not instances_needed %}Or use larger hosts.{% endif %}"
+    commands:
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ application_id }} --members"
   heap_full:
     status: firing
     severity: warning
-    message: "{{ 'Its heap' if processes == 1 else 'The heap of ' ~ process }} is full: a collection leaves {{ heap_after_gc_percent }} of {{ heap_max_bytes }} in use."
-    actions:
-      - &larger_heap "See what holds the heap.{% if heap_wanted_bytes > heap_max_bytes %} If it has to, it needs {{ heap_wanted_bytes }}, {% if heap_wanted_bytes <= heap_room_bytes %}for which there is room.{% else %}which doesn't fit with what else is there.{% endif %}{% endif %}"
-    commands: &see_the_heap
+    message: >-
+      Heap of {{ name }} (process {{ process }}) is {{ heap_after_gc_percent }} full after garbage collection (limit
+      {{ pressure_percent }} of {{ heap_max_bytes }}).
+    details: &heap_details
+      - >-
+        {% if heap_wanted_bytes > heap_max_bytes and heap_live_known_hours >= 24 %}Its live objects need a heap of
+        {{ heap_wanted_bytes }}.{% endif %}
+    impact: "GC pauses grow until the process fails with OutOfMemoryError, or consumers are removed from their group."
+    actions: &larger_heap
+      - "Find what holds the heap: compare two class histograms."
+      - >-
+        {% if heap_live_known_hours >= 24 and heap_max_bytes < heap_wanted_bytes <= heap_room_bytes %}If these objects are
+        needed, raise the heap to {{ heap_wanted_bytes }}: memory suffices.{% endif %}
+      - >-
+        {% if heap_live_known_hours >= 24 and heap_wanted_bytes > heap_max_bytes and not heap_wanted_bytes <= heap_room_bytes
+        %}If these objects are needed, add memory first: a heap of {{ heap_wanted_bytes }} does not fit.{% endif %}
+    commands: &heap_commands
       - "{% if jmx_port %}jcmd $(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen) GC.class_histogram | head -n 40{% endif %}"
-      - "{% if heap_max_bytes < heap_wanted_bytes <= heap_room_bytes %}-Xmx{{ (heap_wanted_bytes.value / 1048576) | int }}m{% endif %}"
-  collecting:
+      - >-
+        {% if heap_live_known_hours >= 24 and heap_max_bytes < heap_wanted_bytes <= heap_room_bytes
+        %}-Xmx{{ (heap_wanted_bytes.value / 1048576) | int }}m{% endif %}
+  gc_overhead:
     status: firing
     severity: warning
-    message: "{{ 'Its work' if processes == 1 else 'The work of ' ~ process }} stood still for {{ paused_percent }} of the hour: the garbage collector paused it for {{ gc_seconds }}."
-    actions:
-      - *larger_heap
-    commands: *see_the_heap
-  fits: {status: ok, message: "{% if processes == 1 %}It fits: it{% else %}All {{ processes }} processes fit: the fullest{% endif %} may grow to {{ may_grow_to_bytes }}{% if neighbours_bytes %}, other JVMs there to {{ neighbours_bytes }}{% endif %}, {{ filled_percent }} of {{ memory_bytes }}. The heap takes {{ heap_max_bytes }}, {% if off_heap_bytes != 0 %}RocksDB {{ off_heap_bytes }}, {% endif %}the rest {{ rest_bytes }}."}
-  silent: {status: unknown, message: "{{ 'It' if processes == 1 else process }} did not answer over JMX."}
-  limit_unknown: {status: unknown, message: "The memory of its machine is not known."}
-  stores_unseen: {status: unknown, message: "JMX shows none of the memory of its state stores, {% if unseen_stores %}some {{ unseen_stores }} in {{ process }}: by Kafka's defaults it may grow to {{ at_most_bytes }} of {{ limit_bytes }}{% else %}and how many there are is not known{% endif %}. Without them it takes {{ may_grow_to_bytes }}."}
-  growth_unknown: {status: unknown, message: "Its heap limit or the memory of its RocksDB stores is not known."}
-  rest_unknown: {status: unknown, message: "Its memory outside of heap and RocksDB is not known."}
-  cache_unclear: {status: unknown, message: "It may grow to {{ may_grow_to_bytes }} or to {% if at_most_bytes %}{{ at_most_bytes }}{% else %}more{% endif %} of {{ limit_bytes }}: while its caches are so empty nobody can tell whether its stores share one."}
-  failure_unknown: {status: unknown, message: "It fits now; how many stores its {{ instances }} instances have, and so what a failure moves, is not known of all of them."}
-  heap_unknown: {status: unknown, message: "It fits; how full a collection leaves {{ 'its heap' if processes == 1 else 'the heap of ' ~ process }} of {{ heap_max_bytes }} is not known{% if heap_left_bytes %}: {{ heap_left_bytes }} at most{% endif %}."}
-  neighbour_unknown: {status: unknown, message: "The memory of another JVM on its machine is not known."}
+    message: >-
+      GC paused {{ name }} (process {{ process }}) for {{ paused_percent }} of the hour ({{ gc_seconds }}, limit
+      {{ gc_percent }}).
+    details: *heap_details
+    impact: "The application does no work during pauses: latency rises, and consumers may be removed from their group."
+    actions: *larger_heap
+    commands: *heap_commands
+  fits:
+    status: ok
+    message: >-
+      Memory of {{ name }} is within budget: its fullest process may grow to {{ may_grow_to_bytes }}, {{ filled_percent }} of
+      {{ memory_bytes }}.
+    details: *parts
+  no_response: {status: unknown, message: "Not evaluated: process {{ process }} of {{ name }} did not respond over JMX."}
+  limit_unknown: {status: unknown, message: "Not evaluated: the memory of the host of {{ name }} is unknown."}
+  stores_not_reported:
+    status: unknown
+    message: "Not evaluated: {{ name }} (process {{ process }}) did not report the memory of its state stores over JMX."
+    details:
+      - >-
+        {% if unreported_stores %}With Kafka's defaults, its {{ unreported_stores }} stores may take it to
+        {{ at_most_bytes }} of {{ limit_bytes }}.{% endif %}
+      - "{% if not unreported_stores %}The number of its stores is unknown.{% endif %}"
+      - "Without state stores it takes {{ may_grow_to_bytes }}."
+  growth_unknown:
+    status: unknown
+    message: "Not evaluated: {{ name }} did not report its maximum heap, or the memory of its RocksDB stores."
+  non_heap_unknown:
+    status: unknown
+    message: "Not evaluated: {{ name }} did not report its memory outside of heap and RocksDB."
+  cache_sharing_unknown:
+    status: unknown
+    message: >-
+      Not evaluated: {{ name }} may grow to {{ may_grow_to_bytes }} or to {{ at_most_bytes or 'more' }} of
+      {{ limit_bytes }}, depending on whether its stores share a cache.
+    details: ["Caches that are nearly empty do not show whether they are shared."]
+  failure_unknown:
+    status: unknown
+    message: >-
+      Not evaluated: not all {{ instances }} instances of {{ name }} reported their stores, so the effect of a failure is
+      unknown.
+    details: ["Its memory is within budget now."]
+  heap_unknown:
+    status: unknown
+    message: >-
+      Not evaluated: process {{ process }} of {{ name }} did not report its heap of {{ heap_max_bytes }} after garbage
+      collection.
+    details:
+      - "Its memory is within budget."
+      - "{% if heap_left_bytes %}Its live objects take at most {{ heap_left_bytes }}.{% endif %}"
+  other_jvm_unknown:
+    status: unknown
+    message: "Not evaluated: the memory of another JVM on the host of {{ name }} is unknown."
 description: |
-  What a process may grow to is its whole heap (-Xmx), metaspace, code, stacks and direct buffers as they are now, and
-  RocksDB: for each store instance its write buffers and its block cache, a shared cache once, or what RocksDB reports
-  where that is more already. Once a process has run for measured_days with no fewer stores, and RocksDB has grown no more
-  (still_ratio), the most that it reported counts instead. A cache holds no more than its stores' files do, now and in
-  ahead_days at the pace of the last data_days, and write buffers no more than twice what they were seen to hold in that
-  time and what is written until then; where that isn't known, all of their capacity counts. All JVMs of a machine are
-  added up, containers up to their limits; an application is as badly off as the worst of its processes.
-  Critical: what it is given and what RocksDB holds is more than heavy_percent of the memory of the container or the
-  machine; or the system itself has so much in use.
+  A process may grow to its maximum heap, its current metaspace, code, stacks, and direct buffers, and RocksDB: per store
+  its write buffers and block cache, a shared cache once, or the reported memory if that is more. After measured_days
+  without growth (still_ratio) and without fewer stores, the maximum of the reported memory counts instead. A cache holds
+  no more than the files of its stores, now and in ahead_days at the growth of the last data_days. Write buffers hold at
+  most twice their maximum of that time and what is written meanwhile; if that is unknown, all of their capacity counts.
+  All JVMs of a host are added up, containers up to their limits. The worst process represents its application.
 
-  Warning: it will be too much if RocksDB takes what it may. Or it fits now, but not after the worst single failure: more
-  than failure_percent. Then a machine is gone, and the other processes of its
-  applications have taken over its stores, evenly, none twice; write buffers and own caches come with them, a shared
-  cache doesn't grow. Also a warning: a collection leaves more than pressure_percent of the heap in use, or pauses take
-  more than gc_percent of the hour.
+  Critical: heap and RocksDB's current memory exceed heavy_percent of the memory of the container or host, or so much of
+  the host's memory is used.
 
-  Of a Streams application whose stores JMX doesn't show the changelogs' partitions tell how many there are: nothing is
-  expected of them at least, and at most what Kafka's defaults give them. A missing figure is never healthy: it alarms where the known ones are too much already, it is fine where the most that
-  it can be still fits, and else it isn't judged.
+  Warning: memory will be over budget once RocksDB uses its limits. Or it fits now, but exceeds failure_percent after the
+  worst single host failure, when other processes have taken over its stores evenly; write buffers and own caches move
+  with them, a shared cache does not grow. Also: a collection leaves more than pressure_percent of the heap in use, or
+  GC pauses take more than gc_percent of the hour.
+
+  If JMX does not expose the stores of a Streams application, the partitions of its changelogs give their number: they
+  take nothing at least, and Kafka's defaults at most. Missing data is never healthy: a process fires if known memory
+  already exceeds the limit, is ok if the possible maximum fits, and is not evaluated otherwise.
 causes:
-  memory_ends_threads: [badly_split, outgrows, system_full, heap_full, collecting]
+  memory_ends_threads: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
-  1. Look at the split below: heap, off-heap (RocksDB), rest, and the other JVMs on the machine.
-  2. Heap far above what is live after a collection: set -Xmx to the figure in the advice.
-  3. RocksDB too large: give all stores one block cache and one write buffer manager (RocksDBConfigSetter) of the size in
-     the advice; or spread the partitions over more instances; or take a larger type.
-  4. Restart one process, wait until its stores are restored, then the next.
-  5. Only a warning, that the death of one machine would be too much for the others: add an instance before one dies.
-  6. Only a warning, that the heap is full or is collected all the time: see what holds it (jcmd <pid> GC.class_histogram)
-     before raising -Xmx.
+  ## Meaning
+  The processes of this application may take more memory than their container or host has, or their heap is too small.
+
+  ## Impact
+  The kernel OOM-kills a process, or the process fails with OutOfMemoryError. Its tasks restore on other hosts.
+
+  ## Diagnosis
+  1. Read the parts in the chart: heap, RocksDB, other memory, and other JVMs on the host.
+  2. Heap far above its live objects: the heap is oversized.
+  3. Full heap or long GC pauses: find what holds it (`jcmd <pid> GC.class_histogram`) before you raise -Xmx.
+
+  ## Mitigation
+  1. Set -Xmx as advised.
+  2. Give all stores one block cache and one write buffer manager (RocksDBConfigSetter), or add instances or memory.
+  3. Restart one process, wait until its stores are restored, then the next.
+  4. Over budget only after a failure: add an instance before a host fails.
 limitations: |
-  Stores without a changelog aren't counted where JMX doesn't show them. What RocksDB holds in a quiet week says nothing of
-  a busy one. Where a config setter has blocks packed, a cache holds more than its store's files: set unpacked_ratio.
-  RocksDB's write buffers aren't in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint where
-  the application sets them. Stacks count 1 MiB a thread. Off-heap memory that neither RocksDB nor direct buffers take
-  (JNI, malloc's arenas) shows only in the system's memory, which needs the CloudWatch agent or node exporter. What is
-  live in a heap whose old generation hasn't been collected is an upper bound. Processes that aren't configured aren't
-  counted, and JVMs are known to share a machine only where instance_id is set. After a failure stores are taken to spread
-  evenly. A small shared cache (tens of MiB) stays up to a seventh below its capacity for good: RocksDB cuts it into
-  shards of half a MiB, in which the write buffers' entries of 256 KiB leave gaps.
+  Stores without a changelog are not counted if JMX does not expose them. RocksDB's memory in a quiet week does not predict
+  a busy one. If blocks are compressed, a cache holds more than its store's files: set unpacked_ratio. RocksDB's write
+  buffers are not in JMX: set rocksdb_write_buffer_bytes and rocksdb_write_buffers of the endpoint if the application sets
+  them. Stacks count 1 MiB per thread. Other off-heap memory (JNI, malloc arenas) is visible only in the host's memory,
+  which needs the CloudWatch agent or node exporter. Live objects of a heap without a full collection are an upper bound.
+  Processes that are not configured are not counted, and JVMs share a host only where instance_id is set. After a failure,
+  stores are assumed to spread evenly. A small shared cache (tens of MiB) stays up to a seventh below its capacity,
+  because of RocksDB's shards.
 */
--- A process that has just started holds next to nothing: the most of the last days counts.
+-- Live objects: the maximum of the last days, because a process holds little after a start.
 with live as materialized (
   select
     cluster,
     app,
     endpoint,
-    -- One that is silent is what it was, or what others of its name are.
+    -- A process that does not respond keeps its last application, or that of other processes with its name.
     coalesce(
       (array_agg(application_id order by hour desc) filter (where application_id is not null))[1],
       max(max(application_id)) over (partition by cluster, app),
@@ -161,7 +282,7 @@ with live as materialized (
   group by cluster, app, endpoint
 ),
 
--- By how much RocksDB's highest figure rose from half a day to the next, since the process has run.
+-- Growth of RocksDB's maximum from one half-day to the next, within the current run of the process.
 pace as materialized (
   select
     a.cluster,
@@ -184,22 +305,22 @@ process as (
   select
     *,
     total_bytes + growth_bytes as after_failure_bytes,
-    machine_total_bytes + machine_growth_bytes as machine_after_failure_bytes,
-    greatest(100 * total_bytes / limit_bytes, 100 * machine_total_bytes / host_memory_bytes) as filled_percent,
-    greatest(100 * most_bytes / limit_bytes, 100 * machine_most_bytes / host_memory_bytes) as most_percent,
-    -- The one of the two that it fills more.
+    host_total_bytes + host_growth_bytes as host_after_failure_bytes,
+    greatest(100 * total_bytes / limit_bytes, 100 * host_total_bytes / host_memory_bytes) as filled_percent,
+    greatest(100 * most_bytes / limit_bytes, 100 * host_most_bytes / host_memory_bytes) as most_percent,
+    -- Container or host, whichever is fuller.
     case
-      when machine_total_bytes / host_memory_bytes > total_bytes / limit_bytes then host_memory_bytes
+      when host_total_bytes / host_memory_bytes > total_bytes / limit_bytes then host_memory_bytes
       else limit_bytes
     end as memory_bytes,
     greatest(
       :heap_floor_bytes,
       ceil(:heap_headroom_ratio * coalesce(heap_live_bytes, heap_max_bytes) / :heap_step_bytes) * :heap_step_bytes
     ) as heap_wanted_bytes,
-    greatest(100 * taken_bytes / limit_bytes, 100 * machine_taken_bytes / host_memory_bytes) as taken_percent,
+    greatest(100 * taken_bytes / limit_bytes, 100 * host_taken_bytes / host_memory_bytes) as taken_percent,
     100 * heap_survived_bytes / heap_max_bytes as heap_after_gc_percent,
     coalesce(heap_used_after_gc_bytes, heap_used_bytes) as heap_left_bytes,
-    -- Of a whole hour: in the first minutes of a process there is nothing but warming up.
+    -- Relative to a whole hour, because the first minutes of a process are warm-up.
     100 * gc_seconds / greatest(covered_seconds, 3600) as paused_percent
   from (select * from metrics.jvm_app_hourly where hour = :hour) as a
   inner join metrics.process_memory(
@@ -212,79 +333,79 @@ process as (
   left join pace using (cluster, endpoint)
 ),
 
-judged as (
+evaluated as (
   select
     *,
-    total_bytes is not null and filled_percent > :heavy_percent as may_outgrow,
-    taken_bytes is not null and taken_percent > :heavy_percent as outgrows,
-    greatest(100 * after_failure_bytes / limit_bytes, 100 * machine_after_failure_bytes / host_memory_bytes)
-    > :failure_percent as outgrows_after_failure,
-    most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or machine_most_bytes is not null)
+    total_bytes is not null and filled_percent > :heavy_percent as is_overcommitted,
+    taken_bytes is not null and taken_percent > :heavy_percent as is_over_budget,
+    greatest(100 * after_failure_bytes / limit_bytes, 100 * host_after_failure_bytes / host_memory_bytes)
+    > :failure_percent as is_over_budget_after_failure,
+    most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or host_most_bytes is not null)
       as is_sure_to_fit,
     least(heap_max_bytes, heap_wanted_bytes) as heap_to_set_bytes,
-    -- Of a container's own limit the others on the machine take nothing.
-    case when memory_bytes = host_memory_bytes then neighbours_bytes else 0 end as beside_bytes,
-    -- How many of them it can hold after a failure.
+    -- Other JVMs on the host do not count against a container's own limit.
+    case when memory_bytes = host_memory_bytes then other_jvms_bytes else 0 end as co_located_bytes,
+    -- The number of stores that fit after a failure.
     floor((limit_bytes * :failure_percent / 100 - total_bytes) / nullif(bytes_per_store, 0) + coalesce(store_instances, 0))
       as stores_that_fit
   from process
 ),
 
-told as (
+classified as (
   select
     *,
     case
-      when samples is null then 'silent'
-      when outgrows and heap_max_bytes >= :split_ratio * heap_live_bytes and off_heap_bytes > 0 then 'badly_split'
-      when outgrows then 'outgrows'
-      when system_memory_used_percent > :heavy_percent then 'system_full'
-      when may_outgrow then 'will_outgrow'
-      when outgrows_after_failure then 'outgrows_after_failure'
+      when samples is null then 'no_response'
+      when is_over_budget and heap_max_bytes >= :split_ratio * heap_live_bytes and off_heap_bytes > 0 then 'heap_oversized'
+      when is_over_budget then 'over_budget'
+      when system_memory_used_percent > :heavy_percent then 'host_memory_full'
+      when is_overcommitted then 'overcommitted'
+      when is_over_budget_after_failure then 'over_budget_after_failure'
       when heap_after_gc_percent > :pressure_percent then 'heap_full'
-      when paused_percent > :gc_percent then 'collecting'
+      when paused_percent > :gc_percent then 'gc_overhead'
       when is_sure_to_fit and is_unknown then 'failure_unknown'
-      -- Of what its collections left only the most that it may be is known, or nothing.
+      -- Heap after collections is unknown, or known only as an upper bound above the limit.
       when is_sure_to_fit and heap_survived_bytes is null and (100 * heap_left_bytes / heap_max_bytes <= :pressure_percent) is not true
         then 'heap_unknown'
       when is_sure_to_fit then 'fits'
       when limit_bytes is null then 'limit_unknown'
-      when heap_max_bytes is not null and coalesce(unseen_stores > 0, true) then 'stores_unseen'
+      when heap_max_bytes is not null and coalesce(unreported_stores > 0, true) then 'stores_not_reported'
       when heap_max_bytes is null or off_heap_bytes is null then 'growth_unknown'
-      when non_heap_used_bytes is null then 'rest_unknown'
-      when most_bytes is null or 100 * most_bytes / limit_bytes > :heavy_percent then 'cache_unclear'
-      else 'neighbour_unknown'
+      when non_heap_used_bytes is null then 'non_heap_unknown'
+      when most_bytes is null or 100 * most_bytes / limit_bytes > :heavy_percent then 'cache_sharing_unknown'
+      else 'other_jvm_unknown'
     end as reason,
-    -- Beyond some months nobody plans with it.
+    -- Forecasts beyond 90 days are left out.
     case when hours_left between 0 and 24 * 90
       then :hour + interval '1 hour' * (1 + hours_left) end as fills_at
-  from judged
+  from evaluated
   cross join lateral (
     select
       (
         memory_bytes * :heavy_percent / 100
-        - case when memory_bytes = host_memory_bytes then machine_taken_bytes else taken_bytes end
+        - case when memory_bytes = host_memory_bytes then host_taken_bytes else taken_bytes end
       ) / nullif(greatest(bytes_per_hour, 0), 0) as hours_left
   ) as forecast
 ),
 
--- An application is as badly off as the worst of its processes: alarms, then what isn't known.
+-- The worst process represents its application: firing first, then not evaluated.
 ranked as (
   select
     *,
     array_position(
       array[
-        'badly_split', 'outgrows', 'system_full', 'will_outgrow', 'outgrows_after_failure', 'heap_full', 'collecting'
+        'heap_oversized', 'over_budget', 'host_memory_full', 'overcommitted', 'over_budget_after_failure', 'heap_full', 'gc_overhead'
       ],
       reason
     ) as rank
-  from told
+  from classified
 ),
 
 verdict as (
   select
     *,
     count(*) over application as processes,
-    count(rank) over application as hit,
+    count(rank) over application as affected_processes,
     jsonb_agg(public.resource_key('process', cluster, endpoint)) filter (where rank is not null) over application as affected
   from ranked
   window application as (partition by cluster, known_as)
@@ -296,7 +417,7 @@ select distinct on (cluster, known_as)
   known_as as application_id,
   affected,
   processes,
-  hit,
+  affected_processes,
   coalesce(instance_id, substring(endpoint from '://([^/]+)'), endpoint) as process,
   endpoint,
   app,
@@ -315,30 +436,30 @@ select distinct on (cluster, known_as)
   rocksdb_measured_bytes as off_heap_measured_bytes,
   rocksdb_expected_bytes as off_heap_expected_bytes,
   rest_bytes,
-  beside_bytes as neighbours_bytes,
+  co_located_bytes as other_jvms_bytes,
   limit_bytes,
   taken_bytes,
-  machine_taken_bytes,
-  system_memory_used_percent * host_memory_bytes / 100 as machine_used_bytes,
+  host_taken_bytes,
+  system_memory_used_percent * host_memory_bytes / 100 as host_used_bytes,
   host_memory_bytes,
   fills_at,
   is_settled as stores_settled,
-  unseen_stores,
-  coalesce(unseen_stores > 0, true) as stores_unseen,
+  unreported_stores,
+  coalesce(unreported_stores > 0, true) as are_stores_unreported,
   system_memory_used_percent,
   after_failure_bytes,
-  machine_after_failure_bytes,
+  host_after_failure_bytes,
   heap_after_gc_percent,
   gc_seconds,
   paused_percent,
   heap_to_set_bytes,
   heap_wanted_bytes,
-  memory_bytes * :heavy_percent / 100 - beside_bytes - coalesce(off_heap_bytes, 0) - rest_bytes as heap_room_bytes,
-  memory_bytes * :heavy_percent / 100 - beside_bytes - heap_to_set_bytes - rest_bytes as off_heap_room_bytes,
-  (heap_to_set_bytes + coalesce(off_heap_bytes, 0) + rest_bytes + beside_bytes) * 100 / :heavy_percent
+  memory_bytes * :heavy_percent / 100 - co_located_bytes - coalesce(off_heap_bytes, 0) - rest_bytes as heap_room_bytes,
+  memory_bytes * :heavy_percent / 100 - co_located_bytes - heap_to_set_bytes - rest_bytes as off_heap_room_bytes,
+  (heap_to_set_bytes + coalesce(off_heap_bytes, 0) + rest_bytes + co_located_bytes) * 100 / :heavy_percent
     as memory_needed_bytes,
   instances,
-  case when outgrows_after_failure and stores_that_fit >= 1
+  case when is_over_budget_after_failure and stores_that_fit >= 1
     then greatest(ceil(stores / stores_that_fit) + 1, instances + 1) end as instances_needed,
   store_instances,
   rocksdb_shared_cache as shared_block_cache,

@@ -1,5 +1,5 @@
 /*
-title: Broker's disk fills up
+title: Broker disk filling up
 resource_kind: broker
 owner_role: platform
 maturity: stable
@@ -7,91 +7,160 @@ reads: [metrics.log_dir_hourly, metrics.replica_sample, inventory.topic_hourly]
 params:
   warning_hours: {default: 72, unit: h, why: "a weekend"}
   critical_hours: {default: 12, unit: h, why: "a night"}
-  high_ratio: {default: 0.85, unit: ratio, why: "a broker's disk must take over what a dead peer held"}
-  high_hours: {default: 720, unit: h, why: "what is that full and ends within a month still grows; slower growth is noise"}
-  beyond_ratio: {default: 0.02, unit: ratio of the disk, why: "the tops of saw-teeth differ by as much"}
-  critical_ratio: {default: 0.95, unit: ratio, why: "one large segment or one reassignment from the end: a full log directory goes offline"}
-  least_history: {default: 72, unit: h, why: "in fewer hours a burst of a day looks like growth"}
-  room_days: {default: 14, unit: d, why: "what is added holds for two weeks"}
-  target_ratio: {default: 0.7, unit: ratio, why: "and leaves a third for failovers and reassignments"}
-  least_kept: {default: 0.25, unit: ratio, why: "of a topic's retention: with less of it the readers have another topic"}
+  high_ratio: {default: 0.85, unit: ratio, why: "a broker needs free space to take over replicas of a failed broker"}
+  high_hours: {default: 720, unit: h, why: "above high_ratio, growth that fills the disk within a month counts; slower growth is noise"}
+  beyond_ratio: {default: 0.02, unit: ratio of the disk, why: "peaks of retention cycles differ by as much"}
+  critical_ratio:
+    default: 0.95
+    unit: ratio
+    why: "one large segment or one reassignment fills the rest, and a full log directory goes offline"
+  least_history: {default: 72, unit: h, why: "with less history, a one-day burst passes for growth"}
+  room_days: {default: 14, unit: d, why: "added space should last two weeks"}
+  target_ratio: {default: 0.7, unit: ratio, why: "leaves a third of the disk for failovers and reassignments"}
+  least_kept: {default: 0.25, unit: ratio, why: "of a topic's retention; a larger cut changes what consumers can rely on"}
 key_metrics: [usable_bytes, total_bytes, growth_bytes_per_second, hours_to_full, topics]
 verdicts:
   nearly_full:
     status: firing
     severity: critical
-    message: "{{ log_dir }} is {{ used_ratio }} full: {{ usable_bytes }} of {{ total_bytes }} are free{% if hours_to_full %}, and at its growth for {{ hours_to_full }}{% endif %}."
-    actions:
-      - &cure "{% if to_add_bytes %}Add {{ to_add_bytes }}{% if added_usd_per_month %} ({{ added_usd_per_month }} by list price){% endif %}: room for {{ room_days }} at {{ target_ratio }}. {% endif %}{% if shortened_topic %}Or lower the retention of {{ shortened_topic }}, of what grows the most that is deleted by time, from {{ kept_seconds }} to {{ shorter_seconds }}: that frees {{ freed_bytes }} here within minutes, if its readers are that far.{% else %}Or lower the retention of the topics that grow most{% if topics %}, first {{ topics[0].topic }}{% endif %}.{% endif %}{% if partition_bytes %} A partition takes {{ partition_bytes }} here on the mean.{% endif %}{% if failover_bytes %} Were broker {{ failover_broker_id }} lost and what it holds made anew on the others, an even share would bring at least {{ failover_bytes }} here: {{ failover_ratio }} full.{% endif %}"
+    message: >-
+      Log directory {{ log_dir }} of {{ name }} is {{ used_ratio }} full (limit {{ critical_ratio }}):
+      {{ usable_bytes }} of {{ total_bytes }} are free.
+    details: &details
+      - "{% if growth_bytes_per_second > 0 %}Used space grows by {{ growth_bytes_per_second }}.{% endif %}"
+      - "{% if topics %}Fastest growing topics in the last 24 h: {{ topics | listed('topic', 3) }}.{% endif %}"
+      - "{% if partition_bytes %}A partition takes {{ partition_bytes }} on this broker on average.{% endif %}"
+      - >-
+        {% if failover_bytes %}If broker {{ failover_broker_id }} is lost and its replicas are rebuilt evenly,
+        this disk receives at least {{ failover_bytes }}: {{ failover_ratio }} full.{% endif %}
+      - "{% if added_usd_per_month %}The advised space costs {{ added_usd_per_month }} at list price.{% endif %}"
+    impact: &impact >-
+      A full log directory goes offline: its replicas are lost to the cluster, and a broker without another directory
+      shuts down.
+    actions: &actions
+      - >-
+        {% if shortened_topic %}Lower the retention of topic {{ shortened_topic }} from {{ kept_seconds }} to
+        {{ shorter_seconds }}: this frees {{ freed_bytes }} here within minutes. First check that its consumers have
+        read the records that expire.{% endif %}
+      - >-
+        {% if topics and not shortened_topic %}Lower the retention of the fastest growing topics,
+        {{ topics[0].topic }} first.{% endif %}
+      - "{% if not topics %}Lower the retention of the largest topics on this broker.{% endif %}"
+      - >-
+        {% if to_add_bytes %}Add {{ to_add_bytes }} of disk space: enough for {{ room_days }} of growth at
+        {{ target_ratio }} used.{% endif %}
+      - "Set retention.bytes on topics with bursty producers, so that no topic alone can fill the disk."
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
-      - "{% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ largest_growth }}{% endif %}"
-      - "{% if shortened_topic %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ shortened_topic }} --add-config retention.ms={{ shorter_retention_ms.value }}{% endif %}"
+      - >-
+        {% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all
+        --entity-type topics --entity-name {{ largest_growth }}{% endif %}
+      - >-
+        {% if shortened_topic %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter
+        --entity-type topics --entity-name {{ shortened_topic }}
+        --add-config retention.ms={{ shorter_retention_ms.value }}{% endif %}
   full_soon:
     status: firing
     severity: critical
-    message: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
-    actions:
-      - *cure
+    message: &forecast >-
+      Log directory {{ log_dir }} of {{ name }} will be full in {{ hours_to_full }} ({{ full_at }}):
+      {{ usable_bytes }} of {{ total_bytes }} are free.
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
   filling:
     status: firing
     severity: warning
-    message: "{{ log_dir }} is full in {{ hours_to_full }}, at {{ full_at }}: {{ usable_bytes }} of {{ total_bytes }} are free, and it grows by {{ growth_bytes_per_second }}."
-    actions:
-      - *cure
+    message: *forecast
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
   high:
     status: firing
     severity: warning
-    message: "{{ log_dir }} is {{ used_ratio }} full and still grows: {{ usable_bytes }} are left, at its growth for {{ hours_to_full }}."
-    actions:
-      - *cure
+    message: >-
+      Log directory {{ log_dir }} of {{ name }} is {{ used_ratio }} full (limit {{ high_ratio }}) and grows;
+      the remaining {{ usable_bytes }} last {{ hours_to_full }}.
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
   rising:
     status: firing
     severity: warning
-    message: "{{ log_dir }} is {{ used_ratio }} full, more than ever in 4 weeks, and at the growth of the last 24 h full in {{ hours_to_full }}: {{ usable_bytes }} of {{ total_bytes }} are free."
-    actions:
-      - *cure
+    message: >-
+      Log directory {{ log_dir }} of {{ name }} is {{ used_ratio }} full, a 4-week high; at the growth of the last 24 h
+      it is full in {{ hours_to_full }}.
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
-  pausing:
+  growth_paused:
     status: firing
     severity: warning
-    message: "{{ log_dir }} is {{ used_ratio }} full and doesn't grow now, but most of the last 7 days brought it nearer to its end: at what they added it is full in {{ hours_to_full }}. {{ usable_bytes }} of {{ total_bytes }} are free."
-    actions:
-      - *cure
+    message: >-
+      Log directory {{ log_dir }} of {{ name }} is {{ used_ratio }} full; growth has paused, but at the rate of the last
+      7 days it is full in {{ hours_to_full }}.
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *commands
-  room: {status: ok, message: "{{ log_dir }} is {{ used_ratio }} full{% if hours_to_full %}; it has room for {{ hours_to_full }}{% else %} and doesn't grow{% endif %}."}
-  short_history: {status: unknown, message: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
-  untold: {status: unknown, message: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
+  enough_space:
+    status: ok
+    message: >-
+      Log directory {{ log_dir }} of {{ name }} is {{ used_ratio }} full
+      {%- if hours_to_full %}; at its growth rate it lasts {{ hours_to_full }}{% else %} and does not grow{% endif %}.
+  short_history:
+    status: unknown
+    message: >-
+      Not evaluated: log directory {{ log_dir }} of {{ name }} ({{ used_ratio }} full) has too little history for a
+      growth rate: {{ known_hours }} of the last 7 days.
+  not_reported:
+    status: unknown
+    message: >-
+      Not evaluated: {{ name }} did not report the size of log directory {{ log_dir }} (offline, or Kafka older than 3.3).
 causes:
-  limits_end_broker: [nearly_full, full_soon, filling, high, rising, pausing]
+  limits_end_broker: &firing [nearly_full, full_soon, filling, high, rising, growth_paused]
 caused_by:
-  cleaner_fills_disk: [nearly_full, full_soon, filling, high, rising, pausing]
+  cleaner_fills_disk: *firing
 open_after_hours: 1
 clear_after_hours: 3
 description: |
-  Of a broker's directories the worst counts. Full in: free bytes by the smaller of two slopes (Theil and Sen) of what is
-  used, of 7 days and of 24 hours, these without what comes and goes by the day; both must grow, so that neither a burst
-  nor the saw-teeth of retention are growth.
-  Warning within warning_hours, or above high_ratio and full within high_hours; critical within critical_hours, or above
-  critical_ratio. Above high_ratio it grows only where more is used than ever in the 4 weeks before the last 24 hours: what
-  comes and goes by the week is no growth; where it is more by beyond_ratio of the disk, those hours' growth alone is
-  enough, for who waits has no room left. A night or a weekend that takes less is no end of it: where the last 7 days had
-  more than the 3 weeks before, the median of what an hour has beyond the same hour of the day before is growth as well,
-  within warning_hours.
+  The worst log directory of a broker counts. Time to full is free space divided by growth. Growth is the smaller of two
+  Theil-Sen slopes of used space: over 7 days, and over 24 hours with the daily rhythm removed. Both must be positive, so
+  that neither a burst nor a retention cycle counts as growth.
+
+  Critical: full within critical_hours, or more than critical_ratio used. Warning: full within warning_hours, or more
+  than high_ratio used and full within high_hours.
+
+  Above high_ratio, growth counts only if usage exceeds its peak of the 4 weeks before the last 24 hours, so that weekly
+  cycles do not fire. If usage exceeds that peak by beyond_ratio of the disk, the growth of the last 24 hours alone is
+  enough. Growth that pauses over a night or a weekend still counts: if the last 7 days reached more than the 3 weeks
+  before them, the median difference between an hour and the same hour of the previous day is used as well.
 runbook: |
-  1. Which topics grew most? A new producer, a retention that was raised, a consumer group's changelog without compaction.
-  2. Lower the retention of what can be had again, for a while: retention.ms takes effect within minutes.
-  3. Grow the volume; EBS volumes grow while in use, but only once in six hours.
-  4. A directory that is full goes offline, and the broker with it if it has no other: its leaders move, and the peers
-     take on what it held.
+  ## Meaning
+  A log directory of this broker is nearly full, or will be full soon at its current growth.
+
+  ## Impact
+  A full log directory goes offline. A broker without another directory shuts down; its leaders move to other brokers,
+  which then receive its load.
+
+  ## Diagnosis
+  1. Compare the topics that grew most: a new producer, raised retention, or a changelog without compaction?
+  2. Check the log cleaner: compacted topics grow without limit while it is stopped.
+
+  ## Mitigation
+  1. Lower retention.ms of topics that can be reloaded from their source. It takes effect within minutes.
+  2. Grow the volume. EBS volumes grow while in use, but only once in six hours.
+  3. Move replicas to brokers with free space.
 limitations: |
-  Brokers older than Kafka 3.3 don't tell the size of their disks: host_disk_filling judges them where node exporter
-  runs. Which volume a directory lies on isn't told: a GiB is priced as the mean of the cluster's volumes. Nor is whether a
-  topic's readers are as far as a shorter retention wants. What a lost peer adds leaves out topics whose replication isn't
-  known, and isn't told of a broker with several directories; Kafka moves nothing by itself.
+  Brokers older than Kafka 3.3 do not report the size of their disks; host_disk_filling covers them where node exporter
+  runs. Kafka does not report on which volume a directory lies, so added space is priced at the mean of the cluster's
+  volumes. Whether consumers have read the records that a shorter retention deletes is not checked. The space that a lost
+  broker would need excludes topics with unknown replication factor, and is not computed for brokers with several
+  directories; Kafka itself does not move these replicas.
 */
 with directory as (
   select
@@ -102,7 +171,7 @@ with directory as (
   where hour = :hour
 ),
 
-judged as (
+evaluated as (
   select
     d.*,
     g.*
@@ -117,34 +186,38 @@ verdict as (
   select
     *,
     case
-      when used_ratio is null then 'untold'
+      when used_ratio is null then 'not_reported'
       when used_ratio > :critical_ratio then 'nearly_full'
       when hours_to_full <= :critical_hours then 'full_soon'
       when hours_to_full <= :warning_hours then 'filling'
       when is_highest and hours_to_full <= :high_hours then 'high'
       when is_beyond and hours_to_full_by_day <= :warning_hours then 'rising'
-      when hours_to_full_by_days <= :warning_hours then 'pausing'
+      when hours_to_full_by_days <= :warning_hours then 'growth_paused'
       when known_hours < :least_history or growth_per_hour is null then 'short_history'
-      else 'room'
+      else 'enough_space'
     end as reason
-  from judged
+  from evaluated
 ),
 
 worst as (
   select distinct on (cluster, broker_id)
     *,
-    case reason when 'pausing' then growth_by_days else growth_per_hour end as growth
+    case reason when 'growth_paused' then growth_by_days else growth_per_hour end as growth
   from verdict
   order by
     cluster asc, broker_id asc,
     array_position(
-      array['nearly_full', 'full_soon', 'filling', 'rising', 'pausing', 'high', 'untold', 'short_history', 'room'], reason
+      array[
+        'nearly_full', 'full_soon', 'filling', 'rising', 'growth_paused', 'high', 'not_reported', 'short_history',
+        'enough_space'
+      ],
+      reason
     ) asc,
     hours_to_full asc nulls last, used_ratio desc, log_dir asc
 ),
 
--- Where nothing is known of a day ago, nothing is known of growth; else what wasn't there then has grown by all it is.
-known_then as (
+-- Growth is known only for directories that were reported 24 hours ago. There, a topic without an earlier size is new.
+reported_before as (
   select distinct
     cluster,
     broker_id,
@@ -164,10 +237,10 @@ replica as (
   from worst as w
   inner join metrics.replica_sample as r
     on w.cluster = r.cluster and w.broker_id = r.broker_id and w.log_dir = r.log_dir
-  inner join known_then as k
+  inner join reported_before as k
     on w.cluster = k.cluster and w.broker_id = k.broker_id and w.log_dir = k.log_dir
   where r.hour in (:hour, :hour - interval '24 hours')
-  and w.reason not in ('room', 'untold', 'short_history')
+  and w.reason not in ('enough_space', 'not_reported', 'short_history')
   group by r.cluster, r.broker_id, r.log_dir, r.topic
 ),
 
@@ -193,9 +266,9 @@ topic as (
   group by cluster, broker_id
 ),
 
--- What each broker holds, and of that what the others could hold if it were lost: where each of them has a replica of a
--- topic already, there is no place for another. Of clusters with a broker in alarm.
-held as (
+-- Bytes of each broker, and the part that other brokers could take over: not the topics of which every other broker
+-- already has a replica. Only for clusters with a firing broker.
+broker_bytes as (
   select
     r.cluster,
     r.broker_id,
@@ -213,12 +286,12 @@ held as (
   left join inventory.topic_hourly as t on r.hour = t.hour and r.cluster = t.cluster and r.topic = t.topic
   where r.hour = :hour and not r.is_future
   and exists (
-    select from worst as w where w.cluster = r.cluster and w.reason not in ('room', 'untold', 'short_history')
+    select from worst as w where w.cluster = r.cluster and w.reason not in ('enough_space', 'not_reported', 'short_history')
   )
   group by r.cluster, r.broker_id, b.brokers
 ),
 
--- Of the peer that holds most, an even share.
+-- An even share of the broker with the most movable bytes.
 failover as (
   select distinct on (w.cluster, w.broker_id)
     w.cluster,
@@ -226,7 +299,7 @@ failover as (
     p.broker_id as failover_broker_id,
     p.movable_bytes / nullif(p.brokers - 1, 0) as failover_bytes
   from worst as w
-  inner join held as p on w.cluster = p.cluster and w.broker_id <> p.broker_id
+  inner join broker_bytes as p on w.cluster = p.cluster and w.broker_id <> p.broker_id
   where p.movable_bytes > 0
   and 1 = (select count(*) from directory as d where d.cluster = w.cluster and d.broker_id = w.broker_id)
   order by w.cluster asc, w.broker_id asc, p.movable_bytes desc, p.broker_id asc
@@ -240,7 +313,7 @@ sized as (
   from worst
 ),
 
--- Of what grows, the first topic whose shorter retention frees something: what is missing, or as much as it may give.
+-- The fastest growing topic where a shorter retention frees the missing space, or as much as least_kept allows.
 shortened as (
   select distinct on (r.cluster, r.broker_id)
     r.cluster,
@@ -292,7 +365,7 @@ select
   f.failover_bytes,
   (w.used_bytes + f.failover_bytes) / nullif(w.total_bytes, 0) as failover_ratio
 from sized as w
-left join held as h on w.cluster = h.cluster and w.broker_id = h.broker_id
+left join broker_bytes as h on w.cluster = h.cluster and w.broker_id = h.broker_id
 left join failover as f on w.cluster = f.cluster and w.broker_id = f.broker_id
 left join topic as t on w.cluster = t.cluster and w.broker_id = t.broker_id
 left join shortened as s on w.cluster = s.cluster and w.broker_id = s.broker_id
@@ -301,7 +374,7 @@ cross join lateral (
   select
     case w.reason
       when 'rising' then w.hours_to_full_by_day
-      when 'pausing' then w.hours_to_full_by_days
+      when 'growth_paused' then w.hours_to_full_by_days
       else w.hours_to_full
     end as hours
 ) as ends

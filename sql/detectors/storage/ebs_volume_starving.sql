@@ -1,94 +1,139 @@
 /*
-title: EBS volume is starving
+title: EBS volume I/O-starved
 resource_kind: volume
 owner_role: platform
 maturity: stable
-reads: [inventory.volume_hourly, inventory.instance_hourly, inventory.ebs_price, metrics.volume_hourly, metrics.volume_sample, metrics.instance_sample]
+reads:
+  - inventory.volume_hourly
+  - inventory.instance_hourly
+  - inventory.ebs_price
+  - metrics.volume_hourly
+  - metrics.volume_sample
+  - metrics.instance_sample
 params:
-  warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the bucket is empty"}
-  soon_hours: {default: 4, unit: hours, why: "what lasts longer the next hour sees as well, and still 2 h ahead"}
-  draining_minutes: {default: 7, unit: minutes, why: "half of the last 15; what is shorter is a deploy or a spike"}
-  lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling; a spike is no shortage"}
-  short_minutes: {default: 4, unit: minutes, why: "enough where it goes on: the bucket is empty, or the hour before was bad"}
-  stalled_minutes: {default: 2, unit: minutes, why: "no application is asked to wait so long for a disk; one may be a failover"}
-  slow_ms: {default: 20, unit: ms, why: "SSD volumes answer in single-digit milliseconds (EBS User Guide); twice of that"}
-  slow_ratio: {default: 5, unit: ratio, why: "times what is usual of this volume"}
-  usual_hours: {default: 12, unit: hours, why: "of the last 7 days; with fewer nothing is usual"}
-  low_percent: {default: 5, unit: "%", why: "a bucket this low that still falls is as good as empty"}
-  known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes known nothing can be said of it"}
-  bursting_minutes: {default: 25, unit: minutes, why: "an instance's burst is made for a quarter of an hour of a deploy or a flush; told every 5 minutes, it looks up to 10 longer"}
-  fall_percent_per_hour: {default: 5, unit: "%", why: "of an instance's burst; slower, its load sways about what it sustains with the day"}
-  part_percent: {default: 10, unit: "%", why: "a volume that does less of what its instance sustains isn't what drains it"}
-  habit_days: {default: 3, unit: days, why: "of the last 7; so often drained as far at this hour and never emptied, it is a habit"}
-  habit_percent: {default: 3, unit: "%", why: "a bucket that was this near to where it is now was as low; one that overran is lower"}
-  habit_burn_ratio: {default: 0.75, unit: ratio, why: "of what it burns now; a load that was lighter is no habit"}
-  headroom_ratio: {default: 1.2, unit: ratio, why: "what to buy, over the 99th percentile of what was asked for"}
-  step_ratio: {default: 2, unit: ratio, why: "what is asked for beyond a limit isn't seen: buy twice as much, and look again"}
-key_metrics: [throttled_minutes, hours_to_exhaustion, hours_to_instance_burst_end, demand_over_baseline_ratio, burst_balance_last_percent]
+  warn_hours: {default: 6, unit: hours, why: "one on-call shift to react before the burst balance is exhausted"}
+  soon_hours: {default: 4, unit: hours, why: "a longer forecast is confirmed by the next hour, still 2 h ahead"}
+  draining_minutes: {default: 7, unit: minutes, why: "half of the last 15; shorter load is a deployment or a spike"}
+  lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter throttling"}
+  short_minutes:
+    default: 4
+    unit: minutes
+    why: "enough where throttling continues: the burst balance is 0 %, or the previous hour was throttled as well"
+  stalled_minutes: {default: 2, unit: minutes, why: "no application tolerates two minutes without I/O; one may be a failover"}
+  slow_ms: {default: 20, unit: ms, why: "SSD volumes respond within single-digit milliseconds (EBS User Guide); twice that"}
+  slow_ratio: {default: 5, unit: ratio, why: "times the volume's own baseline latency"}
+  baseline_hours: {default: 12, unit: hours, why: "of the last 7 days; fewer hours give no baseline"}
+  low_percent: {default: 5, unit: "%", why: "a burst balance this low that still falls is practically exhausted"}
+  known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes the hour cannot be evaluated"}
+  bursting_minutes:
+    default: 25
+    unit: minutes
+    why: "an instance's burst covers 15 minutes of a deployment or a flush; 5-minute data points add up to 10"
+  fall_percent_per_hour:
+    default: 5
+    unit: "%"
+    why: "of an instance's burst; a slower fall is a load that varies around its baseline during the day"
+  part_percent: {default: 10, unit: "%", why: "a volume with a smaller part of its instance's I/O does not drain it"}
+  recurring_days: {default: 3, unit: days, why: "of the last 7, with the same drain at this hour and never exhausted: a recurring batch"}
+  recurring_percent: {default: 3, unit: "%", why: "tolerance of burst balance between days; below it, the batch overruns"}
+  recurring_burn_ratio: {default: 0.75, unit: ratio, why: "of the current drain rate; a lighter load is another one"}
+  headroom_ratio: {default: 1.2, unit: ratio, why: "of advised capacity over the 99th percentile of demand"}
+  step_ratio: {default: 2, unit: ratio, why: "demand above a limit is not measurable: advise twice as much, then measure again"}
+key_metrics:
+  - throttled_minutes
+  - hours_to_exhaustion
+  - hours_to_instance_burst_end
+  - demand_over_baseline_ratio
+  - burst_balance_last_percent
 verdicts:
   bucket_empty:
     status: firing
     severity: critical
     message: >-
-      Its bucket is empty ({{ burst_balance_last_percent }}): for {{ throttled_minutes }} it has been held to its baseline of
-      {{ baseline_iops }}, {{ baseline_bytes_per_second }}
-      {%- if demand_over_baseline_ratio > 1.1 %}; it asks for {{ demand_over_baseline_ratio }} of that{% endif %}.
-    actions:
-      - &change >-
-        {% if is_at_its_end %}It has all that {{ volume_type }} gives: spread its load over several volumes.
-        {% else %}{% if wants_at_least %}It asks for at least {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }};
-        how much more nothing tells while it is held back, so this is a step: look again a day after it. {% endif -%}
-        Change it to {{ advised_volume_type }} of {{ advised_size_gib }} with {{ advised_iops }}
-        {%- if advised_throughput_mib_s %} and {{ advised_throughput_mib_s }}{% endif %}; it is {{ volume_type }} of
-        {{ size_gib }} with {{ baseline_iops }} and {{ baseline_bytes_per_second }}.
-        {% if not suffices %}That is all that one volume gives and less than it asks for: spread its load over several.
-        {% endif %}
-        {% if price_usd_per_month and advised_price_usd_per_month %}It costs {{ advised_price_usd_per_month }} instead of
-        {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).
-        {% else %}Its price in {{ region }} is not known.{% endif %}
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}In the last 14 days it was
-        held back for {{ minutes_throttled_in_14_days }}; with this
-        {%- if not minutes_unknown_in_14_days %} for {{ minutes_throttled_in_14_days_if_changed }}.
-        {% elif minutes_throttled_in_14_days_if_changed %} for at least {{ minutes_throttled_in_14_days_if_changed }}, and for
-        {{ minutes_unknown_in_14_days }} more it is not known.
-        {% else %} it is not known for {{ minutes_unknown_in_14_days }} of that.
-        {% endif %}
-        {% endif %}{% endif %}
-    commands: &modify
+      Volume {{ name }} is throttled: burst balance is {{ burst_balance_last_percent }}, I/O has been capped at
+      {{ baseline_iops }} and {{ baseline_bytes_per_second }} for {{ throttled_minutes }}.
+    details: &details
+      - "{% if throttled_since %}Throttled without a pause since {{ throttled_since }}.{% endif %}"
+      - "{% if demand_over_baseline_ratio > 1.1 %}Demand (p95) is {{ demand_over_baseline_ratio }} of the baseline.{% endif %}"
+      - "{% if queue_length_mean %}The mean queue length is {{ queue_length_mean }} requests.{% endif %}"
+      - &history >-
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}The volume was throttled for {{ minutes_throttled_in_14_days }} in the last 14 days.{% endif %}
+      - &replay >-
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_unknown_in_14_days %}With the advised change it would have
+        been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
+      - &replay_at_least >-
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and minutes_throttled_in_14_days_if_changed
+        %}With the advised change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
+        {{ minutes_unknown_in_14_days }}.{% endif %}
+      - &replay_unknown >-
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and
+        not minutes_throttled_in_14_days_if_changed %}For {{ minutes_unknown_in_14_days }} of them the effect of the advised
+        change is unknown, because demand was capped.{% endif %}
+      - &price >-
+        {% if not is_at_type_maximum and price_usd_per_month and advised_price_usd_per_month %}The advised volume costs
+        {{ advised_price_usd_per_month }} instead of {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).{% endif %}
+      - &no_price >-
+        {% if not is_at_type_maximum and not (price_usd_per_month and advised_price_usd_per_month) %}The price in
+        {{ region }} is unknown.{% endif %}
+    impact: &impact >-
+      Reads, writes, and flushes on this volume queue: brokers or stream tasks that use it slow down, and replicas or
+      consumers fall behind.
+    actions: &actions
+      - "Reduce I/O until the change takes effect: pause restores, backfills, and reassignments that use this volume."
       - >-
-        {% if not is_at_its_end %}aws ec2 modify-volume --region {{ region }} --volume-id {{ volume_id }}
-        --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }} --iops {{ advised_iops }}
-        {% if advised_throughput_mib_s %}--throughput {{ advised_throughput_mib_s }}{% endif %}{% endif %}
+        {% if not is_at_type_maximum %}Change the volume from {{ volume_type }} ({{ size_gib }}) to
+        {{ advised_volume_type }} ({{ advised_size_gib }}) with
+        {{ [advised_iops, advised_throughput_mib_s] | select | join(' and ') }}.{% endif %}
+      - >-
+        {% if is_at_type_maximum or not is_sufficient %}Spread the load over several volumes: one {{ volume_type }} volume
+        cannot serve this demand.{% endif %}
+      - >-
+        {% if is_demand_lower_bound and not is_at_type_maximum %}Measure again one day later: demand is at least
+        {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }}, but the limit hides the rest.{% endif %}
+    commands: &modify
+      - "aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}"
+      - >-
+        {% if advised_throughput_mib_s and not is_at_type_maximum %}aws ec2 modify-volume --region {{ region }}
+        --volume-id {{ volume_id }} --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }}
+        --iops {{ advised_iops }} --throughput {{ advised_throughput_mib_s }}{% endif %}
+      - >-
+        {% if not advised_throughput_mib_s and not is_at_type_maximum %}aws ec2 modify-volume --region {{ region }}
+        --volume-id {{ volume_id }} --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }}
+        --iops {{ advised_iops }}{% endif %}
   at_iops_limit:
     status: firing
     severity: critical
-    message: >-
-      It has been at its limit of {{ burst_iops }} for {{ throttled_minutes }}
-      {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}.
-    actions:
-      - *change
+    message: "Volume {{ name }} has been throttled at its limit of {{ burst_iops }} for {{ throttled_minutes }}."
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *modify
   at_throughput_limit:
     status: firing
     severity: critical
-    message: >-
-      It has been at its limit of {{ burst_bytes_per_second }} for {{ throttled_minutes }}
-      {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}.
-    actions:
-      - *change
+    message: "Volume {{ name }} has been throttled at its limit of {{ burst_bytes_per_second }} for {{ throttled_minutes }}."
+    details: *details
+    impact: *impact
+    actions: *actions
     commands: *modify
   instance_limit:
     status: firing
     severity: critical
     message: >-
-      Its instance ({{ instance_type or instance_id }}) has been at its own EBS limit for {{ throttled_minutes }}
-      {%- if queue_length_mean %}; {{ queue_length_mean }} requests wait on average{% endif %}. It sustains
-      {{ instance_baseline_iops }}, {{ instance_baseline_bytes_per_second }} for all its volumes.
-    actions:
+      Instance {{ instance_id }} ({{ instance_type or 'unknown type' }}) of volume {{ name }} has been throttled at its EBS
+      limit for {{ throttled_minutes }}.
+    details:
       - >-
-        Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
-        or move a volume to another instance. How much more its volumes ask for than it gives nothing tells while it holds them
-        back, so this is a step: look again a day after it. A larger volume will not help.
+        The instance sustains {{ instance_baseline_iops }} and {{ instance_baseline_bytes_per_second }} for all its volumes
+        together.
+      - "{% if queue_length_mean %}The mean queue length is {{ queue_length_mean }} requests.{% endif %}"
+    impact: *impact
+    actions:
+      - "Move load off the instance: lead fewer partitions there, or attach one of its volumes to another instance."
+      - &larger_instance >-
+        Change to an instance type with an EBS baseline above {{ instance_wanted_iops }} and
+        {{ instance_wanted_bytes_per_second }}. A larger volume does not help.
+      - "Measure again one day later: demand above the instance's limit is not visible."
     commands: &instance_types
       - >-
         {% if instance_wanted_iops and instance_wanted_bytes_per_second %}aws ec2 describe-instance-types --region {{ region }}
@@ -98,24 +143,31 @@ verdicts:
   stalled:
     status: firing
     severity: critical
-    message: >-
-      Its I/O has stalled: {{ minutes_without_progress }} without progress
-      {%- if queue_length_mean %}, {{ queue_length_mean }} requests waiting on average{% endif %}.
+    message: "I/O of volume {{ name }} is stalled: no progress for {{ minutes_without_progress }}."
+    details:
+      - "{% if queue_length_mean %}The mean queue length is {{ queue_length_mean }} requests.{% endif %}"
+    impact: "Every read and write of this volume hangs; a broker or stream task on it stops."
     actions:
-      - "Open a case with AWS and move its data to a new volume. A larger one will not help."
+      - "Fail over to replicas on other volumes."
+      - "Move the data to a new volume. A larger volume does not help."
+      - "Open a case with AWS Support if the volume status is impaired."
     commands: ["aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}"]
   slow:
     status: firing
     severity: warning
     message: >-
-      A request takes {{ latency_p75_ms }} or more, for {{ slow_minutes }} at least
-      {%- if usual_latency_ms %}; {{ usual_latency_ms }} is usual{% endif %}. Nothing holds it back: it does
-      {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of {{ baseline_bytes_per_second }}.
-    actions:
+      Latency (p75) of volume {{ name }} is {{ latency_p75_ms }} (limit {{ slow_latency_ms }}); requests were slow for at
+      least {{ slow_minutes }}.
+    details:
+      - "{% if baseline_latency_ms %}Its baseline latency is {{ baseline_latency_ms }}.{% endif %}"
       - >-
-        Was it made from a snapshot? What is read for the first time then comes from S3: read it through once, or make it
-        again with an initialization rate. Else it is impaired: open a case with AWS and move its data to a new volume. A
-        larger one will not help.
+        The volume is not throttled: {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of
+        {{ baseline_bytes_per_second }}.
+    impact: *impact
+    actions:
+      - "If the volume was created from a snapshot, read all of it once: first reads come from S3."
+      - "Otherwise move its data to a new volume, and open a case with AWS Support. A larger volume does not help."
+      - "Create volumes from snapshots with an initialization rate, or with fast snapshot restore."
     commands:
       - aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}
       - >-
@@ -125,93 +177,115 @@ verdicts:
     status: firing
     severity: warning
     message: >-
-      Its bucket ({{ burst_balance_last_percent }})
-      {%- if hours_to_exhaustion.value == 0 %} is as good as empty and still drains
-      {%- else %} will be empty in {{ hours_to_exhaustion }}{% endif %}
-      {%- if hours_to_exhaustion_low < hours_to_exhaustion %} ({{ hours_to_exhaustion_low }} at the earliest){% endif %}: it does
-      {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
-    actions:
-      - *change
+      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }} and at the current load
+      {{ 'nearly exhausted' if hours_to_exhaustion.value == 0 else 'exhausted in ' ~ hours_to_exhaustion }}.
+    details:
+      - >-
+        {% if hours_to_exhaustion_low < hours_to_exhaustion %}The earliest forecast is
+        {{ hours_to_exhaustion_low }}.{% endif %}
+      - &load >-
+        The load is {{ iops_now }} and {{ bytes_per_second_now }}; the baseline is {{ baseline_iops }} and
+        {{ baseline_bytes_per_second }}.
+      - *history
+      - *replay
+      - *replay_at_least
+      - *replay_unknown
+      - *price
+      - *no_price
+    impact: >-
+      With an exhausted burst balance, I/O is capped at {{ baseline_iops }} and {{ baseline_bytes_per_second }}: brokers and
+      stream tasks on this volume slow down.
+    actions: *actions
     commands: *modify
   instance_burst_ending:
     status: firing
     severity: warning
     message: >-
-      Its instance ({{ instance_type or instance_id }}) spends its EBS burst: {{ instance_burst_percent }} left, gone in
-      {{ hours_to_instance_burst_end }}. Then its volumes share {{ instance_baseline_iops }},
-      {{ instance_baseline_bytes_per_second }}.
+      Instance {{ instance_id }} ({{ instance_type or 'unknown type' }}) of volume {{ name }} exhausts its EBS burst in
+      {{ hours_to_instance_burst_end }}: {{ instance_burst_percent }} is left.
+    impact: >-
+      Then its volumes share {{ instance_baseline_iops }} and {{ instance_baseline_bytes_per_second }}: I/O of all of them
+      is throttled.
     actions:
-      - >-
-        Take an instance type that sustains more than {{ instance_wanted_iops }} and {{ instance_wanted_bytes_per_second }} of EBS,
-        or move a volume to another instance. A larger volume will not help.
+      - "Reduce I/O on the instance: pause restores, backfills, and reassignments."
+      - *larger_instance
     commands: *instance_types
-  habit:
+  recurring_drain:
     status: ok
     message: >-
-      Its bucket ({{ burst_balance_last_percent }}) drains as about this hour on {{ days_alike }} of the last 7 days, when it
-      fell to {{ lowest_then_percent }} and refilled.
+      Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) drains as on {{ days_alike }} of the last 7 days,
+      when it fell to {{ lowest_then_percent }} and refilled.
   within_limits:
     status: ok
     message: >-
-      It keeps within its limits: {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of
-      {{ baseline_bytes_per_second }}{% if throttled_minutes %}; held back for {{ throttled_minutes }}{% endif %}.
+      Volume {{ name }} is within its limits: {{ iops_now }} of {{ baseline_iops }}, {{ bytes_per_second_now }} of
+      {{ baseline_bytes_per_second }}{% if throttled_minutes %}, throttled for {{ throttled_minutes }}{% endif %}.
   bucket_lasts:
     status: ok
     message: >-
-      Its bucket ({{ burst_balance_last_percent }}) lasts {{ hours_to_exhaustion }}: it does {{ iops_now }},
-      {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
-  just_empty:
+      Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) lasts {{ hours_to_exhaustion }} at the current
+      load.
+    details: [*load]
+  demand_below_baseline:
     status: ok
     message: >-
-      Its bucket is empty ({{ burst_balance_last_percent }}) and was, but it no longer asks for more than that earns: held
-      back for {{ throttled_minutes }}; {{ lasting_minutes }} is the limit.
+      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }}, but its load is below the baseline again:
+      throttled for {{ throttled_minutes }} (limit {{ lasting_minutes }}).
   bucket_refills:
     status: ok
-    message: >-
-      Its bucket ({{ burst_balance_last_percent }}) refills: it does {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is
-      {{ baseline_iops }}, {{ baseline_bytes_per_second }}.
+    message: "Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) refills."
+    details: [*load]
   bucket_full:
     status: ok
-    message: >-
-      Its bucket is full: it does {{ iops_now }}, {{ bytes_per_second_now }}; its baseline is {{ baseline_iops }},
-      {{ baseline_bytes_per_second }}.
-  detached: {status: unknown, is_not_applicable: true, message: "It is not attached to an instance."}
-  standard: {status: unknown, is_not_applicable: true, message: "AWS states no limits for type standard."}
-  too_new: {status: unknown, message: "It was attached too late in the hour to be judged."}
-  no_answer: {status: unknown, message: "CloudWatch did not answer for it."}
-  limits_unknown: {status: unknown, message: "Its limits are not known: EC2 does not say its type, size or IOPS."}
-  changed:
+    message: "Burst balance of volume {{ name }} is 100 %."
+    details: [*load]
+  detached:
+    status: unknown
+    is_not_applicable: true
+    message: "Not applicable: volume {{ name }} is not attached to an instance."
+  magnetic:
+    status: unknown
+    is_not_applicable: true
+    message: "Not applicable: AWS publishes no limits for volume type standard."
+  recently_attached: {status: unknown, message: "Not evaluated: volume {{ name }} was attached too late in this hour."}
+  no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no metrics for volume {{ name }}."}
+  limits_unknown:
+    status: unknown
+    message: "Not evaluated: EC2 did not return the type, size, or IOPS of volume {{ name }}."
+  recently_modified:
+    status: unknown
+    message: "Not evaluated: volume {{ name }} was modified in this hour; evaluation continues with the next one."
+    details:
+      - >-
+        Before: {{ [was_volume_type, was_size_gib, was_provisioned_iops, was_provisioned_mib_s] | select | join(', ') }}.
+  datapoints_missing:
     status: unknown
     message: >-
-      It was changed in this hour; from the next on it is judged by what it is now. Before: {{ was_volume_type }},
-      {{ was_size_gib }}{% if was_provisioned_iops %}, {{ was_provisioned_iops }}{% endif %}
-      {%- if was_provisioned_mib_s %}, {{ was_provisioned_mib_s }}{% endif %}.
-  minutes_missing: {status: unknown, message: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
-  no_balance: {status: unknown, message: "It is burstable ({{ volume_type }}), but CloudWatch has no BurstBalance of it."}
+      Not evaluated: CloudWatch returned {{ minutes_present.value }} of {{ minutes_expected.value }} minutes for volume
+      {{ name }}.
+  burst_balance_missing:
+    status: unknown
+    message: "Not evaluated: CloudWatch returned no BurstBalance for volume {{ name }} ({{ volume_type }})."
 description: |
-  A volume lives within three limits: its IOPS and its throughput, which for gp2, st1 and sc1 are those of the burst while
-  there are credits in its bucket and those of the baseline after that, and what its instance can do with all its volumes.
+  A volume has three limits: its IOPS, its throughput, and the EBS limits of its instance. For gp2, st1, and sc1 the first
+  two are the burst values while burst balance is left, and the baseline afterwards.
 
-  An hour belongs to an episode: emptying, empty, held back, stalled, slow, recovering.
+  Critical: a limit throttled the volume for longer than lasting_minutes; the limit that bound for most minutes is named.
+  short_minutes are enough if the burst balance is exhausted or the previous hour was throttled, and stalled_minutes if
+  I/O makes no progress. Minutes count across hours, until the first pause.
 
-  Critical: in the minutes of the hour one of them held it back for longer than lasting_minutes. Of the limits the one
-  that bound for most minutes is named. short_minutes are enough where the bucket is empty or the hour before was held
-  back for long, and stalled_minutes where its I/O makes no progress. How long is counted over all hours without a pause.
+  Warning: at the load of the last 15 minutes the burst balance is exhausted within warn_hours, or the instance's EBS
+  burst is; the latter must have fallen for bursting_minutes and by fall_percent_per_hour. Burst balance is simulated from
+  the operations of each minute, starting from BurstBalance, and follows BurstBalance where that falls faster. The whole
+  hour must have drained it. A newer load counts if it drained it in draining_minutes of the last 15 and soon_hours are
+  left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
+  it, does not fire. A warning continues while the balance falls.
 
-  Warning: nothing holds it back yet, but at the load of the last 15 minutes its bucket will be empty within warn_hours,
-  or its instance's own burst will, which has fallen for bursting_minutes and by fall_percent_per_hour. The bucket is simulated from the operations of each minute (what is spent above what
-  is earned), starts from BurstBalance, and pays what BurstBalance says where that falls faster. The hour as a whole must
-  have drained it; a load that is newer counts when it was there in draining_minutes of the last 15 and soon_hours are
-  left. A batch that drained it as fast and as far on habit_days of the last week, within an hour of this time, and
-  never emptied it, is a habit and no warning. What was told so an hour ago, and falls on, is told again.
+  Slow: no limit binds, and in a quarter of the hour's minutes latency exceeds slow_ms and slow_ratio times the baseline
+  (median of 7 days, and of this time of day). For a new SSD volume slow_ms alone counts.
 
-  Slow: nothing holds it back, and in a quarter of the hour's minutes a request takes slow_ms and slow_ratio times what
-  is usual of it (median of 7 days, and of this time of day); of a new SSD volume slow_ms counts alone.
-
-  What a limit cuts off isn't seen: where only the cut-off load is known, it is "at least so much", the advice is
-  step_ratio times that, and what would have been is not known.
-
-  A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
+  A limit hides the demand above it. If only capped demand is known, the advice is step_ratio times the limit. A missing
+  BurstBalance counts neither as 0 nor as healthy: the volume is not evaluated.
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
   broker_lacks_replicas: *hurting
@@ -223,22 +297,37 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
-  1. The sentence says what binds: the bucket, the volume's IOPS, its throughput, the instance, or stalled I/O.
-  2. Volume: run the command. Changing type, size or IOPS works while the volume is in use (ModifyVolume), takes effect
-     within minutes to hours, and can be done once in six hours.
-  3. Until then lower the load: pause compactions, restores and backfills on it.
-  4. Instance: its volumes share the limit; take a larger type, or move a volume away.
-  5. Stalled I/O with a small load is a fault on AWS's side: open a case, and fail over to a replica.
+  ## Meaning
+  The volume is throttled, stalled, or slow, or will be throttled soon. The message names the limit: burst balance, IOPS,
+  throughput, or the instance.
+
+  ## Impact
+  I/O queues. Brokers and stream tasks on this volume slow down; replicas and consumers fall behind.
+
+  ## Diagnosis
+  1. Compare the chart's lines with 100 %: the line at 100 % is the limit that binds.
+  2. Find the load: cold reads by consumers, a restore, a compaction, or a reassignment.
+  3. Stalled or slow at low load is a fault of the volume.
+
+  ## Mitigation
+  1. Pause restores, backfills, and reassignments that use the volume.
+  2. Run modify-volume. It works while the volume is in use, takes minutes to hours, and is possible once in six hours.
+  3. At the instance's limit: change to a larger type, or move a volume away.
+  4. Stalled I/O: fail over to a replica, and open a case with AWS Support.
 limitations: |
-  A throttled volume shows what it got, not what was asked for: where no load from before is known, advice is a step.
-  Volumes that aren't on Nitro instances, are Multi-Attach or magnetic send no checks; there only a rate at its limit tells,
-  in the seconds of the minute that weren't idle. A bucket that empties within the hour after a sudden load is seen when it
-  is empty, and a load that is new in the last minutes of an hour an hour later. A new volume is slow or not by slow_ms
-  alone; what was slow for half of a week is usual. An instance's
-  burst that began to fall in the last bursting_minutes is told an hour later. The forecast takes the last 15 minutes as the load to come; a batch that is new alarms until it has become
-  a habit, and a habit that overruns is told once it leaves its hours.
-  Prices are list prices of the day that is named. The 14 days are those hours of them that are in the warehouse; how
-  they would have been is known of what has no bucket (gp3, io1, io2). A volume that was changed isn't judged for that hour.
+  A throttled volume exposes what it got, not what was demanded; without earlier load the advice is a step. Volumes on
+  instances without Nitro, with Multi-Attach, or of magnetic type send no throttling metrics: there only a rate at its
+  limit in the busy seconds of a minute is detected.
+
+  A burst balance that drains within the hour after a sudden load is detected when it is exhausted. A load that began in
+  the last minutes of an hour, or an instance burst that began to fall in the last bursting_minutes, is detected an hour
+  later. The forecast assumes the load of the last 15 minutes; a new batch fires until it is recurring, and a batch that
+  overruns fires once it leaves its hours. A new volume is compared with slow_ms alone, and latency that lasted for half a
+  week becomes the baseline.
+
+  Prices are list prices of the stated day. The 14 days include only hours that are in the warehouse; the effect of a
+  change is known only for types without burst balance (gp3, io1, io2). A volume is not evaluated in the hour in which it
+  was modified.
 */
 with volume as (
   select *
@@ -275,12 +364,12 @@ with volume as (
 measured as (
   select
     *,
-    -- Where the baseline reaches the burst no credits are spent, and there is no BurstBalance.
+    -- If the baseline equals the burst, no credits are spent, and AWS exposes no BurstBalance.
     bucket_credits is not null
     and (baseline_iops < burst_iops or baseline_bytes_per_second < burst_bytes_per_second) as has_bucket,
-    -- The throttling that is still on may have begun before the hour.
-    case when throttled_since is not null then metrics.held_back_since(hour, account, region, volume_id) end as held_since,
-    -- What began in the last minutes of the hour before goes on in this one.
+    -- Throttling that continues may have begun before this hour.
+    case when throttled_since is not null then metrics.held_back_since(hour, account, region, volume_id) end as throttling_began_at,
+    -- A stall that began in the previous hour continues in this one.
     case
       when minutes_stalled > 0 and throttled_since < hour then minutes_stalled + coalesce(was_minutes_stalled, 0)
       else minutes_stalled
@@ -299,8 +388,8 @@ measured as (
       ) >= :part_percent / 100.0
       and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
       false
-    ) as instance_drains,
-    -- The hour as a whole took more than comes back; or its last minutes do, and it won't last until the next one looks.
+    ) as is_instance_draining,
+    -- Either the whole hour drained the balance, or its last minutes do so fast that the next evaluation is too late.
     (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
     and (
       (
@@ -310,37 +399,37 @@ measured as (
       )
       or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
       or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
-    ) as will_be_empty
+    ) as is_draining
   from volume
 ),
 
 timed as (
   select
     *,
-    greatest(minutes_throttled, extract(epoch from known_until - held_since) / 60) as throttled_minutes
+    greatest(minutes_throttled, extract(epoch from known_until - throttling_began_at) / 60) as throttled_minutes
   from measured
 ),
 
-judged as (
+evaluated as (
   select
     m.*,
-    slowness.usual_latency_ms,
+    slowness.usual_latency_ms as baseline_latency_ms,
     slowness.slow_latency_ms,
     slowness.slow_minutes,
-    habit.days_alike,
-    habit.lowest_percent,
+    cycle.days_alike,
+    cycle.lowest_percent,
     case
       when m.state <> 'in-use' or m.instance_id is null then 'detached'
-      when m.volume_type = 'standard' then 'standard'
-      when m.minutes_present is null then 'no_answer'
-      when m.minutes_expected = 0 then 'too_new'
+      when m.volume_type = 'standard' then 'magnetic'
+      when m.minutes_present is null then 'no_response'
+      when m.minutes_expected = 0 then 'recently_attached'
       when m.baseline_iops is null then 'limits_unknown'
       when
         (m.was_volume_type, m.was_size_gib, m.was_provisioned_iops, m.was_provisioned_mib_s)
         <> (m.volume_type, m.size_gib, m.provisioned_iops, m.provisioned_throughput_mib_s)
-        then 'changed'
-      when m.minutes_present < m.minutes_expected * :known_percent / 100.0 then 'minutes_missing'
-      when m.has_bucket and coalesce(m.minutes_balance, 0) = 0 then 'no_balance'
+        then 'recently_modified'
+      when m.minutes_present < m.minutes_expected * :known_percent / 100.0 then 'datapoints_missing'
+      when m.has_bucket and coalesce(m.minutes_balance, 0) = 0 then 'burst_balance_missing'
       when
         m.throttled_minutes >= :lasting_minutes
         or (m.throttled_minutes >= :short_minutes and m.was_minutes_throttled >= :lasting_minutes)
@@ -359,14 +448,14 @@ judged as (
         then 'bucket_empty'
       when m.latency_p75_ms >= slowness.slow_latency_ms then 'slow'
       when
-        m.will_be_empty
-        and not (habit.days_alike >= :habit_days and habit.lowest_percent > :low_percent)
-        and (not m.instance_drains or m.hours_to_exhaustion <= m.hours_to_instance_burst_end)
+        m.is_draining
+        and not (cycle.days_alike >= :recurring_days and cycle.lowest_percent > :low_percent)
+        and (not m.is_instance_draining or m.hours_to_exhaustion <= m.hours_to_instance_burst_end)
         then 'bucket_draining'
-      when m.instance_drains then 'instance_burst_ending'
-      when m.will_be_empty then 'habit'
+      when m.is_instance_draining then 'instance_burst_ending'
+      when m.is_draining then 'recurring_drain'
       when not m.has_bucket then 'within_limits'
-      when m.hours_to_exhaustion = 0 then 'just_empty'
+      when m.hours_to_exhaustion = 0 then 'demand_below_baseline'
       when m.hours_to_exhaustion is not null then 'bucket_lasts'
       when m.burst_balance_last_percent < 100 then 'bucket_refills'
       else 'bucket_full'
@@ -374,15 +463,15 @@ judged as (
   from timed as m
   left join lateral (
     select * from metrics.burst_balance_cycle(
-      :hour, m.account, m.region, m.volume_id, :habit_percent, :habit_burn_ratio
+      :hour, m.account, m.region, m.volume_id, :recurring_percent, :recurring_burn_ratio
     )
-    where m.will_be_empty
-    -- Without it PostgreSQL asks for each volume, and looks at the condition after that.
+    where m.is_draining
+    -- Without `offset 0` PostgreSQL calls the function for every volume, and filters afterwards.
     offset 0  -- noqa: AM09
-  ) as habit on true
+  ) as cycle on true
   left join lateral (
     select * from metrics.volume_slowness(
-      :hour, m.account, m.region, m.volume_id, :slow_ms, :slow_ratio, :usual_hours
+      :hour, m.account, m.region, m.volume_id, :slow_ms, :slow_ratio, :baseline_hours
     )
     where m.latency_p75_ms >= :slow_ms
     offset 0  -- noqa: AM09
@@ -399,8 +488,8 @@ select
   j.instance_id,
   j.instance_type,
   j.throttled_minutes,
-  -- Where it was held back on and off, the minutes of the hour count, and not those since the last pause.
-  case when j.known_until - j.held_since >= make_interval(mins => j.minutes_throttled) then j.held_since end
+  -- With pauses, the minutes of the hour count, not the time since the last pause.
+  case when j.known_until - j.throttling_began_at >= make_interval(mins => j.minutes_throttled) then j.throttling_began_at end
     as throttled_since,
   j.burst_balance_last_percent,
   j.burst_balance_min_percent,
@@ -437,7 +526,7 @@ select
   j.read_latency_ms,
   j.write_latency_ms,
   j.latency_p75_ms,
-  j.usual_latency_ms,
+  j.baseline_latency_ms,
   j.slow_latency_ms,
   j.slow_minutes,
   j.minutes_expected,
@@ -457,9 +546,9 @@ select
   advice.size_gib as advised_size_gib,
   advice.iops as advised_iops,
   advice.throughput_mib_s as advised_throughput_mib_s,
-  advice.suffices,
-  advice.is_at_its_end,
-  advice.wants_at_least,
+  advice.suffices as is_sufficient,
+  advice.is_at_its_end as is_at_type_maximum,
+  advice.wants_at_least as is_demand_lower_bound,
   advice.now_usd_per_month as price_usd_per_month,
   advice.usd_per_month as advised_price_usd_per_month,
   advice.prices_as_of,
@@ -468,7 +557,7 @@ select
   advice.throttled_minutes as minutes_throttled_in_14_days,
   advice.then_throttled_minutes as minutes_throttled_in_14_days_if_changed,
   advice.unknown_minutes as minutes_unknown_in_14_days
-from judged as j
+from evaluated as j
 left join lateral (
   select * from metrics.volume_advice(
     :hour, j.account, j.region, j.volume_id, j.reason = 'at_throughput_limit', :headroom_ratio, :step_ratio

@@ -149,7 +149,7 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
     }
     alarm = said[ORDERS_VOLUME_ID]
     assert alarm["severity"] == "critical" and alarm["reason"] == "bucket_empty"
-    assert "gp3" in alarm["cure"] and "--iops 3000" in alarm["commands"][0]
+    assert "gp3" in alarm["actions"][1] and "--iops 3000" in alarm["commands"][1]
 
     instances = {row["instance_id"]: row for row in rows(warehouse, "select * from metrics.instance_hourly")}
     assert instances[BATCH_INSTANCE_ID]["minutes_present"] == instances[BATCH_INSTANCE_ID]["minutes_expected"] == 20

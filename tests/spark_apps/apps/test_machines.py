@@ -81,7 +81,9 @@ def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
                 insert_row(connection, "detect.load", load)
     run = evaluate(warehouse, load_detectors()["instance_unhealthy"], LAST_HOUR, Config())
     assert run.status == "evaluated", run.message
-    return {row["identity"]["machines"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()}
+    return {
+        row["identity"]["instance_group"]: row for row in rows(warehouse, "detect.evaluation", "fingerprint").values()
+    }
 
 
 def test_a_machine_that_was_replaced_and_one_that_hangs(
@@ -90,7 +92,7 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
     run_app(spark, "ebs_volumes", LAST_HOUR, load_config())
     run_app(spark, "machines", LAST_HOUR, load_config())
     health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
-    assert {name: row["machines"] for name, row in health.items()} == {
+    assert {name: row["instance_group"] for name, row in health.items()} == {
         "i-000000000a1": "orders", HUNG: "search", SPOTLESS: "orders", SINGLE: SINGLE,
     }  # fmt: skip
     hung, single = health[HUNG], health[SINGLE]
@@ -103,9 +105,10 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
 
     said = verdicts(warehouse)
     assert {name: (row["status"], row["reason"]) for name, row in said.items()} == {
-        "orders": ("firing", "out_of_memory"), "search": ("firing", "checks_fail"), SINGLE: ("ok", "well"),
+        "orders": ("firing", "out_of_memory"), "search": ("firing", "status_check_failed"), SINGLE: ("ok", "healthy"),
     }  # fmt: skip
-    assert "AWS's hardware under it" in said["search"]["reason"] and "Stop and start it" in said["search"]["cure"]
+    assert "(system check)" in said["search"]["message"]
+    assert "Stop and start the instance" in said["search"]["actions"][0]
 
 
 def test_a_network_that_bursts_at_its_peak_or_is_not_told(
@@ -138,7 +141,7 @@ def test_a_network_that_bursts_at_its_peak_or_is_not_told(
     found = rows(warehouse, "detect.evaluation", "fingerprint").values()
     said = {row["identity"]["instance_id"]: row for row in found}
     assert said[detailed]["reason"] == "at_peak" and said[basic]["reason"] == "bursting"
-    assert said[old]["reason"] == "limits_unknown" and said[HUNG]["reason"] == "within"
+    assert said[old]["reason"] == "limits_unknown" and said[HUNG]["reason"] == "within_limits"
     assert ">= `20.00`]" in said[detailed]["commands"][0]
 
 
@@ -166,7 +169,10 @@ def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehou
     run_app(spark, "machines", LAST_HOUR, load_config())
     health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
     assert {(row["activities_known"], row["minutes_checked"]) for row in health.values()} == {(False, None)}
-    assert {row["reason"] for row in verdicts(warehouse).values()} == {"activities_unknown", "unchecked"}
+    assert {row["reason"] for row in verdicts(warehouse).values()} == {
+        "scaling_activities_unknown",
+        "status_checks_missing",
+    }
 
     endpoint.faults.clear()
     run_app(spark, "machines", LAST_HOUR, load_config())  # the next run fills the gap

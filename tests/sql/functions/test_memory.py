@@ -182,7 +182,7 @@ def test_the_jvms_of_a_machine_are_added_up_containers_to_their_limits(connectio
         _process("g", heap_max_bytes=9),
     )
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
-    machine = ("machine_total_bytes", "machine_most_bytes", "neighbours_bytes")
+    machine = ("host_total_bytes", "host_most_bytes", "other_jvms_bytes")
     assert {endpoint: tuple(row[column] for column in machine) for endpoint, row in rows.items()} == {
         "a": (510, 520, 400),
         "b": (510, 520, 210),
@@ -199,8 +199,8 @@ def test_one_jvm_of_which_little_is_known_leaves_open_what_the_machine_holds(con
     silent = _process("b", instance_id="i", memory_limit_bytes=50)
     _given(connection, "metrics.jvm_app_hourly", known, silent)
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
-    assert (rows["a"]["machine_total_bytes"], rows["a"]["machine_most_bytes"]) == (100, None)
-    assert (rows["a"]["neighbours_bytes"], rows["b"]["neighbours_bytes"]) == (0, 100)
+    assert (rows["a"]["host_total_bytes"], rows["a"]["host_most_bytes"]) == (100, None)
+    assert (rows["a"]["other_jvms_bytes"], rows["b"]["other_jvms_bytes"]) == (0, 100)
 
 
 def test_what_jvms_have_taken_is_heap_rest_and_rocksdb_as_measured(connection: sa.Connection) -> None:
@@ -216,7 +216,7 @@ def test_what_jvms_have_taken_is_heap_rest_and_rocksdb_as_measured(connection: s
         _process("silent", instance_id="i", memory_limit_bytes=1000),
     )
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
-    taken = {endpoint: (row["taken_bytes"], row["machine_taken_bytes"]) for endpoint, row in rows.items()}
+    taken = {endpoint: (row["taken_bytes"], row["host_taken_bytes"]) for endpoint, row in rows.items()}
     assert taken == {"a": (135, 300), "b": (105, 300), "d": (105, 300), "e": (135, None), "silent": (None, 300)}
 
 
@@ -227,7 +227,7 @@ CHANGELOG = {"cluster": "c", "topic": "t", "kind": "changelog", "application_id"
 def _unseen(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     _given(connection, "metrics.jvm_app_hourly", *rows)
     return {
-        f"{row['cluster']}/{row['endpoint']}": (row["unseen_stores"], row["most_bytes"])
+        f"{row['cluster']}/{row['endpoint']}": (row["unreported_stores"], row["most_bytes"])
         for row in _asked(connection, "process_memory")
     }
 
@@ -365,7 +365,7 @@ def _member(endpoint: str, stores: int | None, expected: float, **more: Any) -> 
 def _growth(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     _given(connection, "metrics.jvm_app_hourly", *rows)
     return {
-        row["endpoint"]: (row["growth_bytes"], row["machine_growth_bytes"])
+        row["endpoint"]: (row["growth_bytes"], row["host_growth_bytes"])
         for row in _asked(connection, "growth_on_failure")
     }
 

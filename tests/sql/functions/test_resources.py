@@ -28,7 +28,11 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         ("inventory.instance_hourly", 1, place | {"instance_id": "i", "name": "before", "owner": "them"}),
         ("inventory.instance_hourly", 0, place | {"instance_id": "i", "name": "now", "owner": "us"}),
         *(
-            ("metrics.instance_health_hourly", back, place | {"instance_id": i, "machines": "m", "application": "shop"})
+            (
+                "metrics.instance_health_hourly",
+                back,
+                place | {"instance_id": i, "instance_group": "m", "application": "shop"},
+            )
             for i, back in (("i", 1), ("j", 2), ("k", 24))
         ),
         ("metrics.node_hourly", 0, {"cluster": "a", "endpoint": "http://n:9100", "instance_id": "i"}),
@@ -79,13 +83,13 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
         "reading:a/x/g": 0,
         "client:a/told": 0, "client:b/told": 0,
-        "store:a/s": 4, "machines:1/r/m": 1,
-        "machine:a/http://n:9100": 0, "machine:a/http://m:9100/metrics": 3, "machine:b/http://n:9100": 0,
+        "store:a/s": 4, "instances:1/r/m": 1,
+        "host:a/http://n:9100": 0, "host:a/http://m:9100/metrics": 3, "host:b/http://n:9100": 0,
     }  # fmt: skip
     assert [found[key][0] for key in ("volume:1/r/v", "volume:2/r/v", "instance:1/r/i")] == [
         "v (now)", "v (other)", "i (now)",
     ]  # fmt: skip
-    assert [found[f"machine:a/http://{host}"][:2] for host in ("n:9100", "m:9100/metrics")] == [
-        ["a machine i", "us"], ["a machine m:9100", None],
+    assert [found[f"host:a/http://{host}"][:2] for host in ("n:9100", "m:9100/metrics")] == [
+        ["a host i", "us"], ["a host m:9100", None],
     ]  # fmt: skip
-    assert found["instance:1/r/i"][1] == found["machines:1/r/m"][1] == "us"
+    assert found["instance:1/r/i"][1] == found["instances:1/r/m"][1] == "us"
