@@ -3,6 +3,7 @@ title: High-volume client without a consumer group
 resource_kind: client
 owner_role: platform
 maturity: stable
+is_mutation_tested: false
 reads: [metrics.broker_sample, metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly,
   inventory.consumer_group_hourly, inventory.consumer_member_hourly, metrics.consumer_group_hourly,
   metrics.consumer_partition_hourly, metrics.partition_hourly, metrics.client_topic_hourly]

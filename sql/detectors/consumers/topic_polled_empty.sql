@@ -3,6 +3,7 @@ title: Empty topic polled excessively
 resource_kind: topic
 owner_role: platform
 maturity: stable
+is_mutation_tested: false
 reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.consumer_member_hourly, metrics.broker_hourly,
   metrics.client_hourly]
 params:

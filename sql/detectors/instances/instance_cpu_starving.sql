@@ -3,6 +3,7 @@ title: CPU credits exhausted
 resource_kind: instance
 owner_role: platform
 maturity: stable
+is_mutation_tested: false
 reads: [metrics.instance_health_hourly, metrics.instance_network_hourly, metrics.instance_hourly]
 params:
   warning_hours: {default: 12, unit: h, why: "a night"}

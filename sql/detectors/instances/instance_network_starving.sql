@@ -3,6 +3,7 @@ title: Instance network bandwidth exhausted
 resource_kind: instance
 owner_role: platform
 maturity: stable
+is_mutation_tested: false
 reads: [metrics.instance_network_hourly, metrics.broker_hourly]
 params:
   lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter peaks; a deployment or a flush takes less"}

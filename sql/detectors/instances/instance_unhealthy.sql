@@ -3,6 +3,7 @@ title: Instances failing health checks
 resource_kind: instances
 owner_role: platform
 maturity: stable
+is_mutation_tested: false
 reads:
   - metrics.instance_health_hourly
   - metrics.scaling_activity_hourly

@@ -3,6 +3,7 @@ title: EBS volume I/O-starved
 resource_kind: volume
 owner_role: platform
 maturity: stable
+is_mutation_tested: false
 reads:
   - inventory.volume_hourly
   - inventory.instance_hourly

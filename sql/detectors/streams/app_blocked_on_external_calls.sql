@@ -3,6 +3,7 @@ title: Processing blocked on external calls
 resource_kind: application
 owner_role: application
 maturity: stable
+is_mutation_tested: false
 reads:
   - metrics.jvm_app_hourly
   - metrics.node_hourly

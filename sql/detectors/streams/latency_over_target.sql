@@ -3,6 +3,7 @@ title: End-to-end latency above target
 resource_kind: application
 owner_role: application
 maturity: stable
+is_mutation_tested: false
 reads:
   - metrics.jvm_app_hourly
   - metrics.stream_node_hourly

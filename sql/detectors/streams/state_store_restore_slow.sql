@@ -3,6 +3,7 @@ title: Slow state restore
 resource_kind: application
 owner_role: application
 maturity: stable
+is_mutation_tested: false
 reads:
   - metrics.jvm_app_hourly
   - metrics.state_store_memory_hourly
