@@ -26,11 +26,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import HOUR, start_of_hour
-from tests.bench.metric import Metric
 
 from spark_apps.apps.ebs_volumes.series import OVERLAP
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.cloudwatch import CALLS_AT_ONCE, SERIES_PER_CALL, Span, read_metrics
+from tests.bench.metric import Metric
 from tests.bench.serving import serving
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -77,14 +77,14 @@ def measure() -> list[Metric]:
 def _ours(spark: SparkSession, span: Span, endpoint: set[int | None]) -> tuple[float, float]:
     """Seconds, and CPU seconds of Spark and its workers."""
     before, started = _cpu_seconds(endpoint), time.monotonic()
-    told = (
+    output = (
         read_metrics(_series(spark), span)
         .selectExpr("count(at) as points", "sum(calls) as calls", "count(gap) as gaps")
         .collect()[0]
     )
     seconds, cpu = time.monotonic() - started, _cpu_seconds(endpoint) - before
-    if tuple(told) != (VOLUMES * METRICS * POINTS, CALLS, 0):
-        raise AssertionError(f"not what was asked: {told}")
+    if tuple(output) != (VOLUMES * METRICS * POINTS, CALLS, 0):
+        raise AssertionError(f"not what was asked: {output}")
     return seconds, cpu
 
 
@@ -148,7 +148,7 @@ def _metric(number: int) -> dict[str, Any]:
     return {"Metric": metric, "Period": PERIOD_SECONDS, "Stat": "Sum"}
 
 
-def _serve(told: Connection) -> None:
+def _serve(output: Connection) -> None:
     now = datetime.now(UTC)
     world = World(seed=1, now=lambda: now)
     for number in range(VOLUMES):
@@ -159,5 +159,5 @@ def _serve(told: Connection) -> None:
             ACCOUNT, REGION, f"vol-{number:017x}", "io1", 100, 1000, None, instance, created_at=now - timedelta(days=2)
         )
     with AwsEndpoint(world, calls_per_second=1000) as endpoint:
-        told.send(endpoint.environment(ACCOUNT, REGION))
-        told.recv()
+        output.send(endpoint.environment(ACCOUNT, REGION))
+        output.recv()

@@ -30,7 +30,6 @@ from streamwarden.base.hours import HOUR, last_full_hour
 from streamwarden.base.warehouse import engine, ensure_day
 from streamwarden.pipeline import run_hour
 from streamwarden.store.migrate import migrate
-from tests.bench.metric import Metric
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources import jmx, kafka_client
@@ -41,6 +40,7 @@ from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
 from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 BROKERS, GROUPS, SAMPLES = 8, 300, 3
@@ -201,7 +201,7 @@ def gather(folder: Path, url: str, hour: datetime) -> tuple[float, float, float]
     os.environ |= {WAREHOUSE_ENV: url, CONFIG_ENV: str(folder / "streamwarden.yaml")}
     config = Config.model_validate(CONFIG)
 
-    def told(spark: SparkSession, source: DataSource) -> DataFrame:
+    def output(spark: SparkSession, source: DataSource) -> DataFrame:
         rows = folder / source.name()
         return (
             spark.read.schema(source.schema()).parquet(str(rows))
@@ -209,7 +209,7 @@ def gather(folder: Path, url: str, hour: datetime) -> tuple[float, float, float]
             else spark.createDataFrame([], source.schema())
         )
 
-    with patch.object(kafka_client, "read_source", told), patch.object(jmx, "read_source", told), _memory() as most:
+    with patch.object(kafka_client, "read_source", output), patch.object(jmx, "read_source", output), _memory() as most:
         started = time.monotonic()
         run = run_hour(config, hour, APPS, lambda *_: None)
         seconds = time.monotonic() - started

@@ -13,11 +13,11 @@ from multiprocessing.connection import Connection
 from pyspark.sql import SparkSession
 from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
-from tests.bench.metric import Metric
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.sources.jmx_catalog import Role
+from tests.bench.metric import Metric
 from tests.bench.serving import serving
 
 BROKERS, TOPICS, PARTITIONS, APPS = 30, 1000, 3, 200
@@ -66,14 +66,16 @@ def _read(spark: SparkSession, role: Role, urls: list[str]) -> tuple[float, int]
     config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "b"}], "jmx": jvms})
     started = time.monotonic()
     frame = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), role)
-    told = frame.selectExpr("count(metric) as rows", "count(gap) as gaps", "count(distinct endpoint) as jvms").collect()
+    output = frame.selectExpr(
+        "count(metric) as rows", "count(gap) as gaps", "count(distinct endpoint) as jvms"
+    ).collect()
     seconds = time.monotonic() - started
-    if told[0]["gaps"] or told[0]["jvms"] != len(urls):
-        raise AssertionError(f"not all endpoints answered: {told[0]}")
-    return seconds, told[0]["rows"]
+    if output[0]["gaps"] or output[0]["jvms"] != len(urls):
+        raise AssertionError(f"not all endpoints answered: {output[0]}")
+    return seconds, output[0]["rows"]
 
 
-def _serve(told: Connection) -> None:
+def _serve(output: Connection) -> None:
     pages = {"broker": _broker_page(), "app": _app_page()}
 
     class Exporter(BaseHTTPRequestHandler):
@@ -94,7 +96,7 @@ def _serve(told: Connection) -> None:
         request_queue_size = 256
 
     server = Server(("127.0.0.1", 0), Exporter)
-    told.send(f"http://127.0.0.1:{server.server_port}")
+    output.send(f"http://127.0.0.1:{server.server_port}")
     server.serve_forever()
 
 

@@ -33,7 +33,6 @@ from streamwarden.base.hours import HOUR
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine, ensure_day
 from streamwarden.store.migrate import migrate
-from tests.bench.metric import Metric
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.kafka_client import (
@@ -47,6 +46,7 @@ from spark_apps.sources.kafka_client import (
 )
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_offsets import KafkaOffsets
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 from tests.spark_apps.offsets_log import TOPIC, commit, commit_key, commit_value, log_partition
 
@@ -174,7 +174,7 @@ def _remember_hour_before(fleet: _Fleet, url: str, begin: datetime) -> None:
     with OffsetReaders(Connection(cluster_named("bench"))) as readers:
         ends = readers.ask({"end": (OFFSET_END, False, places)})
     if ends is None:
-        raise AssertionError("not all partitions told their end")
+        raise AssertionError("not all partitions expected_text their end")
     warehouse = engine(url)
     ensure_day(warehouse, (begin - HOUR).date())
     insert = sa.text("""
@@ -236,7 +236,7 @@ def _bare_lag(servers: str) -> int:
     """Metadata, groups, their commits, the end of every partition; returns rows."""
     admin = AdminClient({"bootstrap.servers": servers})
     metadata = admin.list_topics(timeout=10)
-    keys = sorted((topic, p) for topic, told in metadata.topics.items() for p in told.partitions)
+    keys = sorted((topic, p) for topic, expected_text in metadata.topics.items() for p in expected_text.partitions)
     groups = [group.group_id for group in admin.list_consumer_groups(request_timeout=10).result().valid]
     committed = {
         g: admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(g)], request_timeout=10)[g] for g in groups

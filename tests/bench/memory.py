@@ -27,11 +27,11 @@ from demo.process import Jvm, free_port
 from pyspark.sql import Row, SparkSession
 from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
-from tests.bench.metric import Metric
 
 from spark_apps.apps import jvm_apps
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
+from tests.bench.metric import Metric
 
 CUSTOMERS, RECORD_BYTES, RECORDS_PER_SECOND = 60_000, 2000, 8000
 GROWS, STILL_SECONDS, FILL_SECONDS = 1.01, 30, 300
@@ -106,9 +106,9 @@ def _wait_until_full(url: str) -> None:
     deadline = since + FILL_SECONDS
     while time.monotonic() < deadline:
         try:
-            for told in httpx.get(bean, timeout=5).json().get("value", {}).values():
-                usage = told.get("block-cache-usage", 0.0)  # a store that is being opened hasn't any figure yet
-                if usage > max(most * GROWS, told.get("block-cache-capacity", 0.0) / 2):
+            for output in httpx.get(bean, timeout=5).json().get("value", {}).values():
+                usage = output.get("block-cache-usage", 0.0)  # a store that is being opened hasn't any figure yet
+                if usage > max(most * GROWS, output.get("block-cache-capacity", 0.0) / 2):
                     most, since = usage, time.monotonic()
         except httpx.HTTPError:
             pass  # the agent isn't listening yet

@@ -25,9 +25,9 @@ from streamwarden.detectors.backtest import backtest
 from streamwarden.store.migrate import migrate
 from streamwarden.ui import pages
 from streamwarden.ui.render import render
-from tests.bench.metric import Metric
 
 from tests.bench.large import HOUR, Large, fill
+from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 JUDGED = Large(brokers=100, partitions=100_000, groups=500, volumes=5_000, applications=500)
@@ -39,7 +39,13 @@ LARGEST = int(os.environ.get("LARGEST", "1000000"))
 SIZES = [size for size in (10_000, 100_000, 1_000_000) if size <= LARGEST]
 BACKTEST_SECONDS = 15
 JUDGING_CPU_SECONDS, WORST_EXPONENT, PAGE_SECONDS, VIEW_SECONDS = 20, 1.1, 0.3, 1.0
-_ADDRESS = {"root": "/streamwarden", "airflow": "/", "assets": "1", "form": None, "told": None}  # as a viewer sees it
+_ADDRESS = {
+    "root": "/streamwarden",
+    "airflow": "/",
+    "assets": "1",
+    "form": None,
+    "expected": None,
+}  # as a viewer sees it
 LEAST_CPU_SECONDS = 0.3
 """What costs less has no exponent worth to be told."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.bench.metric import Metric
 
 from tests.bench.__main__ import PARTS, main
+from tests.bench.metric import Metric
 
 
 def test_a_part_that_breaks_off_stops_no_other_and_all_that_was_missed_is_named_at_the_end(

@@ -104,13 +104,13 @@ def _hour(
     numbers, outcomes, broke_off = [number for number in numbers if number not in done], list(done.values()), 0
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
-        told, enough = manager.Queue(), manager.Event()
+        output, enough = manager.Queue(), manager.Event()
         ended = threading.Event()  # `enough` is another process's: what is under way with it a signal may not cross
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
-        shares = [pool.submit(share, numbers[start::worlds], seed, only, told, enough) for start in range(worlds)]
-        while not (all(one.done() for one in shares) and told.empty()):
+        shares = [pool.submit(share, numbers[start::worlds], seed, only, output, enough) for start in range(worlds)]
+        while not (all(one.done() for one in shares) and output.empty()):
             with suppress(queue.Empty):
-                said = told.get(timeout=1)
+                said = output.get(timeout=1)
                 if isinstance(said, str):
                     broke_off += 1
                     console.print(f"a round broke off: {said[:6_000]}", markup=False)

@@ -19,7 +19,7 @@ def share(
     numbers: Sequence[int],
     seed: int,
     only: Sequence[str],
-    told: queue.Queue[tuple[int, Outcome] | str],
+    output: queue.Queue[tuple[int, Outcome] | str],
     enough: threading.Event,
 ) -> None:
     """Does these rounds and tells what came of each, until it is enough. Where a round breaks off, which none should,
@@ -34,7 +34,7 @@ def share(
         try:
             with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
                 for outcome in outcomes_of(Path(folder), rest, seed, only):
-                    told.put(outcome)
+                    output.put(outcome)
                     stands = True
                     if enough.is_set():
                         return
@@ -43,7 +43,7 @@ def share(
             said = f"{error!r}\n{traceback.format_exc()}"
             if not stands:
                 raise RuntimeError(said) from None  # not every library's errors reach another process
-            told.put(said)
+            output.put(said)
 
 
 def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:

@@ -114,15 +114,15 @@ def test_a_round_tells_what_was_met_how_it_was_repaired_and_what_is_lost(
 
 def test_what_a_ticket_was_told_by_may_differ_only_where_a_source_had_a_gap_then(warehouse: sa.Engine) -> None:
     world = cast(World, _World(warehouse))
-    told = {"action": "create", "finding": "a c5.large"}
-    rows = {"tickets.change": [told]}
-    reference = Reference(("machines",), rows, {"tickets.change": sorted(told)}, Counter(), frozenset(), 1.0)
-    less = {"tickets.change": [told | {"finding": "no answer"}]}
+    output = {"action": "create", "finding": "a c5.large"}
+    rows = {"tickets.change": [output]}
+    reference = Reference(("machines",), rows, {"tickets.change": sorted(output)}, Counter(), frozenset(), 1.0)
+    less = {"tickets.change": [output | {"finding": "no answer"}]}
     assert reference.against(world, less) and not reference.against(world, less, told_with_gaps=True)
     assert reference.against(world, {"tickets.change": []}, told_with_gaps=True)
-    corrected = {"tickets.change": [*less["tickets.change"], told | {"action": "comment"}]}
+    corrected = {"tickets.change": [*less["tickets.change"], output | {"action": "comment"}]}
     assert reference.against(world, corrected) and not reference.against(world, corrected, told_with_gaps=True)
-    assert reference.against(world, {"tickets.change": [told, told]}, told_with_gaps=True)
+    assert reference.against(world, {"tickets.change": [output, output]}, told_with_gaps=True)
 
 
 def test_only_five_minutes_that_begin_before_the_hour_are_not_its(warehouse: sa.Engine) -> None:
@@ -169,8 +169,8 @@ def test_rows_that_nobody_says_are_missing_are_found_but_not_in_longer_periods(
             {"hour": hour},
         )
     known: Rows = {"metrics.volume_sample": [{"period_seconds": "60"}] * 5}
-    told = untold(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse)
-    assert [line.partition(", and no gap")[0] for line in told] == missing
+    output = untold(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse)
+    assert [line.partition(", and no gap")[0] for line in output] == missing
 
 
 def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,13 +184,13 @@ def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkey
             yield number, "whole"
 
     monkeypatch.setattr("tests.chaos.share.outcomes_of", outcomes_of)
-    told: queue.Queue[Any] = queue.Queue()
-    share(range(3), 7, (), told, threading.Event())
-    said = [told.get() for _ in range(told.qsize())]
+    output: queue.Queue[Any] = queue.Queue()
+    share(range(3), 7, (), output, threading.Event())
+    said = [output.get() for _ in range(output.qsize())]
     assert [said[0], said[2]] == [(0, "whole"), (2, "whole")] and "1 broke" in said[1]
     assert len(set(worlds)) == 2
     with pytest.raises(RuntimeError, match="3 broke"):
-        share([3], 7, (), told, threading.Event())
+        share([3], 7, (), output, threading.Event())
 
 
 def test_what_no_run_begins_with_meets_it_alone() -> None:

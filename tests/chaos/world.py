@@ -308,8 +308,8 @@ def tree(process: psutil.Process) -> list[psutil.Process]:
 def environment_of(world: World) -> dict[str, str]:
     """The whole environment of a process that runs the hour; where libfaketime is, it sees the world's clock."""
     folders = f"{Path.cwd()}:{os.environ.get('PYTHONPATH', '')}"
-    told = {**os.environ, **world.environment, "PYTHONPATH": folders}
-    told["JDK_JAVA_OPTIONS"] = "-XX:ReservedCodeCacheSize=256m"
+    output = {**os.environ, **world.environment, "PYTHONPATH": folders}
+    output["JDK_JAVA_OPTIONS"] = "-XX:ReservedCodeCacheSize=256m"
     if FAKETIME:
-        told |= world.clock.environment | {"PYTHONPATH": f"{Path(__file__).parent / 'clocked'}:{folders}"}
-    return told
+        output |= world.clock.environment | {"PYTHONPATH": f"{Path(__file__).parent / 'clocked'}:{folders}"}
+    return output

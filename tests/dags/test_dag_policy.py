@@ -100,8 +100,8 @@ def test_an_app_runs_by_itself_unless_it_was_loaded_together(
 ) -> None:
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-    told = {"gather.together": None if apps is None else {"apps": apps, "try": together_tries}}
-    ti = SimpleNamespace(try_number=tries, xcom_pull=lambda *, task_ids, key: told[task_ids])
+    output = {"gather.together": None if apps is None else {"apps": apps, "try": together_tries}}
+    ti = SimpleNamespace(try_number=tries, xcom_pull=lambda *, task_ids, key: output[task_ids])
     submitted: list[str] = []
     monkeypatch.setattr(SparkSubmitOperator, "execute", lambda self, context: submitted.append(self.task_id))
     dags["hourly"].get_task("gather.brokers").execute({"ti": ti})

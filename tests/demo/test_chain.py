@@ -78,6 +78,6 @@ def test_partitions_lack_its_replicas(chain: Chain) -> None:
 
 
 def test_the_truth_names_one_cause_and_what_follows(chain: Chain) -> None:
-    (told,) = json.loads(chain.truth_file.read_text())
-    assert (told["fault"], told["detector"]) == ("chain", "ebs_volume_starving")
-    assert len(told["follows"]) == 4
+    (output,) = json.loads(chain.truth_file.read_text())
+    assert (output["fault"], output["detector"]) == ("chain", "ebs_volume_starving")
+    assert len(output["follows"]) == 4

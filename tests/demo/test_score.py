@@ -68,7 +68,7 @@ def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracke
     user = ("streamwarden", credentials(folder)["streamwarden"])
     headers = {"X-Requested-With": "rest", "Origin": url, "Referer": f"{url}/"}
     with httpx.Client(base_url=f"{url}/rest/data", auth=user, headers=headers) as client:
-        text = "Heavy.\n\nfingerprint: ab12\ndetector: app_memory_heavy\nresource: demo/orders\n"
+        text = "Heavy.\n\nfingerprint: ab12\ndetector: app_memory_heavy\nresource_name: demo/orders\n"
         message = client.post("/msg", data={"content": text}).json()["data"]["id"]
         issue = client.post("/issue", data={"title": "<script> é", "messages": message}).json()["data"]["id"]
         found = [one for one in open_tickets(url, *user) if one.title == "<script> é"]

@@ -61,19 +61,19 @@ def _run(file: Path, service: dict[str, Any], command: list[str]) -> int:
     if service["image"].startswith("postgres:"):
         return _run_client(command)
     dockerfile = (file.parent / "Dockerfile").read_text().replace("\\\n", " ")
-    told: dict[str, str] = {}
+    output: dict[str, str] = {}
     for line in re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE):
-        told |= {
+        output |= {
             name: value.replace("$PATH", "/usr/bin:/bin") for name, value in (w.split("=", 1) for w in line.split())
         }
-    told |= _settings(file.with_name(service["env_file"])) if "env_file" in service else {}
-    told |= service["environment"] | json.loads(os.environ["OVERRIDES"])
+    output |= _settings(file.with_name(service["env_file"])) if "env_file" in service else {}
+    output |= service["environment"] | json.loads(os.environ["OVERRIDES"])
     config = next(volume for volume in service["volumes"] if volume.endswith("/streamwarden.yaml:ro"))
     source, place, _ = config.split(":")
     layout = Path(os.environ["LAYOUT"])
     (layout / "etc" / Path(place).relative_to("/etc")).write_text((file.parent / source).read_text())
     [workdir] = re.findall(r"^WORKDIR (\S+)$", dockerfile, re.MULTILINE)
-    environment = [f"{name}={value}" for name, value in told.items()]
+    environment = [f"{name}={value}" for name, value in output.items()]
     environment.append("PYTHONPATH=/opt/streamwarden/plugins:/opt/streamwarden")  # the image's editable install
     inside = [*NAMESPACE, "sh", "-euc", ROOT, "sh", *environment, *command]
     return subprocess.call(inside, env={**os.environ, "WORKDIR": workdir})
@@ -81,10 +81,10 @@ def _run(file: Path, service: dict[str, Any], command: list[str]) -> int:
 
 def _run_client(command: list[str]) -> int:
     """With the databases that stand for the deployment's."""
-    told = json.loads(os.environ["OVERRIDES"])
+    output = json.loads(os.environ["OVERRIDES"])
     stands_for = {
-        "streamwarden": sa.make_url(told["STREAMWARDEN_WAREHOUSE_URL"]),
-        "airflow": sa.make_url(told["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]),
+        "streamwarden": sa.make_url(output["STREAMWARDEN_WAREHOUSE_URL"]),
+        "airflow": sa.make_url(output["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]),
     }
 
     def renamed(word: str) -> str:

@@ -27,14 +27,14 @@ def bindings_of(command: str) -> list[AclBinding]:
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--resource-pattern-type", default="literal")
     parser.add_argument("--add", action="store_true", required=True)
-    told = parser.parse_args(shlex.split(command)[1:])
-    kind, name = (ResourceType.TOPIC, told.topic) if told.topic else (ResourceType.GROUP, told.group)
-    if told.cluster:
+    output = parser.parse_args(shlex.split(command)[1:])
+    kind, name = (ResourceType.TOPIC, output.topic) if output.topic else (ResourceType.GROUP, output.group)
+    if output.cluster:
         kind, name = ResourceType.BROKER, "kafka-cluster"
-    pattern = ResourcePatternType[told.resource_pattern_type.upper()]
+    pattern = ResourcePatternType[output.resource_pattern_type.upper()]
     operations = {"Describe": "DESCRIBE", "DescribeConfigs": "DESCRIBE_CONFIGS", "Read": "READ"}
     allow = AclPermissionType.ALLOW
     return [
-        AclBinding(kind, name, pattern, told.allow_principal, "*", AclOperation[operations[operation]], allow)
-        for operation in told.operation
+        AclBinding(kind, name, pattern, output.allow_principal, "*", AclOperation[operations[operation]], allow)
+        for operation in output.operation
     ]

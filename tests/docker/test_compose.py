@@ -89,7 +89,9 @@ def test_what_the_code_asks_of_its_environment_is_set(ours: dict[str, dict[str, 
 def test_a_process_gets_the_secrets_that_it_needs_and_no_other(ours: dict[str, dict[str, Any]]) -> None:
     secret = re.compile(r"PASSWORD|SECRET|FERNET|JWT")
     given = {
-        name: {told for value in service.get("environment", {}).values() for told in re.findall(r"\$\{(\w+)", value)}
+        name: {
+            output for value in service.get("environment", {}).values() for output in re.findall(r"\$\{(\w+)", value)
+        }
         for name, service in ours.items()
     }
     secrets = {name: {one for one in names if secret.search(one)} for name, names in given.items()}

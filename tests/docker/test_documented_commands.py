@@ -40,7 +40,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     (programs / "docker").write_text(f'#!/bin/sh\nexec {sys.executable} {CONTAINER} "$@"\n')
     (programs / "docker").chmod(0o755)
     with a_database() as warehouse, a_database() as metadata:
-        told = {
+        output = {
             "STREAMWARDEN_WAREHOUSE_URL": warehouse,
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": metadata.replace("postgresql://", "postgresql+psycopg2://"),
         }
@@ -50,7 +50,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             "PATH": f"{programs}:{os.environ['PATH']}",
             "LAYOUT": str(layout),
             "VENV": str(Path(sys.executable).parents[1]),
-            "OVERRIDES": json.dumps(told),
+            "OVERRIDES": json.dumps(output),
         }
 
 

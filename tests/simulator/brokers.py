@@ -228,8 +228,8 @@ def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> No
     said = {verdict.resource_name: verdict for verdict in verdicts if verdict.status == "firing"}
     for fault in fleet.truth[DOWN].faults:
         if verdict := said.get(fault.resource_name):
-            told = {name for name in SHORTAGES if verdict.metrics.get(name)}
-            wrong = ", ".join(told ^ fleet.shortages.get(fault.resource_name, set()))
+            output = {name for name in SHORTAGES if verdict.metrics.get(name)}
+            wrong = ", ".join(output ^ fleet.shortages.get(fault.resource_name, set()))
             result.claim("says what it was short of", fault, verdict, wrong or None)
 
 

@@ -179,9 +179,9 @@ def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -
     at, started = cluster.read_at[hour], cluster.started[broker, hour]
     since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
     rates = {"NONE": cluster.rates["produce_requests"]} | cluster.refused
-    told = {error: float((rate[broker, : hour + 1] * since).sum() + rate[broker, hour] * seconds)
+    output = {error: float((rate[broker, : hour + 1] * since).sum() + rate[broker, hour] * seconds)
             for error, rate in rates.items()} if at > started else {}  # fmt: skip
-    return {error: count for error, count in told.items() if count > 0}
+    return {error: count for error, count in output.items() if count > 0}
 
 
 FAILS = ("INVALID_RECORD", "INVALID_TIMESTAMP", "NOT_ENOUGH_REPLICAS")
@@ -356,9 +356,9 @@ def _of_broker(cluster: Cluster, broker: int, hours_ago: int) -> dict[str, Any]:
         return {"adding_replicas": None, "throttles": None}
     adding = sum(move.target == broker and move.left(hours_ago) is not None for move in cluster.moves)
     rates = cluster.throttles.get(broker, {}) if hours_ago <= cluster.throttled_hours else {}
-    told = {name: {"value": value, "source": "dynamic_broker_config"} for name, value in rates.items()}
+    output = {name: {"value": value, "source": "dynamic_broker_config"} for name, value in rates.items()}
     is_told = broker not in cluster.unlisted or hours_ago > 0
-    return {"adding_replicas": adding, "throttles": json.dumps(told) if is_told else None}
+    return {"adding_replicas": adding, "throttles": json.dumps(output) if is_told else None}
 
 
 # The past
@@ -391,9 +391,9 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
 
 def copy(connection: sa.Connection, table: str, *frames: pd.DataFrame) -> None:
     """Rows into a table, NaN as null; frames may be empty."""
-    if not (told := [frame for frame in frames if not frame.empty]):
+    if not (output := [frame for frame in frames if not frame.empty]):
         return
-    rows, text = pd.concat(told), io.BytesIO()
+    rows, text = pd.concat(output), io.BytesIO()
     options = pa.csv.WriteOptions(include_header=False)
     pa.csv.write_csv(pa.Table.from_pandas(rows, preserve_index=False), text, options)
     raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
@@ -440,7 +440,9 @@ def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
     if cluster.tells_errors:
         rates = {error: rate[broker] for error, rate in cluster.refused.items()}
         counted = [{error: rate[n] * 3600 for error, rate in rates.items() if rate[n]} for n in hours]
-        rows["produce_errors"] = [json.dumps(told) if ok else None for told, ok in zip(counted, answers, strict=True)]
+        rows["produce_errors"] = [
+            json.dumps(output) if ok else None for output, ok in zip(counted, answers, strict=True)
+        ]
     begun = pd.to_datetime(np.where(answers, np.floor(started), np.nan), unit="s", utc=True)
     key = {"hour": _hours(), "cluster": cluster.name, "endpoint": url_of(cluster, broker), "broker_id": broker,
            "instance_id": instance_of(cluster, broker), "process_started_at": begun}  # fmt: skip

@@ -226,11 +226,11 @@ def _hours(one: Changelog) -> pd.DataFrame:
 def _topic(one: Changelog) -> pd.DataFrame:
     configs = {"segment.ms": one.segment_hours * 3_600_000, "delete.retention.ms": one.tombstone_hours * 3_600_000,
                "min.cleanable.dirty.ratio": one.dirty_ratio}  # fmt: skip
-    told = json.dumps({name: {"value": str(value)} for name, value in configs.items()})
+    output = json.dumps({name: {"value": str(value)} for name, value in configs.items()})
     return _hours(one).tail(1).assign(
         topic="app-totals-changelog", partitions=one.partitions, replication_factor=3, kind="changelog",
         application_id="app", cleanup_policy=one.policy, segment_bytes=int(one.segment_bytes),
-        configs=told if one.tells_settings else None, observed_at=JUDGED + HOUR,
+        configs=output if one.tells_settings else None, observed_at=JUDGED + HOUR,
     )  # fmt: skip
 
 

@@ -575,7 +575,7 @@ class _Sources:
                     times += written
         create = self.bench.spark.createDataFrame
         read = create([(case.name, "read", 0) for case in self.chosen], READ)
-        told = self._frame("commits", commits, generation="int", members=MEMBERS, resource_name="string")
+        output = self._frame("commits", commits, generation="int", members=MEMBERS, resource_name="string")
         exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
                  "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
         sources = {
@@ -584,7 +584,7 @@ class _Sources:
             "kafka_log_dirs": rows_frame(self.bench.spark, [], KafkaLogDirs({}).schema()),
             "unlisted_groups": rows_frame(self.bench.spark, [], NO_GROUPS_UNLISTED),
             "kafka_offsets": self._frame("offsets", offsets, resource_name="string"),
-            "kafka_commits": told.unionByName(read, allowMissingColumns=True),
+            "kafka_commits": output.unionByName(read, allowMissingColumns=True),
             "kafka_record_times": self._frame("times", times, resource_name="string").withColumns(exact),
             "known_ends": rows_frame(self.bench.spark, [], NO_KNOWN_ENDS),
             "known_commits": rows_frame(self.bench.spark, [], KNOWN_COMMITS),

@@ -162,12 +162,12 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
         left, borrowed = one.balances()
         for n in range(12):
             share = (n + 1) / 12
-            told = {
+            output = {
                 "cpu_credits": left[NOW - 1] + share * (left[NOW] - left[NOW - 1]),
                 "cpu_credits_borrowed": borrowed[NOW - 1] + share * (borrowed[NOW] - borrowed[NOW - 1]),
                 "cpu_credits_charged": one.charged()[NOW] / 12,
             }
-            for metric, value in told.items():
+            for metric, value in output.items():
                 yield place | {"resource_id": one.name, "metric": metric, "at": JUDGED + n * timedelta(minutes=5),
                                "period_seconds": 60, "value": float(value)}  # fmt: skip
 

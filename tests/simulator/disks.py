@@ -247,13 +247,13 @@ def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
         yield of_app | {"metric": "records_to_restore", "labels": "{}", "value": left}
         of_node = head | {"endpoint": machine.node, "role": "node", "app": None}
         for each in machine.file_systems if machine.answers else ():
-            told = {"device": f"/dev/{each.mountpoint}", "fstype": each.fstype, "mountpoint": each.mountpoint}
+            output = {"device": f"/dev/{each.mountpoint}", "fstype": each.fstype, "mountpoint": each.mountpoint}
             for metric, value in {
                 "file_system_bytes": each.size,
                 "file_system_available_bytes": each.size * (1 - each.used[NOW].clip(0, 1)),
                 "file_system_read_only": float(each.read_only),
             }.items():
-                yield of_node | {"metric": metric, "labels": json.dumps(told, sort_keys=True), "value": float(value)}
+                yield of_node | {"metric": metric, "labels": json.dumps(output, sort_keys=True), "value": float(value)}
 
 
 def remember(bench: Bench, fleet: Fleet) -> None:
@@ -264,14 +264,14 @@ def remember(bench: Bench, fleet: Fleet) -> None:
         copy(connection, "metrics.file_system_hourly", *[_past(m) for m in fleet.resources])
         copy(connection, "metrics.jvm_app_hourly", *[_restored(m) for m in fleet.resources])
         brokers = [m for m in fleet.resources if m.is_broker]
-        told = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
+        output = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
         machines = [f"i-{m.name}" for m in brokers]
-        copy(connection, "metrics.broker_hourly", told.assign(endpoint="http://b:8778", instance_id=machines))
+        copy(connection, "metrics.broker_hourly", output.assign(endpoint="http://b:8778", instance_id=machines))
         sizes = [int(m.data.size) for m in brokers]
         copy(
             connection,
             "metrics.log_dir_hourly",
-            told.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=JUDGED),
+            output.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=JUDGED),
         )
 
 

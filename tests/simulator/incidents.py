@@ -145,9 +145,9 @@ class Cluster:
             machine, volume = f"{self.name}-i{broker}", f"{self.name}-v{broker}"
             yield "inventory.volume_hourly", at | place | {"volume_id": volume, "instance_id": machine}
             yield "inventory.instance_hourly", at | place | {"instance_id": machine, "private_ip": f"ip-{machine}"}
-            told = {} if broker in self.silent and hour == JUDGED else {"broker_id": broker}
+            output = {} if broker in self.silent and hour == JUDGED else {"broker_id": broker}
             known = {"cluster": self.name, "endpoint": f"b{broker}", "instance_id": machine}
-            yield "metrics.broker_hourly", at | known | told
+            yield "metrics.broker_hourly", at | known | output
             share = self.reads[broker]
             sample = {"at": hour, "volume_id": volume, "read_bytes": share, "write_bytes": 1 - share}
             yield "metrics.volume_sample", place | sample
@@ -242,13 +242,13 @@ class World:
 
     def lose(self, cluster: Cluster, lost: list[tuple[Spot, int]], since: int, incident: str) -> None:
         """Replicas fall out of sync: told of who has them, or of who leads them where the cluster doesn't say more."""
-        told: set[int] = set()
+        output: set[int] = set()
         for spot, broker in lost:
             if cluster.tells_in_sync or spot not in cluster.lacking:
                 cluster.lacking[spot].add(broker)
-                told.add(broker if cluster.tells_in_sync else cluster.leaders[spot])
+                output.add(broker if cluster.tells_in_sync else cluster.leaders[spot])
         reason = "missing" if cluster.tells_in_sync else "followers_missing"
-        for broker in sorted(told):
+        for broker in sorted(output):
             resource = f"broker:{cluster.name}/{broker}"
             self.add("partitions_under_replicated", resource, reason, since + self.dice.randint(0, 1), incident)
 
@@ -429,15 +429,15 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
         rows = connection.execute(_ISSUES).mappings().all()
     issue_of = {(row["detector"], row["resource"]): row["issue"] for row in rows}
     root_of = {row["issue"]: row["root"] for row in rows}
-    told = [s for s in world.symptoms if (s.detector, s.resource) in issue_of]
-    filed = {issue_of[s.detector, s.resource] for s in told if not s.also}  # what follows from two may stand alone
+    output = [s for s in world.symptoms if (s.detector, s.resource) in issue_of]
+    filed = {issue_of[s.detector, s.resource] for s in output if not s.also}  # what follows from two may stand alone
     result.faults += len(world.symptoms)
     result.cases += HOURS
     result.resources += len(world.symptoms)
-    labels = {s.incident for s in told if not s.also}
+    labels = {s.incident for s in output if not s.also}
     result.incidents += len(labels)
     result.issues += len(filed)
-    for one, other in combinations(told, 2):
+    for one, other in combinations(output, 2):
         same = issue_of[one.detector, one.resource] == issue_of[other.detector, other.resource]
         if one.also or other.also:  # it follows from two: either is right
             if same and not {one.incident, *one.also} & {other.incident, *other.also}:
@@ -451,9 +451,9 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
             result.wrongly_apart += 1
             result.wrong.append(f"world {number}: apart: {_named(one)} and {_named(other)}")
     sizes: dict[str, int] = defaultdict(int)
-    for symptom in told:
+    for symptom in output:
         sizes[symptom.incident] += 1
-    for symptom in told:
+    for symptom in output:
         issue = issue_of[symptom.detector, symptom.resource]
         if symptom.is_root and sizes[symptom.incident] > 1:
             result.roots += 1
@@ -463,7 +463,7 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
                 result.wrong.append(f"world {number}: root of {symptom.incident} is {root_of[issue]}")
         elif symptom.is_root:
             result.alone += 1
-            result.alone_merged += sum(issue_of[s.detector, s.resource] == issue for s in told) > 1
+            result.alone_merged += sum(issue_of[s.detector, s.resource] == issue for s in output) > 1
 
 
 def _named(symptom: Symptom) -> str:
@@ -483,8 +483,8 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
         machine = {"account": "1", "region": "r", "instance_id": f"i{n}"}
         known.append(("inventory.volume_hourly", machine | {"hour": at, "volume_id": f"v{n}"}))
         known.append(("inventory.instance_hourly", machine | {"hour": at, "private_ip": f"ip{n}"}))
-        told = {"hour": at, "cluster": "c", "endpoint": f"b{n}", "broker_id": n, "instance_id": f"i{n}"}
-        known.append(("metrics.broker_hourly", told))
+        output = {"hour": at, "cluster": "c", "endpoint": f"b{n}", "broker_id": n, "instance_id": f"i{n}"}
+        known.append(("metrics.broker_hourly", output))
     for (topic, partition), n in leader.items():
         one = {"hour": at, "cluster": "c", "topic": topic, "partition": partition}
         known.append(("metrics.partition_hourly", one | {"leader": n, "replicas": 3, "isr": 3}))

@@ -455,15 +455,15 @@ def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
     """Of forecasts for readers that are on their way back."""
     for verdict in verdicts:
-        told = verdict.metrics["catches_up_in_seconds"]
+        output = verdict.metrics["catches_up_in_seconds"]
         timeline = fleet.timelines[verdict.resource_name]
-        if verdict.status == "firing" and told and timeline.kind == "rewound too far":
+        if verdict.status == "firing" and output and timeline.kind == "rewound too far":
             reader, end = timeline.readers[0], verdict.hour + HOUR
             log = timeline.logs[0]
             rate = len(log.appended) / _seconds(START + (FIRST_HOUR + HOURS + 1) * HOUR)
             true = (log.end(end) - timeline.consumed(0, end)) / (reader.speed[-1][1] - rate)
             if true > 600:
-                yield abs(told - true) / true
+                yield abs(output - true) / true
 
 
 # What the sources say
@@ -483,7 +483,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             ends.append(_known_end(case, timeline.logs[partition], partition))
     create = bench.spark.createDataFrame
     read = create([(case.name, "read", 0) for case in chosen], READ)
-    told = null_filled(
+    output = null_filled(
         bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string"
     )
     sources = {
@@ -492,7 +492,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
         "kafka_log_dirs": rows_frame(bench.spark, [], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(bench.spark, [], NO_GROUPS_UNLISTED),
         "kafka_offsets": null_filled(bench.spark, folder / "offsets", offsets, resource_name="string"),
-        "kafka_commits": told.unionByName(read, allowMissingColumns=True),
+        "kafka_commits": output.unionByName(read, allowMissingColumns=True),
         "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource_name="string"),
     }
     sources["known_commits"] = rows_frame(bench.spark, [], KNOWN_COMMITS)
@@ -570,14 +570,14 @@ def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[
     by_time = earliest = latest = log.time_of(offset)
     if timeline.is_guessed:
         by_time, earliest, latest = log.time_between(offset, end + READ_AFTER)
-    told: dict[str, Any] = {"offset": offset, "next_offset": None, "read_end": None}
+    output: dict[str, Any] = {"offset": offset, "next_offset": None, "read_end": None}
     if timeline.committed(partition, end - STANDS)[0] == offset:
-        told["next_offset"], told["read_end"], seen = log.next_from(offset, end + READ_AFTER)
-        is_own = told["next_offset"] in (offset, -1)
+        output["next_offset"], output["read_end"], seen = log.next_from(offset, end + READ_AFTER)
+        is_own = output["next_offset"] in (offset, -1)
         by_time, earliest, latest = (min(each, seen) if is_own else seen for each in (by_time, earliest, latest))
     times = {"record_at": by_time, "earliest_at": earliest, "latest_at": latest}
     written = {name: START + timedelta(seconds=seconds) + case.shift for name, seconds in times.items()}
-    return history, [place | written | told]
+    return history, [place | written | output]
 
 
 def _seconds(moment: datetime) -> float:

@@ -43,16 +43,16 @@ class NotificationsScore(Score):
     """Notifications by issue against what became something else."""
 
     issues: int = 0
-    told: int = 0
+    output: int = 0
     allowed: int = 0
     told_too_often: int = 0
     told_twice: int = 0
 
     @property
     def goals(self) -> list[Goal]:
-        of = f"{self.told} notifications, {self.allowed} changes"
+        of = f"{self.output} notifications, {self.allowed} changes"
         return [
-            Goal(f"notifications ÷ changes, of {of}", self.told / max(self.allowed, 1), 1, at_most=True),
+            Goal(f"notifications ÷ changes, of {of}", self.output / max(self.allowed, 1), 1, at_most=True),
             Goal(f"hours with more news than changes, of {self.issues} issues", self.told_too_often, 0, at_most=True),
             Goal("the same said twice of an issue", self.told_twice, 0, at_most=True),
         ]
@@ -62,7 +62,7 @@ class NotificationsScore(Score):
 class Tracker(MemorySink):
     """Counts what each issue was told, and what was said twice."""
 
-    told: Counter[str] = field(default_factory=Counter)
+    output: Counter[str] = field(default_factory=Counter)
     twice: list[str] = field(default_factory=list)
     last: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class Tracker(MemorySink):
             what.notification.note,
             finding and (finding.reason, finding.severity),
         )
-        self.told[key] += 1
+        self.output[key] += 1
         if self.last.get(key) == said:
             self.twice.append(f"{what.title}: {action} {what.notification.note!r}")
         self.last[key] = said
@@ -114,17 +114,17 @@ def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -
             reconcile(warehouse, CONFIG, DETECTORS, _at(hour) + HOUR)
             assert deliver(warehouse, sink, CONFIG).failed == []
             now = _shapes(warehouse)
-            for key in sink.told:
+            for key in sink.output:
                 is_changed = now.get(key) != before.get(key)
                 result.allowed += is_changed
-                if (times := sink.told[key] - notified_before[key]) > is_changed:
+                if (times := sink.output[key] - notified_before[key]) > is_changed:
                     result.told_too_often += 1
                     what = "changed" if is_changed else "is as it was"
                     result.wrong.append(
                         f"{sink.issue_drafts[int(key)].title}: told {times} times in hour {hour}, and {what}"
                     )
-            before, notified_before = now, sink.told.copy()
-    result.issues, result.told = len(sink.told), sink.told.total()
+            before, notified_before = now, sink.output.copy()
+    result.issues, result.output = len(sink.output), sink.output.total()
     result.told_twice = len(sink.twice)
     result.wrong += [f"said twice: {line}" for line in sink.twice]
     return result

@@ -485,15 +485,15 @@ class _Builder:
         self.fault(kind, old, new, pace=pace)
         if len(self.fleet.truth.faults) == faults:
             return
-        told = self.fleet.truth.faults.pop()
-        store, due = self.fleet.stores[told.resource_name], max(told.due, start_of_hour(told.begins + after))
-        while due + HOUR < told.ends and not shows(store, due + HOUR):
+        output = self.fleet.truth.faults.pop()
+        store, due = self.fleet.stores[output.resource_name], max(output.due, start_of_hour(output.begins + after))
+        while due + HOUR < output.ends and not shows(store, due + HOUR):
             due += HOUR
-        if due + HOUR < told.ends:
-            self.near(told.resource_name, due, 3)
-            self.fleet.truth.faults.append(replace(told, due=due))
+        if due + HOUR < output.ends:
+            self.near(output.resource_name, due, 3)
+            self.fleet.truth.faults.append(replace(output, due=due))
         else:
-            self.fleet.truth.unclear.append((told.resource_name, told.begins, told.ends))
+            self.fleet.truth.unclear.append((output.resource_name, output.begins, output.ends))
 
     def days_before(self) -> None:
         """Judges hours of the day before as well: what the last store knew then is compared."""

@@ -138,20 +138,20 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
     result = Score(analysis, len(verdicts), len(by_resource), unknown, len(truth.faults))
     leads: dict[tuple[str, datetime, datetime], tuple[Fault, timedelta]] = {}
     for fault in truth.faults:
-        told = [v.hour for v in by_resource[fault.resource_name] if v.status == "firing" and _during(v.hour, fault)]
-        if not told or told[0] > fault.due:
+        expected = [v.hour for v in by_resource[fault.resource_name] if v.status == "firing" and _during(v.hour, fault)]
+        if not expected or expected[0] > fault.due:
             result.missed.append(fault)
         for verdict in by_resource[fault.resource_name]:
             if fault.hurts_from and max(fault.due, fault.hurts_from) <= verdict.hour <= fault.ends - HOUR:
                 wrong = verdict.message if verdict.status == "ok" else None
-                result.claim("told throughout", fault, verdict, wrong)
+                result.claim("expected throughout", fault, verdict, wrong)
             if fault.verdicts and verdict.hour == fault.due and verdict.status == "firing":
                 result.judged += 1
                 if verdict.verdict not in fault.verdicts:
                     result.misjudged.append((fault, verdict))
         first = start_of_hour(fault.begins + SEEN)
         if fault.outage and fault.outage - _evaluated_at(first) >= AHEAD:
-            lead = fault.outage - _evaluated_at(told[0]) if told else timedelta(0)
+            lead = fault.outage - _evaluated_at(expected[0]) if expected else timedelta(0)
             cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
             leads[cause] = max(leads.get(cause, (fault, lead)), (fault, lead), key=lambda each: each[1])
     result.warnings = list(leads.values())

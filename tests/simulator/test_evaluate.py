@@ -63,7 +63,7 @@ def test_nobody_is_told_the_same_news_twice(bench: Bench) -> None:
     [result] = scores_of("notifications", bench, SMALL)
     assert result.wrong == [] and all(goal.is_met for goal in result.goals), result.goals
     assert (
-        isinstance(result, notifications.NotificationsScore) and result.issues > 5 and result.told > 2 * result.issues
+        isinstance(result, notifications.NotificationsScore) and result.issues > 5 and result.output > 2 * result.issues
     )
 
 
@@ -77,15 +77,15 @@ def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_ap
         made = pd.read_sql(f"select * from metrics.broker_hourly where hour = '{JUDGED}'", connection)
     fleet = brokers.build(SMALL)
     for cluster in (cluster for cluster in fleet.clusters if not cluster.own_samples):
-        told = cluster_sources.past(cluster).query("hour == @JUDGED").set_index("endpoint")
-        of_app = made.set_index("endpoint").loc[told.index]
-        for column in told.columns.intersection(made.columns).difference(
+        output = cluster_sources.past(cluster).query("hour == @JUDGED").set_index("endpoint")
+        of_app = made.set_index("endpoint").loc[output.index]
+        for column in output.columns.intersection(made.columns).difference(
             ["hour", "cluster", "instance_id", "produce_errors"]
         ):
             if column == "process_started_at":
-                assert (told[column] == pd.to_datetime(of_app[column], utc=True))[told[column].notna()].all()
+                assert (output[column] == pd.to_datetime(of_app[column], utc=True))[output[column].notna()].all()
                 continue
-            verdicts, said = (frame[column].to_numpy(float, na_value=np.nan) for frame in (told, of_app))
+            verdicts, said = (frame[column].to_numpy(float, na_value=np.nan) for frame in (output, of_app))
             assert np.allclose(verdicts, said, rtol=0.01, equal_nan=True), f"{cluster.kind}: {column}"
 
 

@@ -132,9 +132,9 @@ def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_
     chosen = [*_hours(fleet), *_hours(fleet, FIRST - 20 * HOUR, 4)]
     with a_bench(spark_session) as other:
         among = volumes.judge(other, fleet, chosen)
-    told = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in alone}
+    output = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in alone}
     again = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in among if v.resource_name in mine}
-    assert {key: again[key] for key in told} == told
+    assert {key: again[key] for key in output} == output
     assert not [v.message for v in among if v.resource_name not in mine and v.status == "firing"]
 
 

@@ -143,7 +143,7 @@ def test_wrong_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
 def test_an_hour_that_is_called_ok_in_the_middle_of_a_fault_is_a_false_claim() -> None:
     fault = replace(FAULT, ends=START + 13 * HOUR, hurts_from=OUTAGE)
     result = scored("ooooooaaaaosoo", Truth([fault]))
-    assert result.claims["told throughout"] == 3
+    assert result.claims["expected throughout"] == 3
     assert [verdict.hour for _, _, verdict, _ in result.false_claims] == [START + 10 * HOUR, START + 12 * HOUR]
 
 

@@ -95,7 +95,7 @@ def _label(fleet: Fleet) -> None:
 
 
 def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at: list[datetime]) -> None:
-    told: set[datetime] = set()
+    output: set[datetime] = set()
     began = ended = START - 2 * HOUR
     for first, last, minutes in _spans(hurt.held):
         start, end = START + first * MINUTE, START + last * MINUTE
@@ -115,12 +115,12 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
         if minutes <= HARMLESS and minutes < enough:
             continue
         # Neither: it hurts a little, it is the same load again, or it was before the first hour that is judged.
-        if minutes < enough or cause in told or due < FIRST:
+        if minutes < enough or cause in output or due < FIRST:
             fleet.truth.unclear.append((volume.volume_id, cause, end))
             continue
         outage = start if of_cause else None
         fleet.truth.faults.append(Fault(volume.volume_id, kind, cause, due, end, outage, hurts_from=start))
-        told.add(cause)
+        output.add(cause)
 
 
 def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
@@ -231,9 +231,9 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             known_from = judged_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
-                told = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
+                output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
-                wrong = f"{told:.0f} min told of {hurt / MINUTE:.0f}" if told < least else None
+                wrong = f"{output:.0f} min told of {hurt / MINUTE:.0f}" if output < least else None
                 result.claim(SINCE, fault, verdict, wrong)
 
 
@@ -275,11 +275,11 @@ def _wrong_instance(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> s
         reads, writes = _wanted(fleet, volume, fault)
         iops = iops + reads + writes
         rate = rate + charged_bytes(volume.limits, volume.load.sizes, reads, writes)
-    told = metrics["instance_wanted_iops"], metrics["instance_wanted_bytes_per_second"]
-    if np.mean((iops <= told[0] * 1.02) & (rate <= told[1] * 1.02)) >= 0.9:
+    output = metrics["instance_wanted_iops"], metrics["instance_wanted_bytes_per_second"]
+    if np.mean((iops <= output[0] * 1.02) & (rate <= output[1] * 1.02)) >= 0.9:
         return None
     wanted = f"{np.percentile(iops, 90):.0f} IOPS and {np.percentile(rate, 90) / 1e6:.0f} MB/s"
-    return f"{told[0]:.0f} IOPS and {told[1] / 1e6:.0f} MB/s for {wanted}"
+    return f"{output[0]:.0f} IOPS and {output[1] / 1e6:.0f} MB/s for {wanted}"
 
 
 def _wanted(fleet: Fleet, volume: Volume, fault: Fault) -> tuple[Minutes, Minutes]:
@@ -297,10 +297,10 @@ def _forecast_errors(verdicts: list[Verdict], faults: list[Fault]) -> list[float
     errors = []
     outages = {fault.resource_name: fault for fault in faults if fault.kind.startswith(("b", "n"))}
     for verdict in verdicts:
-        fault, told = outages.get(verdict.resource_name), verdict.metrics["hours_to_exhaustion"]
-        if fault is None or fault.outage is None or not told or fault.begins > verdict.hour:
+        fault, output = outages.get(verdict.resource_name), verdict.metrics["hours_to_exhaustion"]
+        if fault is None or fault.outage is None or not output or fault.begins > verdict.hour:
             continue
         left = (fault.outage - verdict.hour - HOUR) / HOUR
         if left >= 1:
-            errors.append(abs(told - left) / left)
+            errors.append(abs(output - left) / left)
     return errors

@@ -42,9 +42,9 @@ def test_what_no_case_notices_is_named_with_its_place(
 ) -> None:
     detector = DETECTORS["partitions_under_replicated"]
     monkeypatch.setitem(CASES_OF, detector.id, CASES_OF[detector.id][:1])
-    told = mutants.report([mutants.score(module_warehouse, detector)])
+    output = mutants.report([mutants.score(module_warehouse, detector)])
     line = next(n for n, text in enumerate(detector.sql.splitlines(), 1) if "'tolerated'" in text and "when" in text)
-    assert f"{detector.file}:{line}:" in told and "> → >=" in told
+    assert f"{detector.file}:{line}:" in output and "> → >=" in output
 
 
 def test_what_no_case_notices_of_a_function_its_tests_may(module_warehouse: sa.Engine) -> None:

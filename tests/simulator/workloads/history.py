@@ -300,8 +300,10 @@ def _told(of: Members, than: Members, *names: str) -> str | None:
     if of is None or than is None:
         return None
     known = {member.member_id for member in than}
-    told = [{name: getattr(member, name) for name in names} for member in of if member.member_id not in known]
-    return json.dumps([{{"client": "client_id"}.get(name, name): value for name, value in one.items()} for one in told])
+    output = [{name: getattr(member, name) for name in names} for member in of if member.member_id not in known]
+    return json.dumps(
+        [{{"client": "client_id"}.get(name, name): value for name, value in one.items()} for one in output]
+    )
 
 
 def _members(life: Life) -> Iterator[pd.DataFrame]:

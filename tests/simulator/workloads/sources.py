@@ -89,8 +89,8 @@ def process_url(life: Life, process: Process) -> str:
 
 def machine_of(life: Life, process: Process) -> str | None:
     """Each has one of its own; none: nobody tells of it."""
-    told = process.disk or (process.work and process.work.machine)
-    return f"i-{life.cluster.replace('@', '-')}-{process.app}-{process.number}" if told else None
+    output = process.disk or (process.work and process.work.machine)
+    return f"i-{life.cluster.replace('@', '-')}-{process.app}-{process.number}" if output else None
 
 
 def node_url(life: Life, process: Process) -> str:
@@ -121,14 +121,14 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
     exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
              "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
     read = spark.createDataFrame([(life.cluster, "read", 0) for life in lives], READ)
-    told = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string")
+    output = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string")
     sources = {
         "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(spark, [row for life in lives for row in _groups(life)], KafkaGroups({}).schema()),
         "kafka_log_dirs": rows_frame(spark, [row for life in lives for row in _logs(life)], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(spark, [], NO_GROUPS_UNLISTED),
         "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource_name="string"),
-        "kafka_commits": told.unionByName(read, allowMissingColumns=True).unionByName(
+        "kafka_commits": output.unionByName(read, allowMissingColumns=True).unionByName(
             _generations(spark, lives), allowMissingColumns=True
         ),
         "kafka_record_times": null_filled(spark, folder / "times", times, resource_name="string").withColumns(exact),
@@ -281,8 +281,8 @@ def _generations(spark: SparkSession, lives: Sequence[Life]) -> DataFrame:
 
 def _member_of(group: Group, member: Member) -> dict[str, Any]:
     timeouts = {"poll_interval_ms": group.poll_interval, "session_timeout_ms": group.session_timeout}
-    told = {"member_id": member.member_id, "client_id": member.client, "host": member.host}
-    return told | {name: round(t / SECOND * 1000) for name, t in timeouts.items()} | {"assignment": member.assignment}
+    output = {"member_id": member.member_id, "client_id": member.client, "host": member.host}
+    return output | {name: round(t / SECOND * 1000) for name, t in timeouts.items()} | {"assignment": member.assignment}
 
 
 def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, folder: Path) -> dict[str, DataFrame]:

@@ -57,8 +57,8 @@ def test_faults_of_a_version(warehouse: sa.Engine, client: str, version: str, fa
         else:
             insert_row(connection, "metrics.broker_hourly", {"hour": HOUR, "cluster": "c", "endpoint": "b:1"})
             _connected(connection, client, version, 3)
-        told = sa.text("select client, version, known_faults from client_versions")
-        assert connection.execute(told).all() == [(client, version, faults)]
+        output = sa.text("select client, version, known_faults from client_versions")
+        assert connection.execute(output).all() == [(client, version, faults)]
 
 
 def test_connections_add_up_over_brokers_and_old_ones_are_gone(warehouse: sa.Engine) -> None:
@@ -71,8 +71,8 @@ def test_connections_add_up_over_brokers_and_old_ones_are_gone(warehouse: sa.Eng
         _connected(connection, JAVA, "3.9.0", 0)
         _runs(connection, "orders", "4.0.0")
         _runs(connection, "bills", "4.0.0")
-        told = sa.text("select client, version, listener, connections, applications from client_versions")
-        assert connection.execute(told).all() == [
+        output = sa.text("select client, version, listener, connections, applications from client_versions")
+        assert connection.execute(output).all() == [
             (JAVA, "4.0.0", "PUBLIC", 7, None),
             ("kafka-streams", "4.0.0", None, None, ["bills", "orders"]),
         ]

@@ -70,10 +70,10 @@ def copies(warehouse: sa.Engine, topics: dict[str, list[str]], *readers: dict[st
         found = connection.execute(sa.text("select * from topic_copies")).mappings().all()
         summed = connection.execute(sa.text("select cluster, topics_without_copy from cluster_composition")).all()
         connection.rollback()
-    told: dict[str, object] = {
+    output: dict[str, object] = {
         f"{r['cluster']}/{r['topic']}": (r["mirrors"], r["backups"], r["has_copy"]) for r in found
     }
-    return told | {row.cluster: row.topics_without_copy for row in summed}
+    return output | {row.cluster: row.topics_without_copy for row in summed}
 
 
 def test_a_mirror_is_a_topic_that_mirrormaker_named(warehouse: sa.Engine) -> None:

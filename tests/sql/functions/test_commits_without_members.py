@@ -27,15 +27,15 @@ GROUPS: dict[str, dict[int, tuple[int | None, int | None, int | None]]] = {
 def test_who_commits_without_members(module_warehouse: sa.Engine) -> None:
     with module_warehouse.connect() as connection:
         for group_id, hours in GROUPS.items():
-            for ago, told in hours.items():
+            for ago, output in hours.items():
                 hour = HOUR - timedelta(hours=ago)
                 connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
-                row: dict[str, Any] = dict(zip(("members", "commits", "rebalances"), told, strict=True))
+                row: dict[str, Any] = dict(zip(("members", "commits", "rebalances"), output, strict=True))
                 row |= {"hour": hour, "cluster": "c", "group_id": group_id}
                 insert_row(connection, "metrics.consumer_group_hourly", row)
         query = "select * from public.commits_without_members(:hour)"
         found = {row.group_id: row.is_committing for row in connection.execute(sa.text(query), {"hour": HOUR})}
         assert found == {"flink": True, "flink that stopped": False, "had a member before": True}
         query = "select group_id, commits_without_members as told from public.consumer_lag"
-        shown = {row.group_id: row.told for row in connection.execute(sa.text(query))}
+        shown = {row.group_id: row.output for row in connection.execute(sa.text(query))}
         assert shown == dict.fromkeys(GROUPS) | found

@@ -14,7 +14,7 @@ CLIENT = {"hour": HOUR, "cluster": "c", "app": "shop", "endpoint": "e1", "covere
 MEMBER = {"hour": HOUR, "cluster": "c", "group_id": "bills", "member_id": "m1", "client_id": "reader"}
 
 
-def told(connection: sa.Connection) -> list[dict[str, Any]]:
+def output(connection: sa.Connection) -> list[dict[str, Any]]:
     rows = connection.execute(sa.text("select * from topic_clients")).mappings()
     return [{column: value for column, value in row.items() if value is not None} for row in rows]
 
@@ -48,7 +48,7 @@ def test_clients_and_members_are_one_where_their_client_id_and_topic_are(warehou
         ]
         for row in members:
             insert_row(connection, "inventory.consumer_member_hourly", row)
-        found = told(connection)
+        found = output(connection)
     of_c, of_d = {"cluster": "c", "hour": HOUR}, {"cluster": "d", "hour": HOUR}
     reads = {"kind": "consumer", "apps": "shop", "records_per_second": 1.0, "bytes_per_second": 4.0}
     assert found == [
