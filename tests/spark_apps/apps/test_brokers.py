@@ -284,7 +284,7 @@ def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse:
     dead = row(warehouse, BROKER_ROW, hour=hour, endpoint=DEAD)
     assert dead["broker_id"] == 7 and dead["samples"] is None and dead["under_replicated_partitions"] is None
     gap = row(warehouse, "select * from detect.coverage where status <> 'answered'")
-    assert (gap["status"], gap["reason"]) == ("refused", "nothing accepts connections there")
+    assert (gap["status"], gap["message"]) == ("refused", "nothing accepts connections there")
     assert row(warehouse, "select count(*) as n from metrics.broker_hourly")["n"] == 2
 
 
@@ -296,7 +296,7 @@ def test_an_hour_that_is_over_is_missing_not_empty(
     none = dict.fromkeys(("metrics.broker_sample", "metrics.broker_topic_sample", "metrics.topic_hourly"), 0)
     assert rows == none | {"metrics.broker_hourly": 0}, "which brokers there were then isn't known"
     told = row(warehouse, "select count(*) as n, min(status) as status, min(message) as message from detect.coverage")
-    assert (told["n"], told["status"]) == (2, "missing") and told["reason"].startswith("a JVM only knows the present")
+    assert (told["n"], told["status"]) == (2, "missing") and told["message"].startswith("a JVM only knows the present")
 
 
 def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any) -> None:

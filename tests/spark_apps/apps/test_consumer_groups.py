@@ -360,14 +360,14 @@ def test_a_past_hour_comes_from_the_commit_history(
         "inventory.consumer_member_hourly",
     )
     assert {table: len(rows(warehouse, table, "hour")) for table in only_present} == dict.fromkeys(only_present, 0)
-    told = rows(warehouse, "detect.coverage", "source", "resource")
+    told = rows(warehouse, "detect.coverage", "source", "resource_name")
     for source in ("kafka_topics", "kafka_groups", "kafka_log_dirs"):
         assert told[source, "shop"]["status"] == "missing"
-        assert "only knows the present" in told[source, "shop"]["reason"]
+        assert "only knows the present" in told[source, "shop"]["message"]
     assert told["kafka_commits", "shop"]["status"] == told["kafka_offsets", "shop"]["status"] == "answered"
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
-    found = rows(warehouse, "detect.evaluation", "resource")
+    found = rows(warehouse, "detect.evaluation", "resource_name")
     assert found[f"shop/{keeps_up}"]["status"] == "ok"
     assert found[f"shop/{stops}"]["status"] == "firing"
     assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
@@ -407,7 +407,7 @@ def test_a_clock_ahead_hides_no_standstill(
     assert places[leads, name]["lag_records"] == max(known_end - 358, 2)
     assert places[beyond, name]["lag_records"] is None
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
-    found = rows(warehouse, "detect.evaluation", "resource")
+    found = rows(warehouse, "detect.evaluation", "resource_name")
     assert (found[f"shop/{stands}"]["reason"], found[f"shop/{beyond}"]["reason"]) == ("stuck", "offset_out_of_range")
 
 
@@ -445,7 +445,7 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
     assert (places[of[waits]]["lag_records"], places[of[waits]]["waiting_records"]) == (5, 5)
     assert places[of[waits]]["lag_seconds"] == pytest.approx(40 * 60, abs=61)
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
-    found = rows(warehouse, "detect.evaluation", "resource")
+    found = rows(warehouse, "detect.evaluation", "resource_name")
     assert [found[f"shop/{of[name]}"]["status"] for name in (done, waits)] == ["ok", "firing"]
 
 
@@ -478,10 +478,10 @@ def test_a_transaction_that_is_left_open(
     def said() -> dict[str, Any]:
         config = judged(hour)
         evaluate(warehouse, load_detectors()["transaction_hanging"], hour, config)
-        return dict(rows(warehouse, "detect.evaluation", "resource")[f"shop/{name}"])
+        return dict(rows(warehouse, "detect.evaluation", "resource_name")[f"shop/{name}"])
 
     hangs = said()
-    figures = hangs["figures"]
+    figures = hangs["metrics"]
     assert (hangs["reason"], figures["blocked_groups"]) == ("blocks_readers", "held-up")
     assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
     told = [_run_tool(command) for command in hangs["commands"]]
@@ -589,15 +589,15 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert {k: [r[c] for c in steady] for k, r in again.items()} == {
         k: [r[c] for c in steady] for k, r in first.items()
     }
-    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource")
+    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
     assert set(gaps) == {"shop group lost", "shop group idle and lost"}
-    assert gaps["shop group lost"]["reason"].startswith("no coordinator lists group 'lost', which nobody removed")
+    assert gaps["shop group lost"]["message"].startswith("no coordinator lists group 'lost', which nobody removed")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
     assert (groups["lost"]["state"], groups["lost"]["partitions"]) == (None, 1)  # by its history
     assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
     assert "removed" not in groups
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
-    judged_now = {row["resource"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource").values()}
+    judged_now = {row["resource_name"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource_name").values()}
     assert judged_now["shop/idle and lost"] == "unknown"
 
 
@@ -659,7 +659,7 @@ def test_where_a_samza_job_is_stands_in_its_checkpoints(
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (hour - HOUR).date()})
         connection.execute(sa.text(query), {"job": job})
     judged(hour)
-    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource")
+    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
     assert not {resource for resource in gaps if job in resource}
 
 
@@ -757,12 +757,12 @@ def test_a_record_that_throws_its_readers_out(
     params = {"still_minutes": 0.25, "still_gaps": 1, "few_share": 0.3}
     quick = Config.model_validate({"detectors": {"consumer_poison_pill": {"params": params}}})
     evaluate(warehouse, load_detectors()["consumer_poison_pill"], hour, quick)
-    said = rows(warehouse, "detect.evaluation", "resource")["shop/bills"]
+    said = rows(warehouse, "detect.evaluation", "resource_name")["shop/bills"]
     assert said["reason"] == "poll_timeout_loop", said["reason"]
     # Who had a partition beside it may have left that one unread for longer: it says that it can't tell which it is.
-    assert said["figures"]["place"] == f"{name}-2" or said["figures"]["neighbor_partitions"], said["reason"]
-    assert (said["figures"]["poll_interval_ms"], said["figures"]["turn_seconds"]) == (6000, pytest.approx(6, abs=1.5))
-    assert {owner.partition(" on ")[0] for owner in said["figures"]["owners"]} <= {f"worker-{n}" for n in range(3)}
+    assert said["metrics"]["place"] == f"{name}-2" or said["metrics"]["neighbor_partitions"], said["reason"]
+    assert (said["metrics"]["poll_interval_ms"], said["metrics"]["turn_seconds"]) == (6000, pytest.approx(6, abs=1.5))
+    assert {owner.partition(" on ")[0] for owner in said["metrics"]["owners"]} <= {f"worker-{n}" for n in range(3)}
 
 
 def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_registry_is_read(
@@ -788,13 +788,13 @@ def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_regi
     texts = rows(warehouse, "inventory.registered_schema", "cluster", "schema_id")
     assert (texts["dead", 1]["schema_type"], texts["dead", 1]["definition"]) == ("AVRO", ORDER)
     assert texts["dead", 3]["schema_references"] == MONEY
-    failed = rows(warehouse, "detect.coverage", "resource")["dead schema registry subject money"]
+    failed = rows(warehouse, "detect.coverage", "resource_name")["dead schema registry subject money"]
     assert (failed["source"], failed["status"]) == ("schema_registry", "refused")
-    coverage = rows(warehouse, "detect.coverage", "source", "resource")
+    coverage = rows(warehouse, "detect.coverage", "source", "resource_name")
     assert {
         source: row["status"] for (source, resource), row in coverage.items() if resource == "dead"
     } == dict.fromkeys(
         ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
         "refused",
     )
-    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["reason"]
+    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["message"]

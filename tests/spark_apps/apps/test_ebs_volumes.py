@@ -177,7 +177,7 @@ def test_a_source_that_is_down_takes_nothing_away(spark: Any, endpoint: AwsEndpo
     unread = volumes(warehouse, THIS_HOUR)
     assert len(unread) == 6 and all(row["minutes_present"] is None for row in unread.values())
     gaps = rows(warehouse, "select * from detect.coverage where status = 'refused'")
-    assert len(gaps) >= 9 and all("cloudwatch:GetMetricData" in gap["reason"] for gap in gaps)
+    assert len(gaps) >= 9 and all("cloudwatch:GetMetricData" in gap["message"] for gap in gaps)
     assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"unknown"}
 
     endpoint.faults.clear()
@@ -219,10 +219,10 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     gaps = rows(
         warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1"
     )
-    assert [(gap["resource"], gap["status"]) for gap in gaps] == [
+    assert [(gap["resource_name"], gap["status"]) for gap in gaps] == [
         (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instance types", "instances", "volumes")
     ]
-    assert {gap["reason"].partition(";")[0] for gap in gaps} == {"EC2's inventory only knows the present"}
+    assert {gap["message"].partition(";")[0] for gap in gaps} == {"EC2's inventory only knows the present"}
     assert not rows(warehouse, "select 1 from inventory.instance_hourly where hour = :hour", hour=old)
 
 
@@ -260,7 +260,7 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     left = draining["burst_balance_last_percent"] / 100 * 5_400_000 / (draining["iops_now"] - 300) / 3600
     assert math.isclose(draining["hours_to_exhaustion"], left, rel_tol=0.01) and 6 < left < 12
     assert draining["hours_to_exhaustion_low"] <= left <= draining["hours_to_exhaustion_high"]
-    assert said["vol-0c4"]["status"] == "ok" and " lasts " in said["vol-0c4"]["reason"]
+    assert said["vol-0c4"]["status"] == "ok" and "lasts" in said["vol-0c4"]["message"]
     # The mean of its last 15 minutes would empty what is left; its load has ended.
     refills = by_id["vol-0c5"]
     assert refills["credits_per_hour"] < 0 and 0 < refills["burst_balance_last_percent"] < 50

@@ -111,7 +111,7 @@ def run_hour(spark: Any, cluster: Config, warehouse: sa.Engine) -> Callable[...,
         run = evaluate(warehouse, detector, hour, config)
         assert run.status == "evaluated", run.message
         rows = select(warehouse, "select * from detect.evaluation where hour = :hour", hour=hour)
-        return {row["resource"].split("/")[1]: row for row in rows}
+        return {row["resource_name"].split("/")[1]: row for row in rows}
 
     return run
 
@@ -405,9 +405,9 @@ def test_a_cluster_that_doesnt_answer_is_a_gap_and_spoils_no_other(
     two["kafka"].append({"name": "gone", "bootstrap_servers": "127.0.0.1:1"})
     (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(two))
     run_app(spark, "state_stores", HOUR, load_config(tmp_path / "streamwarden.yaml"))
-    coverage = {row["resource"]: row for row in select(warehouse, "select * from detect.coverage")}
+    coverage = {row["resource_name"]: row for row in select(warehouse, "select * from detect.coverage")}
     assert coverage["gone"]["status"] == "refused"
-    assert "no broker of cluster 'gone' at 127.0.0.1:1" in coverage["gone"]["reason"]
+    assert "no broker of cluster 'gone' at 127.0.0.1:1" in coverage["gone"]["message"]
     assert coverage[f"shop/{topic}"]["status"] == "answered"
     assert len(select(warehouse, "select * from metrics.state_store_hourly where values_profiled = 100")) == 1
 

@@ -39,7 +39,7 @@ def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
         found = {row["endpoint"]: row for row in rows.mappings()}
         gap = connection.execute(
             sa.text("select message from detect.coverage where hour = :hour and resource_name = :resource_name"),
-            {"hour": hour, "resource": f"node of c at {DEAD}"},
+            {"hour": hour, "resource_name": f"node of c at {DEAD}"},
         ).scalar_one()
         of_file_systems = connection.execute(
             sa.text("select * from metrics.file_system_hourly where hour = :hour order by mountpoint"), {"hour": hour}

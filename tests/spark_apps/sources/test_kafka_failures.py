@@ -247,11 +247,11 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
         transaction.rollback()
     (dead,) = (broker.node_id for broker in fleet.dead)
     down = found.pop(f"broker_down broker:trio/{dead}")
-    assert {f.because for name, f in found.items() if name.startswith("broker_down")} == {"listed"}
-    assert (down.because, down.figures["leaderless_partitions"], len(down.affected)) == ("down", 2, 2)
+    assert {f.reason for name, f in found.items() if name.startswith("broker_down")} == {"listed"}
+    assert (down.reason, down.metrics["leaderless_partitions"], len(down.affected)) == ("down", 2, 2)
     lost = found["partitions_leaderless cluster:trio"]
     lacking = found[f"partitions_under_replicated broker:trio/{dead}"]
-    assert (lost.because, lacking.because) == ("leaderless", "missing")
+    assert (lost.reason, lacking.reason) == ("leaderless", "missing")
     assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, lacking)}
 
 

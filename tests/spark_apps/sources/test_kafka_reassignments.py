@@ -111,21 +111,21 @@ def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Ca
     with client:
         client.alter_partition_reassignments({TopicPartition("moved", 0): [3]})
         time.sleep(2)
-        earlier = judged(0, 2).figures["left_bytes"]
+        earlier = judged(0, 2).metrics["left_bytes"]
         moving, deadline = judged(0), time.monotonic() + 30
-        while moving.figures["left_bytes"] >= earlier and time.monotonic() < deadline:
+        while moving.metrics["left_bytes"] >= earlier and time.monotonic() < deadline:
             time.sleep(1)
             moving = judged(0)
-        assert (moving.because, moving.figures["silent_brokers"]) == ("unseen", 2)  # no JVM was asked
-        assert moving.figures["throttle_bytes_per_second"] == MIB
-        assert 0 < moving.figures["left_bytes"] < earlier < 20 * MIB
+        assert (moving.reason, moving.metrics["silent_brokers"]) == ("unseen", 2)  # no JVM was asked
+        assert moving.metrics["throttle_bytes_per_second"] == MIB
+        assert 0 < moving.metrics["left_bytes"] < earlier < 20 * MIB
 
         throttle(trio, 100 * MIB)
         deadline = time.monotonic() + 30
         while client.list_partition_reassignments() and time.monotonic() < deadline:
             time.sleep(0.5)
     left = judged(0, 1, 2)
-    assert (left.because, left.figures["throttle_bytes_per_second"]) == ("left_behind", 100 * MIB)
+    assert (left.reason, left.metrics["throttle_bytes_per_second"]) == ("left_behind", 100 * MIB)
 
     for command in (one for line in left.commands for one in line.split(";") if one.strip()):
         tool, *arguments = shlex.split(command)
@@ -134,4 +134,4 @@ def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Ca
         done = subprocess.run(run, capture_output=True, text=True, timeout=60)
         assert "Completed updating config" in done.stdout, done.stdout + done.stderr
     time.sleep(1)
-    assert judged(0, 1, 2).because == "none"
+    assert judged(0, 1, 2).reason == "none"
