@@ -75,7 +75,7 @@ def test_a_finding_is_named_by_how_its_fingerprint_begins(story: Story, config: 
         assert find(connection, print_of(one)[:20].upper())["resource_name"] == one
         with pytest.raises(StreamwardenError, match="2 fingerprints begin with it: "):
             find(connection, print_of(one)[0])
-        with pytest.raises(StreamwardenError, match="no ticket has this fingerprint. `streamwarden tickets list`"):
+        with pytest.raises(StreamwardenError, match=r"no ticket has this fingerprint\. `streamwarden tickets list`"):
             find(connection, "0123456789abcdef")
 
 
