@@ -1,4 +1,4 @@
--- What a ticket has to do with others: asked by the trackers' texts and by the pages.
+-- Tickets that are related to a ticket, for notifications and pages.
 create or replace function tickets.related(of_ticket bigint) returns table (
   ticket_id bigint, fingerprint text, title text, severity text, state text, external_url text,
   relation text, nearness integer
@@ -19,11 +19,11 @@ create or replace function tickets.related(of_ticket bigint) returns table (
       o.*,
       case
         when o.ticket_id = this.cause_ticket_id then 'Cause'
-        when o.cause_ticket_id = this.ticket_id then 'Follows from this'
+        when o.cause_ticket_id = this.ticket_id then 'Downstream effect'
         when o.fingerprint in (select cause from tie) and o.state = 'open' then 'Possible cause'
-        when o.fingerprint in (select effect from tie) and o.state = 'open' then 'May follow from this'
+        when o.fingerprint in (select effect from tie) and o.state = 'open' then 'Possible downstream effect'
         when o.ticket_id = this.previous_ticket_id then 'Earlier ticket of the same finding'
-        when o.state = 'open' and o.resource = this.resource then 'About the same thing'
+        when o.state = 'open' and o.resource = this.resource then 'Same resource'
       end as relation
     from this
     inner join tickets.ticket as o on o.ticket_id <> this.ticket_id
@@ -31,7 +31,8 @@ create or replace function tickets.related(of_ticket bigint) returns table (
 
   select o.ticket_id, o.fingerprint, o.title, o.severity, o.state, filed.external_url, o.relation,
     case o.relation
-      when 'Cause' then 0 when 'Possible cause' then 0 when 'Follows from this' then 1 when 'May follow from this' then 1
+      when 'Cause' then 0 when 'Possible cause' then 0
+      when 'Downstream effect' then 1 when 'Possible downstream effect' then 1
       else 2
     end
   from other as o

@@ -36,28 +36,28 @@ create index ticket_by_fingerprint on tickets.ticket (fingerprint, ticket_id);
 create index ticket_by_summary on tickets.ticket (summary_ticket_id) where summary_ticket_id is not null;
 create unique index ticket_one_open on tickets.ticket (fingerprint) where state = 'open';
 
--- What people say of findings, on a page, by the command line or in a tracker, is kept with who said it and when.
+-- Responses of people to findings: on a page, by the command line, or in a tracker.
 create table tickets.response (
   response_id bigint generated always as identity primary key,  -- Our id
   fingerprint text not null,  -- Finding
   detector text not null,  -- Detector id
   ticket_id bigint references tickets.ticket,  -- Its ticket then; null: it had none
-  verb text not null check (verb in ('acknowledge', 'snooze', 'wont_fix', 'unmute', 'close', 'wrong', 'comment', 'split', 'join')),  -- What was said
-  who text not null,  -- Who said so; a tracker doesn't tell it
+  verb text not null check (verb in ('acknowledge', 'snooze', 'wont_fix', 'unmute', 'close', 'false_positive', 'comment', 'split', 'link')),  -- The response
+  who text not null,  -- Who responded; trackers do not report it
   place text not null,  -- Where: the page, the command line, or the tracker's name in the config
-  words text,  -- Why, or the comment, in their words
+  words text,  -- The reason, or the comment
   until timestamptz,  -- End of a snooze (UTC)
-  other text,  -- Fingerprint of the finding that it was joined with
+  other text,  -- Fingerprint of the finding that it was linked to
   said_at timestamptz not null default now()  -- When (UTC)
 );
 create index response_by_finding on tickets.response (fingerprint, response_id);
-create index response_false_positive on tickets.response (detector, said_at) where verb = 'wrong';
+create index response_false_positive on tickets.response (detector, said_at) where verb = 'false_positive';
 
--- What people said of two findings: never undone by the machine.
+-- Manual links and splits of two findings: only people change them.
 create table tickets.manual_link (
   one text not null,  -- Fingerprint
   other text not null,  -- Fingerprint; the greater of the two
-  is_joined boolean not null,  -- One ticket for both; false: two
+  is_linked boolean not null,  -- One ticket for both; false: they were split
   response_id bigint not null references tickets.response,  -- What made it so
   primary key (one, other),
   check (one < other)

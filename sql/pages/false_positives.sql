@@ -8,7 +8,7 @@ select
   a.said_at,
   count(*) over () as times,
   (
-    select count(distinct w.fingerprint) from tickets.response as w where w.detector = a.detector and w.verb = 'wrong'
+    select count(distinct w.fingerprint) from tickets.response as w where w.detector = a.detector and w.verb = 'false_positive'
   ) as findings,
   (select count(*) from tickets.ticket as n where n.detector = a.detector) as tickets
 from tickets.response as a
@@ -16,6 +16,6 @@ left join tickets.ticket as t on a.ticket_id = t.ticket_id
 left join lateral (
   select v.resource_name from detect.evaluation as v where v.fingerprint = a.fingerprint order by v.hour desc limit 1
 ) as e on true
-where a.detector = :detector and a.verb = 'wrong'
+where a.detector = :detector and a.verb = 'false_positive'
 order by a.response_id desc
 limit cast(:most as integer)

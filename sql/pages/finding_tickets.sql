@@ -20,7 +20,7 @@ left join lateral (
     jsonb_agg(
       jsonb_build_object(
         'tracker', i.tracker, 'key', i.external_key, 'url', i.external_url, 'state', i.state, 'error', i.error,
-        'untold', (
+        'undelivered', (
           select count(*) from tickets.change as c
           where
             c.ticket_id = i.ticket_id and c.change_id > i.delivered_change_id

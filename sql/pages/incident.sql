@@ -1,12 +1,14 @@
--- The incident of a finding's newest ticket: the root first, then what follows from it, deeper and deeper.
+-- The incident of a finding's newest ticket: the root cause first, then its downstream effects by depth. `message` is
+-- the evidence for the cause, `linked_by` who linked it by hand.
 select
   m.*,
   own.summary_ticket_id is null as has_issue,
   own.muted,
   own.acknowledged_by,
-  e.hour as alarm_hour,
+  link.who as linked_by,
+  e.hour as firing_hour,
   e.reason,
-  e.message,
+  e.message as finding_message,
   e.resource_name
 from (
   select t.ticket_id
@@ -17,6 +19,14 @@ from (
 ) as this
 cross join lateral tickets.incident_of(this.ticket_id) with ordinality as m
 inner join tickets.ticket as own on m.ticket_id = own.ticket_id
+left join lateral (
+  select r.who
+  from tickets.manual_link as l
+  inner join tickets.response as r on l.response_id = r.response_id
+  where l.is_linked and m.message is null and m.depth > 0 and m.fingerprint in (l.one, l.other)
+  order by r.response_id desc
+  limit 1
+) as link on true
 left join lateral (
   select
     v.hour,

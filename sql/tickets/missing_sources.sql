@@ -1,9 +1,67 @@
--- Sources that didn't answer for some of what these apps asked them for in an hour.
+-- Sources that did not respond in an hour to some requests of these apps. Sources of other clusters and accounts than
+-- those that a resource depends on, or that depend on it, are left out: they cannot hold evidence for its causes.
+with recursive link as materialized (
+  select upstream, downstream
+  from public.resource_links(:hour)
+),
+
+dependency as (
+  select cast(:resource as text) as resource
+  union
+  select l.upstream
+  from dependency as d
+  inner join link as l on d.resource = l.downstream
+  where split_part(d.resource, ':', 1) <> 'cluster'
+),
+
+dependent as (
+  select cast(:resource as text) as resource
+  union
+  select l.downstream
+  from dependent as d
+  inner join link as l on d.resource = l.upstream
+  where split_part(d.resource, ':', 1) <> 'cluster'
+),
+
+scope as (
+  select
+    split_part(resource, ':', 1) in ('volume', 'instance', 'machines') as is_account,
+    split_part(split_part(resource, ':', 2), '/', 1) as name
+  from (select resource from dependency union select resource from dependent) as related
+),
+
+request as (
+  select
+    *,
+    coalesce(
+      substring(resource_name from ' of ([^ ]+) at '),  -- `broker of shop at b1:9999`: over JMX
+      split_part(split_part(resource_name, ' ', 1), '/', 1)  -- `shop broker 3 log dirs`, `1234/eu-west-1 volumes`
+    ) as name
+  from detect.coverage
+  where hour = :hour
+),
+
+missing as (
+  select
+    r.source,
+    r.resource_name,
+    r.name,
+    case
+      when r.resource_name ~ '^[^/ ]+/[a-z]{2}(-[a-z]+)+-[0-9]' then true
+      when starts_with(r.source, 'kafka') or r.resource_name ~ ' of [^ ]+ at ' then false
+    end as is_account
+  from request as r
+  where r.app = any(cast(:apps as text[])) and r.status <> 'answered'
+)
+
 select
   source,
   min(resource_name) as resource_name,
   count(distinct resource_name) as resources
-from detect.coverage
-where hour = :hour and app = any(cast(:apps as text[])) and status <> 'answered'
+from missing as m
+where
+  m.is_account is null
+  or m.name in (select s.name from scope as s where s.is_account = m.is_account)
+  or not exists (select from scope as s where s.is_account = m.is_account)
 group by source
 order by source

@@ -15,13 +15,11 @@ select
   c.message,
   c.metrics,
   e.resource_name,
-  e.message,
   d.title
 from detect.cause as c
 left join lateral (
   select
     v.resource_name,
-    v.message,
     v.detector
   from detect.evaluation as v
   where v.fingerprint = c.cause and v.hour <= c.hour and v.hour > c.hour - interval '6 hours' and v.status = 'firing'

@@ -45,7 +45,7 @@ def test_a_run_ends_with_what_could_not_be_had(
                 {"hour": HOUR, "source": source, "resource_name": resource_name, "message": message},
             )
     said = CliRunner().invoke(app, ["run", "--hour", f"{HOUR:%Y-%m-%dT%H:%M}"]).output.splitlines()
-    said = said[said.index("What couldn't be had of this hour:") :]
+    said = said[said.index("Missing data of this hour:") :]
     assert said[1] == "  jmx: app 0, app 1, app 2 and 2 more: a JVM only knows the present."
     assert "  kafka_groups, kafka_topics: demo: no broker answers." in said
     assert said[-1] == "  and 3 more, in the view coverage_gaps (`streamwarden warehouse psql`)."

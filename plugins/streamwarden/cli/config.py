@@ -23,10 +23,12 @@ app = typer.Typer(help="The config file.", no_args_is_help=True)
 
 @app.command()
 def check(
-    file: Annotated[Path | None, typer.Argument(help="The file; else the one in force.")] = None,
-    probe: Annotated[bool, typer.Option("--probe", help="Ask every source once: what works, what is lacking.")] = False,
+    file: Annotated[Path | None, typer.Argument(help="The file. Default: the one in use.")] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Query every source once and show what works and what is missing.")
+    ] = False,
 ) -> None:
-    """Check a config file, with all that it names: detectors, clients' properties, prices, files of targets."""
+    """Check a config file and everything it refers to: detectors, client properties, prices, target files."""
     from spark_apps.sources.kafka_client import Connection
     from spark_apps.sources.targets import jvms_of
     from streamwarden.detectors import load_detectors

@@ -1,4 +1,4 @@
-"""`streamwarden detectors`: the rules."""
+"""`streamwarden detectors`: lists and explains detectors, starts new ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamwarden.base.paths import SQL
 from streamwarden.cli import shared
 from streamwarden.cli.shared import DetectorArgument, HourOption, out
 
-app = typer.Typer(help="The rules: list and explain them, begin a new one.", no_args_is_help=True)
+app = typer.Typer(help="List and explain detectors; start a new one.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -31,7 +31,7 @@ def explain(
     detector_id: DetectorArgument,
     hour: HourOption = None,
 ) -> None:
-    """Explain a detector: what it reads, its parameters, runbook and blind spots, and how to run it in psql."""
+    """Explain a detector: what it reads, its parameters, runbook, and limitations, and how to run it in psql."""
     from streamwarden.detectors.explain import psql_script
 
     detector = shared.detector(detector_id)
@@ -39,21 +39,19 @@ def explain(
     out.print(f"[bold]{detector.id}[/]  {escape(detector.title)}  ({detector.severity}, {detector.maturity})")
     out.print(f"reads    {', '.join(detector.reads)}")
     out.print(
-        f"opens    after {detector.open_after_hours} h in alarm, closes after {detector.clear_after_hours} clean h"
+        f"opens    after {detector.open_after_hours} firing h, closes after {detector.clear_after_hours} healthy h"
     )
     in_force = detector.params_in_force(config)
     for name, parameter in detector.params.items():
         out.print(f"param    {name} = {in_force[name]} {parameter.unit}: {escape(parameter.why)}", soft_wrap=True)
-    out.print(
-        f"\n[bold]What to do[/]\n{escape(detector.runbook)}\n[bold]What it can't see[/]\n{escape(detector.limitations)}"
-    )
+    out.print(f"\n[bold]Runbook[/]\n{escape(detector.runbook)}\n[bold]Limitations[/]\n{escape(detector.limitations)}")
     out.print("[bold]In psql[/] (`streamwarden warehouse psql`)")
     print(psql_script(detector, in_force, shared.hour(hour)))
 
 
 @app.command()
 def causes(hour: HourOption = None) -> None:
-    """Weigh what may have caused what in an hour, by the rules as they are now; stores nothing."""
+    """Show possible root causes of the findings of an hour, by the present detectors; stores nothing."""
     from streamwarden.causes import weigh
     from streamwarden.detectors import load_detectors
     from streamwarden.rendering.readable import clean
@@ -64,7 +62,7 @@ def causes(hour: HourOption = None) -> None:
         prints = list({one for cause in found for one in (cause.effect, cause.cause)})
         names = {row["fingerprint"]: row["name"] for row in ask(connection, "causes/names", fingerprints=prints)}
         stored = ask(connection, "causes/stored", hour=shared.hour(hour))
-    table = Table("effect", "cause", "strength", "why", "stored", box=None, pad_edge=False)
+    table = Table("effect", "cause", "strength", "evidence", "stored", box=None, pad_edge=False)
     before = {(row["effect"], row["cause"]): row["strength"] for row in stored}
     for cause in found:
         strength = f"{cause.strength:.2f}"
@@ -74,15 +72,15 @@ def causes(hour: HourOption = None) -> None:
             f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.message)),
             "–" if known is None else f"{known:.2f}",
         )  # fmt: skip
-    out.print(table if found else "Nothing in alarm hangs together with anything else in alarm.")
+    out.print(table if found else "No firing finding depends on another one.")
 
 
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="SUBJECT/ID", help="E.g. brokers/broker_slow.")],
-    kind: Annotated[str, typer.Option(metavar="KIND", help="The kind of resource it evaluates, e.g. broker.")],
-    reads: Annotated[list[str], typer.Option(metavar="TABLE", help="A table it reads; repeat it. The main one first.")],
-    metric: Annotated[str, typer.Option(metavar="COLUMN", help="The number to compare with a limit.")] = "",
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Kind of resource that it evaluates, e.g. broker.")],
+    reads: Annotated[list[str], typer.Option(metavar="TABLE", help="Table that it reads, the main one first.")],
+    metric: Annotated[str, typer.Option(metavar="COLUMN", help="Number to compare with a limit.")] = "",
 ) -> None:
     """Start a detector: write its SQL and its cases as a skeleton that loads and passes."""
     from streamwarden.detectors.new import new_detector

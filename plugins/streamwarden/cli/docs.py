@@ -1,4 +1,4 @@
-"""`streamwarden docs`: pages that are made from the code."""
+"""`streamwarden docs`: pages generated from the code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamwarden.cli.shared import out
 
 
 def docs(
-    check: Annotated[bool, typer.Option("--check", help="Only say whether they are stale (exit code 1).")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check whether pages are stale (exit code 1).")] = False,
 ) -> None:
     """Generate docs/: detectors, data dictionary, config reference."""
     from streamwarden.docs import stale_pages, write_pages

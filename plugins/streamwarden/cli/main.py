@@ -1,6 +1,6 @@
-"""The command line: `streamwarden`. Exit codes: 0 well, 1 a problem that is told in one line, 2 wrong usage.
+"""The command line `streamwarden`. Exit codes: 0 success, 1 error (one line on stderr), 2 wrong usage.
 
-One module holds one group of commands; here they are put together.
+Each module has one group of commands.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import typer
 from streamwarden.base.addresses import masked
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.version import VERSION
 from streamwarden.cli import backtest, config, detectors, docs, plan, report, run, tickets, warehouse, whatif
 
 app = typer.Typer(
-    help="Watches Kafka fleets on AWS: gathers an hour, judges it, files tickets that name the cause.",
+    help="Monitors Kafka fleets on AWS: collects data hourly, evaluates detectors, files tickets with root causes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -34,21 +35,30 @@ app.add_typer(plan.app, name="plan")
 app.add_typer(whatif.app, name="whatif")
 
 
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        print(f"streamwarden {VERSION}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     config: Annotated[
-        Path | None, typer.Option(help="Config file; else $STREAMWARDEN_CONFIG or streamwarden.yaml.")
+        Path | None, typer.Option(help="Config file. Default: $STREAMWARDEN_CONFIG, then streamwarden.yaml.")
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     if config:
-        if not config.exists():  # before any command begins, or prints
+        if not config.exists():  # before any output of a command
             raise StreamwardenError(f"--config {config}: no such config file.")
         os.environ[CONFIG_ENV] = str(config.resolve())
 
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Problems the user can mend are one line on stderr; a database that is away is one of them."""
+    """Prints expected errors, including an unreachable database, as one line on stderr."""
     try:
         yield
     except StreamwardenError as error:

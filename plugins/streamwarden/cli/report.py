@@ -15,9 +15,9 @@ from streamwarden.cli.shared import out
 
 
 def report(
-    day: Annotated[str | None, typer.Option(help="Day (UTC), e.g. 2026-11-20; today.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Of what this owner has only.")] = None,
-    week: Annotated[bool, typer.Option("--week", help="The weekly report, of the day's week.")] = False,
+    day: Annotated[str | None, typer.Option(help="Day (UTC), e.g. 2026-11-20. Default: today.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Only resources of this owner.")] = None,
+    week: Annotated[bool, typer.Option("--week", help="The weekly report of the week with this day.")] = False,
 ) -> None:
     """Write the daily report, or the weekly one, as an HTML file."""
     from streamwarden.reports import monday_of, render_daily, render_weekly, write_report

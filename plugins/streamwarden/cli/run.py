@@ -18,18 +18,20 @@ from streamwarden.store.queries import Row
 
 def run(
     hour: HourOption = None,
-    apps: Annotated[list[str] | None, typer.Option("--app", help="Gather only this app (repeatable).")] = None,
+    apps: Annotated[
+        list[str] | None, typer.Option("--app", help="Collect data only with this app (repeatable).")
+    ] = None,
 ) -> None:
-    """Run an hour without Airflow: gather, judge, file tickets."""
+    """Run an hour without Airflow: collect data, evaluate detectors, file tickets."""
     from streamwarden.base.catalog import APPS
     from streamwarden.pipeline import run_hour
 
     start = shared.hour(hour)
     if unknown := set(apps or []) - set(APPS):
-        raise StreamwardenError(f"--app {min(unknown)}: no such app; there are: {', '.join(APPS)}.")
+        raise StreamwardenError(f"--app {min(unknown)}: no such app. Available: {', '.join(APPS)}.")
     begun = datetime.now(UTC)
     if start > begun:
-        raise StreamwardenError(f"--hour {hour}: hasn't begun.")
+        raise StreamwardenError(f"--hour {hour}: cannot run an hour that has not begun.")
     out.print(f"Hour {start:%Y-%m-%d %H:%M} UTC")
 
     def progress(step: str, what: str, went_well: bool) -> None:
@@ -40,13 +42,11 @@ def run(
     result = run_hour(load_config(), start, list(apps or []), progress)
     _print_gaps(result.gaps)
     if not result.ok:
-        raise StreamwardenError(
-            "the hour is incomplete: see the lines marked `fail`; run it again when they are mended."
-        )
+        raise StreamwardenError("the hour is incomplete: fix the steps marked `fail`, then run it again.")
 
 
 def _print_gaps(gaps: Sequence[Row]) -> None:
-    """What an hour lacks, in the words of what was asked for it; sources that lack the same share a line."""
+    """Prints missing data of an hour; sources with the same reason share a line."""
     if not gaps:
         return
     sources: dict[tuple[str, str], list[str]] = {}
@@ -54,7 +54,7 @@ def _print_gaps(gaps: Sequence[Row]) -> None:
         more = gap["resources"] - len(gap["examples"])
         which = ", ".join(gap["examples"]) + (f" and {more:,} more" if more else "")
         sources.setdefault((which, gap["message"]), []).append(gap["source"])
-    out.print("What couldn't be had of this hour:")
+    out.print("Missing data of this hour:")
     for (which, message), names in sources.items():
         out.print(f"  {', '.join(names)}: {escape(which)}: {escape(message)}", highlight=False, soft_wrap=True)
     if left := gaps[0]["total"] - len(gaps):

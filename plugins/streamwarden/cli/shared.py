@@ -1,4 +1,4 @@
-"""What the commands share: where they print, options that mean the same everywhere, config and warehouse."""
+"""Shared parts of the commands: output, common options, config, and warehouse."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 out = Console()
 HourOption = Annotated[
-    str | None, typer.Option(help="Start of the hour, UTC, e.g. 2026-11-21T05:00; the last full one.")
+    str | None, typer.Option(help="Start of the hour (UTC), e.g. 2026-11-21T05:00. Default: the last full hour.")
 ]
-DetectorArgument = Annotated[str, typer.Argument(metavar="DETECTOR", help="Its id; `detectors list` shows them.")]
+DetectorArgument = Annotated[str, typer.Argument(metavar="DETECTOR", help="Detector id; see `detectors list`.")]
 
 
 def config_if_any() -> Config:
-    """For what works without a config file too."""
+    """The config, or defaults where there is no config file."""
     return load_config() if config_path().exists() else Config()
 
 
 def warehouse() -> sa.Engine:
-    """The warehouse of the config in force."""
+    """The warehouse of the config, migrated."""
     from streamwarden.store.migrate import migrated_warehouse
 
     return migrated_warehouse(load_config())
 
 
 def hour(text: str | None) -> datetime:
-    """The hour that an option names; without one, the last full one."""
+    """The hour that an option names; by default the last full one."""
     from streamwarden.base.hours import last_full_hour, parse_hour
 
     return parse_hour(text) if text else last_full_hour()
@@ -48,5 +48,5 @@ def detector(detector_id: str) -> Detector:
 
     detectors = load_detectors()
     if detector_id not in detectors:
-        raise StreamwardenError(f"{detector_id}: no such detector; there are: {', '.join(detectors)}.")
+        raise StreamwardenError(f"{detector_id}: no such detector. Available: {', '.join(detectors)}.")
     return detectors[detector_id]

@@ -1,4 +1,4 @@
-"""`streamwarden tickets`: what stands, and answering it."""
+"""`streamwarden tickets`: lists tickets and responds to findings."""
 
 from __future__ import annotations
 
@@ -19,99 +19,101 @@ if TYPE_CHECKING:
 
     from streamwarden.tickets.responses import Verb
 
-_HEARD = "The trackers hear of it with the next hour."
+_DELIVERED = "The trackers are notified in the next hour."
 app = typer.Typer(
-    help="Tickets: list them, answer them: acknowledge, mute, say that one is wrong, split, join.", no_args_is_help=True
+    help="List tickets and respond: acknowledge, mute, report a false positive, split, link.", no_args_is_help=True
 )
 FingerprintArgument = Annotated[
-    str, typer.Argument(metavar="FINGERPRINT", help="The finding, or how it begins; `tickets list` shows them.")
+    str,
+    typer.Argument(metavar="FINGERPRINT", help="Fingerprint of the finding, or its first digits; see `tickets list`."),
 ]
 
 
 @app.command("list")
 def list_tickets() -> None:
-    """List tickets that are open or muted."""
+    """List open and muted tickets."""
     from streamwarden.rendering.readable import clean
     from streamwarden.tickets.listing import listed
 
-    table = Table("finding", "severity", "since", "state", "title", "in the tracker", box=None, pad_edge=False)
+    table = Table("finding", "severity", "since", "state", "title", "tracker", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
         for ticket in listed(connection):
             where = ticket["external_url"] or ""
             cells = ticket["fingerprint"][:12], ticket["severity"], f"{ticket['opened_hour']:%Y-%m-%d %H:%M}"
             table.add_row(*cells, _state(ticket), escape(clean(ticket["title"])), escape(where))
-    out.print(table if table.row_count else "No ticket is open or muted.")
+    out.print(table if table.row_count else "There are no open or muted tickets.")
 
 
 @app.command("acknowledge")
 def acknowledge_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="A word for the others.")] = "",
+    reason: Annotated[str, typer.Option(help="Comment for others.")] = "",
 ) -> None:
-    """Say that you work on it."""
+    """Acknowledge a finding: you are working on it."""
     title = _respond(fingerprint, "acknowledge", reason)[0]
-    out.print(f"{title}: acknowledged. {_HEARD}", soft_wrap=True)
+    out.print(f"{title}: acknowledged. {_DELIVERED}", soft_wrap=True)
 
 
 @app.command("mute")
 def mute_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="Why; it is told to the tracker.")],
+    reason: Annotated[str, typer.Option(help="Reason; it is posted to the trackers.")],
     until: Annotated[str | None, typer.Option(help="Time (UTC), e.g. 2026-12-01 or 2026-12-01T08:00.")] = None,
-    forever: Annotated[bool, typer.Option("--forever", help="It won't be fixed: close it and keep it closed.")] = False,
+    forever: Annotated[bool, typer.Option("--forever", help="Won't fix: close the ticket and keep it closed.")] = False,
 ) -> None:
-    """Have a ticket quiet until a time, or for good. A rise in severity ends a snooze earlier."""
+    """Snooze a ticket until a time, or mark it as won't fix. A higher severity ends a snooze earlier."""
     if forever == (until is not None):
-        raise typer.BadParameter("say either --until TIME or --forever.")
+        raise typer.BadParameter("give either --until TIME or --forever.")
     end = _time(until) if until else None
     title = _respond(fingerprint, "snooze" if end else "wont_fix", reason, until=end)[0]
-    how = f"quiet until {end:%Y-%m-%d %H:%M} UTC" if end else "closed for good"
-    out.print(f"{title}: {how}. {_HEARD}", soft_wrap=True)
+    how = f"snoozed until {end:%Y-%m-%d %H:%M} UTC" if end else "marked as won't fix and closed"
+    out.print(f"{title}: {how}. {_DELIVERED}", soft_wrap=True)
 
 
 @app.command("unmute")
 def unmute_ticket(fingerprint: FingerprintArgument) -> None:
-    """Hear of a ticket again: at once when it is open, else when its finding is in alarm."""
+    """Unmute a ticket. A closed one reopens when its finding is firing."""
     out.print(f"{_respond(fingerprint, 'unmute')[0]}: no longer muted.", soft_wrap=True)
 
 
-@app.command("wrong")
-def wrong_ticket(
+@app.command("false-positive")
+def report_false_positive(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="What is wrong about it; it stands on the rule's page.")],
+    reason: Annotated[str, typer.Option(help="Why it is a false positive; shown on the detector's page.")],
 ) -> None:
-    """Say that a finding is wrong. It stays as it is: mute it as well, or change the rule's parameters."""
-    out.print(f"{_respond(fingerprint, 'wrong', reason)[0]}: kept for the rule's page. {_HEARD}", soft_wrap=True)
+    """Report a false positive. The ticket stays open: mute it, or change the detector's parameters."""
+    out.print(
+        f"{_respond(fingerprint, 'false_positive', reason)[0]}: reported as a false positive. {_DELIVERED}",
+        soft_wrap=True,
+    )
 
 
 @app.command("comment")
-def comment_ticket(
-    fingerprint: FingerprintArgument, text: Annotated[str, typer.Argument(help="What you have to say.")]
-) -> None:
-    """Say something about a finding, here and in every tracker that has it."""
-    out.print(f"{_respond(fingerprint, 'comment', text)[0]}: kept. {_HEARD}", soft_wrap=True)
+def comment_ticket(fingerprint: FingerprintArgument, text: Annotated[str, typer.Argument(help="The comment.")]) -> None:
+    """Comment on a finding, here and in every tracker that has it."""
+    out.print(f"{_respond(fingerprint, 'comment', text)[0]}: comment stored. {_DELIVERED}", soft_wrap=True)
 
 
 @app.command("responses")
-def list_answers(fingerprint: FingerprintArgument) -> None:
-    """List what people said of a finding, here, on its page and in trackers, the newest first."""
+def list_responses(fingerprint: FingerprintArgument) -> None:
+    """List responses to a finding, from the CLI, its page, and trackers, newest first."""
     from streamwarden.rendering.readable import clean, moment
     from streamwarden.store.queries import ask
     from streamwarden.tickets import listing
 
-    table = Table("when", "who", "where", "what", "words", box=None, pad_edge=False)
+    table = Table("time", "who", "where", "response", "text", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
         ticket = listing.find(connection, fingerprint)
         for row in ask(connection, "tickets/responses", fingerprints=[ticket["fingerprint"]], most=1000):
             until = f" until {moment(row['until'])}" if row["until"] else ""
             cells = (row["who"], row["place"], f"{row['verb']}{until}", row["words"] or "")
             table.add_row(moment(row["said_at"]), *(escape(clean(cell)) for cell in cells))
-    out.print(table if table.row_count else "Nobody said anything.")
+    out.print(table if table.row_count else "There are no responses.")
 
 
 @app.command("explain")
 def explain_ticket(fingerprint: FingerprintArgument) -> None:
-    """Explain a ticket's cause: its incident, how strongly each part is tied to it and why, and what was refused."""
+    """Explain a ticket's root cause: its incident, the evidence with its strength, and what was ruled out."""
     import sqlalchemy as sa
 
     from streamwarden.rendering.readable import clean
@@ -122,63 +124,65 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
         ticket = listing.find(connection, fingerprint)
         tree = connection.execute(sa.text("select * from tickets.incident_of(:id)"), {"id": ticket["ticket_id"]})
         for one in tree.mappings():
-            why = f": {clean(one['message'])} ({one['strength']:.0%})" if one["message"] else ""
-            over = f", over since {one['resolved_hour']:%Y-%m-%d %H:%M}" if one["resolved_hour"] else ""
+            why = f": {clean(one['message'])} ({one['strength'] * 100:.0f} %)" if one["message"] else ""
+            over = f", resolved since {one['resolved_hour']:%Y-%m-%d %H:%M}" if one["resolved_hour"] else ""
             line = f"{'  ' * one['depth']}{clean(one['title'])}, since {one['opened_hour']:%Y-%m-%d %H:%M}{over}{why}"
             out.print(f"[bold]{escape(line)}[/]" if one["depth"] == 0 else escape(line), soft_wrap=True)
         weighed = ask(connection, "tickets/weighed", fingerprint=ticket["fingerprint"])
-    table = Table("possible cause", "strength", "place", "time", "share", "siblings", "amount", "why", box=None)
+    table = Table("possible cause", "strength", "place", "time", "share", "siblings", "amount", "evidence", box=None)
     for row in weighed:
         factors = (row[f"{name}_factor"] for name in ("place", "time", "share", "siblings", "amount"))
         shown = ["" if factor is None else f"{factor:.2f}" for factor in factors]
-        accepted = "[bold]follows[/]" if row["is_accepted"] else "may" if row["strength"] >= 0.3 else "no"
+        accepted = "[bold]accepted[/]" if row["is_accepted"] else "possible" if row["strength"] >= 0.3 else "ruled out"
         name = escape(clean(f"{row['title'] or ''}: {row['resource_name'] or row['cause'][:12]}"))
         table.add_row(name, f"{row['strength']:.2f} {accepted}", *shown, escape(clean(row["message"])))
     if weighed:
-        out.print(f"\nWeighed for {escape(clean(ticket['title']))}, hour {weighed[0]['hour']:%Y-%m-%d %H:%M} UTC:")
+        out.print(f"\nCandidates for {escape(clean(ticket['title']))}, hour {weighed[0]['hour']:%Y-%m-%d %H:%M} UTC:")
         out.print(table)
         if not any(row["is_accepted"] for row in weighed):
-            out.print("No cause is known: none of these explains it.")
+            out.print("Root cause: none found. None of these explains the finding.")
     else:
-        out.print("No cause is known: nothing that is in alarm hangs together with it.")
+        out.print("Root cause: none found. No related finding.")
 
 
 @app.command("split")
 def split_ticket(
     fingerprint: FingerprintArgument,
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    reason: Annotated[str, typer.Option(help="Reason; it is stored.")],
 ) -> None:
-    """Take a finding out of its incident, with what follows from it; it is remembered and never undone by itself."""
+    """Split a finding and its downstream effects off its incident, permanently."""
     title, stay = _respond(fingerprint, "split", reason)
-    out.print(f"{title}: no longer one incident with {escape('; '.join(stay[:3]))}.", soft_wrap=True)
-    out.print("It gets a ticket of its own with the next hour.")
+    out.print(f"{title}: split from {escape('; '.join(stay[:3]))}.", soft_wrap=True)
+    out.print("It gets its own ticket in the next hour.")
 
 
-@app.command("join")
-def join_tickets(
+@app.command("link")
+def link_tickets(
     fingerprint: FingerprintArgument,
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The finding to join it with, or how it begins.")],
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="Fingerprint of the other finding, or its first digits.")
+    ],
+    reason: Annotated[str, typer.Option(help="Reason; it is stored.")],
 ) -> None:
-    """Make one incident of two findings; it is remembered and never undone by itself."""
+    """Link two findings as one incident, permanently."""
     from streamwarden.tickets import listing
 
     with shared.warehouse().connect() as connection:
         second = listing.find(connection, other)
-    title = _respond(fingerprint, "join", reason, other=second["fingerprint"])[0]
+    title = _respond(fingerprint, "link", reason, other=second["fingerprint"])[0]
     both = f"{title} and {escape(second['title'])}"
-    out.print(f"{both}: one incident from the next hour on; the older ticket is kept.", soft_wrap=True)
+    out.print(f"{both}: one incident from the next hour on. The older ticket is kept.", soft_wrap=True)
 
 
 def _respond(fingerprint: str, verb: Verb, words: str = "", **more: Any) -> tuple[str, list[str]]:
-    """Says it as the user who is logged in. Returns the ticket's title, escaped, and what it was split from."""
+    """Responds as the user who is logged in. Returns the escaped title, and the titles that it was split from."""
     from streamwarden.tickets import Response, listing, respond
     from streamwarden.tickets.responses import COMMAND_LINE
 
     with shared.warehouse().begin() as connection:
         ticket = listing.find(connection, fingerprint)
-        said = Response(verb, getpass.getuser(), COMMAND_LINE, words, **more)
-        return escape(ticket["title"]), respond(connection, ticket["fingerprint"], said)
+        response = Response(verb, getpass.getuser(), COMMAND_LINE, words, **more)
+        return escape(ticket["title"]), respond(connection, ticket["fingerprint"], response)
 
 
 def _state(ticket: sa.RowMapping) -> str:

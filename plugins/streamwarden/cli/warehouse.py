@@ -19,7 +19,7 @@ app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
 
 
 def migrate(
-    back: Annotated[bool, typer.Option("--back", help="Go back to older texts of views and functions.")] = False,
+    back: Annotated[bool, typer.Option("--back", help="Go back to older versions of views and functions.")] = False,
 ) -> None:
     """Bring the warehouse's schema and its EBS prices up to date."""
     from streamwarden.base.warehouse import open_warehouse
@@ -58,7 +58,7 @@ def psql(context: typer.Context) -> None:
 
 @app.command()
 def size() -> None:
-    """Print what each table holds, and what it will hold when its retention is full."""
+    """Print the size of each table, now and after its full retention."""
     from rich.table import Table
 
     from streamwarden.store.size import table_sizes
@@ -89,10 +89,12 @@ def _megabytes(size: float | None) -> str:
 
 @app.command()
 def housekeeping(
-    do: Annotated[bool, typer.Option("--do", help="Do it; otherwise only say what it would do.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it also where more than a quarter of a table goes.")] = False,
+    do: Annotated[bool, typer.Option("--do", help="Apply; by default only show what would be done.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Apply even where more than a quarter of a table is dropped.")
+    ] = False,
 ) -> None:
-    """Say which partitions are older than their retention, or drop them."""
+    """Show partitions that are older than their retention, or drop them."""
     from streamwarden.store.housekeeping import expired, keep_house
 
     config, warehouse = load_config(), shared.warehouse()
@@ -100,7 +102,7 @@ def housekeeping(
         with warehouse.connect() as connection:
             for expiry in (found := expired(connection, config.warehouse, datetime.now(UTC))):
                 out.print(f"{expiry}: {'asks for --yes' if expiry.needs_a_yes else 'would go'}", soft_wrap=True)
-        out.print("Nothing was done; --do does it." if found else "Nothing is older than its retention.")
+        out.print("Nothing was changed; --do applies it." if found else "No partition is older than its retention.")
         return
     done, left = keep_house(warehouse, config.warehouse, yes=yes)
     out.print("\n".join(f"{what}: {count}" for what, count in done.items()) or "There was nothing to do.")
@@ -113,4 +115,4 @@ def stop() -> None:
     """Stop the embedded server."""
     from streamwarden.base.warehouse import stop_embedded
 
-    out.print("stopped" if stop_embedded(shared.config_if_any()) else "The embedded server isn't running.")
+    out.print("stopped" if stop_embedded(shared.config_if_any()) else "The embedded server is not running.")

@@ -18,7 +18,7 @@ import yaml
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
-from streamwarden.detectors.episodes import Episode, Status, replay, whole_hours
+from streamwarden.detectors.episodes import Episode, Status, complete_hours, replay
 from streamwarden.detectors.evaluate import evaluated_rows
 from streamwarden.detectors.finding import fingerprint_of, verdict_of
 from streamwarden.detectors.load import Detector, ParameterValue
@@ -150,12 +150,12 @@ def backtest(
     with engine.connect().execution_options(**options) as connection:
         connection.execute(_PLAN_ONCE)
         hours = _loaded_hours(connection, detector, start, end)
-        whole = whole_hours(connection, start)
+        complete = complete_hours(connection, start)
         for number, hour in enumerate(hours, start=1):
             for outcome in outcomes:
                 _judge(connection, config, hour, outcome)
             progress(number, len(hours))
-    gone_hours = [hour for hour in hours if detector.apps and all((app, hour) in whole for app in detector.apps)]
+    gone_hours = [hour for hour in hours if detector.apps and all((app, hour) in complete for app in detector.apps)]
     for outcome in outcomes:
         _find_episodes(outcome, gone_hours)
     return Backtest(detector.id, start, end, tuple(hours), outcomes[0], outcomes[-1])

@@ -1,4 +1,4 @@
-"""Where each finding stands, by the stored evaluations alone: the order in which hours were judged doesn't matter."""
+"""The state of each finding by the stored evaluations; the order in which hours were evaluated has no effect."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ import sqlalchemy as sa
 from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.detectors import Detector
 
-LOOK_BACK = timedelta(days=14)  # evaluations older than this before the newest one decide nothing any more
+LOOK_BACK = timedelta(days=14)  # older evaluations decide nothing
 
-Status = Literal["firing", "ok", "unknown", "gone"]  # gone: judged with complete sources, and the resource isn't there
+Status = Literal["firing", "ok", "unknown", "gone"]  # gone: evaluated with complete sources, and the resource is absent
 CloseReason = Literal["healthy", "deleted"]
 
 
 @dataclass(frozen=True)
 class Episode:
-    """A time in which a finding is to have an open ticket."""
+    """A period in which a finding has an open ticket."""
 
     since: datetime
-    """First hour in alarm."""
+    """First firing hour."""
     opened: datetime
-    """Hour that opened it, the last of the hours in alarm that it takes."""
+    """Hour that opened it: the last of the firing hours that are required."""
     closed: datetime | None = None
-    """Hour that closed it; null: it is open."""
+    """Hour that closed it; None: it is open."""
     close_reason: CloseReason | None = None
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A finding after all hours known."""
+class OpenFinding:
+    """The state of a finding after all known hours."""
 
     fingerprint: str
     detector: str
     open_since: datetime | None
-    """First hour in alarm of the present episode; null: no episode is open."""
+    """First firing hour of the open episode; None: no episode is open."""
     last_firing_hour: datetime | None
     clean: tuple[tuple[datetime, CloseReason], ...] = ()
     """Not open: the hour that closed it last, and the newest clean hour."""
@@ -55,13 +55,13 @@ class Standing:
 
 def replay(
     fingerprint: str, detector: Detector, hours: Iterable[tuple[datetime, Status]], open_before: datetime | None
-) -> Standing:
+) -> OpenFinding:
     """Runs through a finding's hours, oldest first.
 
     Args:
         open_before: start of an episode that was open already when the hours begin.
     """
-    last_alarm, run_start = None, None
+    last_firing, run_start = None, None
     firing = ok = 0
     episodes = [Episode(open_before, open_before)] if open_before else []
     is_open = open_before is not None
@@ -71,7 +71,7 @@ def replay(
         if status == "unknown":
             continue
         if status == "firing":
-            run_start, last_alarm = (run_start if firing else hour), hour
+            run_start, last_firing = (run_start if firing else hour), hour
             firing, ok = firing + 1, 0
             if not is_open and firing >= detector.open_after_hours:
                 episodes.append(Episode(run_start or hour, hour))
@@ -84,11 +84,11 @@ def replay(
             episodes[-1] = replace(episodes[-1], closed=hour, close_reason=message)
             is_open, closing = False, newest_clean
     open_since = episodes[-1].since if is_open else None
-    return Standing(fingerprint, detector.id, open_since, last_alarm, (*closing, *newest_clean), tuple(episodes))
+    return OpenFinding(fingerprint, detector.id, open_since, last_firing, (*closing, *newest_clean), tuple(episodes))
 
 
-def standings(connection: sa.Connection, detectors: Mapping[str, Detector], newest: datetime) -> list[Standing]:
-    """All findings with an alarm in the window that ends with the newest evaluated hour, or with an open ticket."""
+def open_findings(connection: sa.Connection, detectors: Mapping[str, Detector], newest: datetime) -> list[OpenFinding]:
+    """All findings that fired in the 14 days before the newest evaluated hour, or that have an open ticket."""
     start = newest - LOOK_BACK
     complete = _complete_hours(connection, detectors, start)
     found = []
@@ -109,20 +109,20 @@ def standings(connection: sa.Connection, detectors: Mapping[str, Detector], newe
 def _complete_hours(
     connection: sa.Connection, detectors: Mapping[str, Detector], start: datetime
 ) -> dict[str, list[datetime]]:
-    """By detector: the hours it judged while every source of its tables answered in full. Absence means gone then."""
+    """By detector id: evaluated hours with complete sources. A resource that is absent then was deleted."""
     judged = connection.execute(_JUDGED, {"start": start, "detectors": list(detectors)})
-    whole = whole_hours(connection, start)
+    complete = complete_hours(connection, start)
     hours: dict[str, list[datetime]] = {}
     for detector, hour in judged:
         apps = detectors[detector].apps
-        if apps and all((app, hour) in whole for app in apps):
+        if apps and all((app, hour) in complete for app in apps):
             hours.setdefault(detector, []).append(hour)
     return hours
 
 
-def whole_hours(connection: sa.Connection, start: datetime) -> set[tuple[str, datetime]]:
-    """Apps and hours whose every source answered in full."""
-    return {(app, hour) for app, hour in connection.execute(_WHOLE, {"start": start})}
+def complete_hours(connection: sa.Connection, start: datetime) -> set[tuple[str, datetime]]:
+    """Apps and hours (UTC) in which every source responded completely."""
+    return {(app, hour) for app, hour in connection.execute(_COMPLETE, {"start": start})}
 
 
 _HISTORIES = sa.text("""
@@ -153,9 +153,9 @@ _NEWEST = sa.text("""
 _JUDGED = sa.text("""
     select detector, hour from detect.detector_run
     where hour >= :start and status = 'evaluated' and detector = any(:detectors)""")
-# `missing` means that the other side doesn't have it, which is an answer; `refused` and `late` aren't. Nor is a source
-# that was asked too late: what it doesn't list now may have been there in the hour.
-_WHOLE = sa.text(f"""
+# `missing` means that the other side does not have it, which is a response; `refused` and `late` are not. Nor is a source
+# that was requested too late: what it does not list now may have existed in the hour.
+_COMPLETE = sa.text(f"""
     select c.app, c.hour from detect.coverage as c
     inner join detect.load as l on c.hour = l.hour and c.app = l.app and l.status = 'loaded'
     where c.hour >= :start

@@ -67,9 +67,24 @@ def mechanisms() -> dict[str, Mechanism]:
 
 
 def may_cause(detectors: Mapping[str, Detector], effect: str, reason: str) -> list[Detector]:
-    """Detectors whose findings may lead to one of this detector with this because; none: we know of no way to it."""
-    ways = {way for way, reasons in detectors[effect].caused_by.items() if reason in reasons}
-    return [detector for detector in detectors.values() if ways & detector.causes.keys()]
+    """Detectors that may find a cause of a finding, by topology: those of the nearest resources first.
+
+    Args:
+        effect: id of the detector of the finding.
+        reason: the finding's reason.
+
+    Returns:
+        The detectors; empty where no mechanism leads to this reason.
+    """
+    names = {name for name, reasons in detectors[effect].caused_by.items() if reason in reasons}
+    found = [detector for detector in detectors.values() if names & detector.causes.keys()]
+    return sorted(found, key=lambda detector: (_distance(detector, names), detector.title))
+
+
+def _distance(detector: Detector, names: set[str]) -> int:
+    """Steps from the detector's resource to the end of the shortest path of these mechanisms."""
+    paths = (mechanisms()[name].path[::-1] for name in names & detector.causes.keys())
+    return min(path.index(detector.resource_kind) if detector.resource_kind in path else len(path) for path in paths)
 
 
 def problems(detector: Detector) -> Iterator[str]:

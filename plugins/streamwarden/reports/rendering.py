@@ -49,7 +49,7 @@ def render(form: str, name: str, config: Config, context: dict[str, Any], **part
 def headline(totals: dict[str, Any]) -> str:
     """The first line: what is open, new and closed."""
     if not totals["hours_judged"]:
-        return "no hour was judged"
+        return "no hour was evaluated"
     if not totals["open"]:
         return f"nothing open, {totals['closed']} closed"
     critical = f" ({totals['open_critical']} critical)" if totals["open_critical"] else ""

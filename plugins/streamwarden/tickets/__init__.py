@@ -1,4 +1,4 @@
-"""Tickets: evaluations become ticket changes (`reconcile`), and the trackers are told (`deliver`)."""
+"""Tickets: `reconcile` turns evaluations into ticket changes, `deliver` posts them to the trackers."""
 
 from streamwarden.tickets.deliver import Delivery, deliver, reconcile_and_deliver
 from streamwarden.tickets.listen import listen

@@ -1,7 +1,7 @@
-"""Tells the trackers what reconcile planned. A crash at any point neither loses a change nor tells it twice.
+"""Delivers planned changes to the trackers. A crash at any point neither loses a change nor delivers it twice.
 
-Before anything is sent that could be done twice, that is noted (`unsure_at`); a clear answer takes the note away. Where
-it stands, the tracker is asked first, and what it doesn't have is sent again only after it had time to settle.
+Before a request that must not be repeated, its time is stored (`unsure_at`); a clear response removes it. While it is
+set, the tracker is queried first; a change that it does not have is sent again only after its time to settle.
 """
 
 from __future__ import annotations
@@ -36,34 +36,38 @@ from streamwarden.tickets.sinks.contract import (
     Update,
 )
 
-RELATED = 10  # related tickets named in a text
+RELATED = 10  # related tickets that a notification names
 
 log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
-    """Now."""
+    """The present (UTC)."""
     return datetime.now(UTC)
 
 
 @dataclass
 class Delivery:
-    """What trackers were told."""
+    """Result of a delivery: changes delivered, and errors."""
 
     done: int = 0
     failed: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.done} told to trackers" + (f", {len(self.failed)} not: {self.failed[0]}" if self.failed else "")
+        failed = f", {len(self.failed)} failed: {self.failed[0]}" if self.failed else ""
+        return f"{self.done} delivered to trackers{failed}"
 
 
 def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[str, Detector]) -> str:
-    """The whole step of an hour: hear what people decided in the trackers, plan, tell. Returns a line for people.
+    """The tickets step of an hour: reads responses from the trackers, plans changes, and delivers them.
+
+    Returns:
+        One line for the log.
 
     Raises:
-        StreamwardenError: something couldn't be told; it is kept and told by the next run.
+        StreamwardenError: a change could not be delivered; the next run delivers it.
     """
-    told, sinks = Delivery(), []
+    total, sinks = Delivery(), []
     for name, settings in config.tickets.all_trackers.items():
         try:
             sink = open_sink(name, settings)
@@ -71,24 +75,24 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
                 listen(engine, sink)
             sinks.append(sink)
         except StreamwardenError as error:
-            told.failed.append(str(error))  # the plan is made all the same: intent waits in the warehouse
+            total.failed.append(str(error))  # the plan is still made: it waits in the warehouse
     plan = reconcile(engine, config, detectors)
     for sink in sinks:
         delivery = deliver(engine, sink, config)
-        told.done += delivery.done
-        told.failed += delivery.failed
-    if told.failed:
-        raise StreamwardenError(f"tickets: {plan}; {told}. Nothing is lost: the next run tells it.")
-    return f"{plan}; {told}"
+        total.done += delivery.done
+        total.failed += delivery.failed
+    if total.failed:
+        raise StreamwardenError(f"tickets: {plan}; {total}. The next run delivers what is left.")
+    return f"{plan}; {total}"
 
 
 def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> Delivery:
-    """Tells a tracker everything that it is still to be told, in order, one deliverer at a time."""
+    """Delivers all pending changes of a tracker in order, one process at a time."""
     run = _Run(engine, sink, config, clock)
     with engine.connect() as lock:
         lock.execute(sa.text("select pg_advisory_lock(7064)"))
         try:
-            while run.tell_all():
+            while run.deliver_all():
                 pass
         finally:
             lock.execute(sa.text("select pg_advisory_unlock(7064)"))
@@ -106,16 +110,16 @@ class _Run:
     is_sent: bool = False
     """Whether the change at hand was sent in this run."""
 
-    def tell_all(self) -> bool:
+    def deliver_all(self) -> bool:
         """Tells what stands; whether there may be more, as what is gone is to be filed again."""
         with self.engine.connect() as connection:
             changes = connection.execute(_TO_DO, {"tracker": self.sink.name}).mappings().all()
         changes = [change for change in changes if change["ticket_id"] not in self.stuck]
         for change in changes:
             if change["ticket_id"] in self.stuck:
-                continue  # its changes are told in order
+                continue  # changes of a ticket are delivered in order
             try:
-                self._tell(change)
+                self._deliver(change)
                 self.delivery.done += 1
             except StreamwardenError as error:
                 self.stuck.add(change["ticket_id"])
@@ -126,17 +130,17 @@ class _Run:
 
     def _failed(self, change: sa.RowMapping, error: StreamwardenError) -> None:
         self.delivery.failed.append(f"{self.sink.name}: {error}")
-        # What was sent earlier without an answer stays in doubt, whatever a question fails with now.
+        # An earlier request without a response stays unsure, whatever error a query raises now.
         sure = {"unsure_at": None} if self.is_sent and not isinstance(error, Unsure) else {}
         with self.engine.begin() as connection:
             self._note(connection, change["ticket_id"], error=str(error), **sure)
 
-    def _tell(self, change: sa.RowMapping) -> None:
+    def _deliver(self, change: sa.RowMapping) -> None:
         self.is_sent = False
         with self.engine.begin() as connection:
             values = {"id": change["ticket_id"], "tracker": self.sink.name, "now": self.clock()}
             ticket = connection.execute(_ATTEMPT, values).mappings().one()
-        issue, notification = None, self._letter(change, ticket)
+        issue, notification = None, self._notification(change, ticket)
         if ticket["external_key"] is not None:
             if change["action"] != "create":
                 self._update(change, ticket, notification)
@@ -156,13 +160,13 @@ class _Run:
         plot = _plot(self.engine, change, ticket) if self.sink.takes_files and ticket["detector"] != STORM else None
         issue_draft = IssueDraft(
             fingerprint=ticket["fingerprint"], detector=ticket["detector"], resource_name=ticket["resource_name"],
-            title=ticket["told_title"], severity=ticket["told_severity"], notification=notification, plot_png=plot,
+            title=ticket["shown_title"], severity=ticket["shown_severity"], notification=notification, plot_png=plot,
         )  # fmt: skip
         self._before_sending(ticket)
         return self.sink.create(issue_draft)
 
     def _filed_before(self, ticket: sa.RowMapping) -> Issue | None:
-        """The tracker's open ticket for this finding that no row of ours knows: filed just before a crash."""
+        """The tracker's open ticket of this finding that no row knows: it was filed just before a crash."""
         issue = self.sink.find(ticket["fingerprint"])
         if issue is None or issue.state in ("closed", "wont_fix"):
             return None
@@ -171,14 +175,14 @@ class _Run:
             return None if connection.execute(_KNOWN, values).scalar() else issue
 
     def _update(self, change: sa.RowMapping, ticket: sa.RowMapping, notification: Notification) -> None:
-        """Comments, closes or reopens. A ticket that is gone from the tracker is filed anew while it stands open."""
+        """Comments, closes, or reopens. An open ticket that was deleted in the tracker is filed again."""
         update = Update(
             key=ticket["external_key"],
             fingerprint=ticket["fingerprint"],
             marker=f"{ticket['fingerprint'][:32]}.{change['hour']:%Y%m%dT%H}.{change['action']}.{change['change_id']}",
             action=change["action"],
-            title=ticket["told_title"],
-            severity=ticket["told_severity"],
+            title=ticket["shown_title"],
+            severity=ticket["shown_severity"],
             notification=notification,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
             is_open=ticket["state"] == "open",
@@ -194,16 +198,16 @@ class _Run:
                 file_again(connection, ticket["ticket_id"], self.sink.name)
 
     def _before_sending(self, ticket: sa.RowMapping) -> None:
-        """Notes that something is about to be sent; refuses while the last sending may still be done."""
+        """Stores that a request is about to be sent; refuses while the last one may still take effect."""
         now, before = self.clock(), ticket["unsure_at"]
-        if before is not None and before > now:  # by a clock that ran ahead: it was sent by now at the latest
+        if before is not None and before > now:  # stored by a clock that was ahead: it was sent by now at the latest
             before = now
             with self.engine.begin() as connection:
                 self._note(connection, ticket["ticket_id"], unsure_at=before)
         if before is not None and now < before + self.sink.settles:
             raise StreamwardenError(
-                f"{clean(ticket['title'])}: sent at {moment(before)} without a clear answer, and not there yet; it is"
-                f" sent again from {moment(before + self.sink.settles)} on."
+                f"{clean(ticket['title'])}: the request of {moment(before)} got no clear response; a run after"
+                f" {moment(before + self.sink.settles)} repeats it."
             )
         with self.engine.begin() as connection:
             self._note(connection, ticket["ticket_id"], unsure_at=now)
@@ -214,7 +218,7 @@ class _Run:
         this = (table.c.ticket_id == ticket_id) & (table.c.tracker == self.sink.name)
         connection.execute(sa.update(table).where(this).values(**values))
 
-    def _letter(self, change: sa.RowMapping, ticket: sa.RowMapping) -> Notification:
+    def _notification(self, change: sa.RowMapping, ticket: sa.RowMapping) -> Notification:
         related: tuple[Related, ...] = ()
         if change["action"] == "create":
             with self.engine.connect() as connection:
@@ -248,9 +252,9 @@ def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> by
 
 
 def _related(connection: sa.Connection, config: Config, ticket: sa.RowMapping) -> tuple[Related, ...]:
-    """The ticket's cause, what may follow from it, others about the same thing, and the ticket it had before.
+    """The ticket's cause, possible downstream effects, other tickets of the resource, and the earlier ticket.
 
-    What stands in its own place is named by the letter already.
+    Findings of its own incident are part of the notification already.
     """
     rows = connection.execute(_RELATED, {"id": ticket["ticket_id"], "limit": RELATED}).mappings()
     return tuple(
@@ -272,7 +276,7 @@ _ATTEMPT = sa.text("""
     from tickets.ticket as t
     where i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
     returning
-      t.*, coalesce(t.issue_title, t.title) as told_title, coalesce(t.issue_severity, t.severity) as told_severity,
+      t.*, coalesce(t.issue_title, t.title) as shown_title, coalesce(t.issue_severity, t.severity) as shown_severity,
       i.external_key, i.unsure_at""")
 _KNOWN = sa.text(
     "select 1 from tickets.issue where tracker = :tracker and external_key = :key and ticket_id <> :id limit 1"

@@ -1,4 +1,4 @@
-"""What is known of how open findings hang together: the causes weighed for the last hours, and what people said."""
+"""Evidence for how open findings depend on each other: causes weighed for the last hours, and manual links."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ from streamwarden.tickets.plan import Run
 Row = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class ManualLink:
+    """What a person decided about two findings."""
+
+    is_linked: bool
+    """False: they were split."""
+    who: str
+
+
 @dataclass
 class Evidence:
     """Findings by fingerprint."""
@@ -32,12 +41,19 @@ class Evidence:
     weighed: dict[tuple[str, str], Row] = field(default_factory=dict)
     """(Effect, cause) → how it was weighed last."""
     firing: dict[str, int] = field(default_factory=dict)
-    """In how many of these hours a finding was in alarm."""
-    manual_links: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """In how many of these hours a finding was firing."""
+    manual_links: dict[tuple[str, str], ManualLink] = field(default_factory=dict)
+    """By the fingerprints of both findings, the lesser first."""
 
     def are_split(self, one: str, other: str) -> bool:
-        """Whether people said that they have nothing to do with each other."""
-        return self.manual_links.get((min(one, other), max(one, other))) is False
+        """Whether a person split them."""
+        link = self.manual_links.get((min(one, other), max(one, other)))
+        return link is not None and not link.is_linked
+
+    def linked_by(self, one: str, other: str) -> str | None:
+        """Who linked these two by hand; None: nobody."""
+        link = self.manual_links.get((min(one, other), max(one, other)))
+        return link.who if link is not None and link.is_linked else None
 
     def is_complete(self, fingerprint: str) -> bool:
         """Whether enough is known to say that it no longer follows from anything."""
@@ -58,17 +74,28 @@ def gather(run: Run, fingerprints: list[str]) -> Evidence:
             evidence.near[row["effect"]].add(row["cause"])
             evidence.near[row["cause"]].add(row["effect"])
     evidence.firing = dict(run.connection.execute(_ALARMS, asked).tuples().all())
-    manual_links = run.connection.execute(sa.text("select one, other, is_joined from tickets.manual_link")).all()
-    evidence.manual_links = {(one, other): is_joined for one, other, is_joined in manual_links}
+    manual_links = run.connection.execute(_MANUAL_LINKS).all()
+    evidence.manual_links = {(one, other): ManualLink(is_linked, who) for one, other, is_linked, who in manual_links}
     return evidence
 
 
 def missing_sources(
-    connection: sa.Connection, detectors: Mapping[str, Detector], detector: str, reason: str | None, hour: datetime
+    connection: sa.Connection, detectors: Mapping[str, Detector], detector: str, reason: str | None, resource: str,
+    hour: datetime,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """What didn't answer in an hour of all that could tell of a finding's causes."""
+    """Sources that could show the cause of a finding and did not respond in an hour.
+
+    Args:
+        detector, reason: of the finding.
+        resource: key of its resource; sources of other clusters and accounts are left out.
+
+    Returns:
+        Rows of `sql/tickets/missing_sources.sql`.
+    """
     apps = {app for other in may_cause(detectors, detector, reason or "") for app in other.apps}
-    return ask(connection, "tickets/missing_sources", hour=hour, apps=sorted(apps)) if apps else []
+    if not apps:
+        return []
+    return ask(connection, "tickets/missing_sources", hour=hour, resource=resource, apps=sorted(apps))
 
 
 _HOURS = sa.text("""
@@ -79,6 +106,10 @@ _CAUSES = sa.text("""
     select * from detect.cause
     where hour = any(:hours) and effect = any(:fingerprints)
     order by hour desc""")
+_MANUAL_LINKS = sa.text("""
+    select l.one, l.other, l.is_linked, r.who
+    from tickets.manual_link as l
+    inner join tickets.response as r on l.response_id = r.response_id""")
 _ALARMS = sa.text("""
     select fingerprint, count(*) from detect.evaluation
     where hour = any(:hours) and fingerprint = any(:fingerprints) and status = 'firing'

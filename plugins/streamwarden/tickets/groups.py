@@ -1,8 +1,8 @@
-"""Which open findings are one incident: what follows from what, what people joined, and what still belongs together.
+"""Groups open findings into incidents: by accepted causes, by manual links, and by the incident that they were in.
 
-A finding joins the incident of its accepted cause. It stays in the one that it is in while it may follow from what is
-open there (between 0.3 and 0.6 nothing changes), or while too little is known to say that it doesn't; and for two hours
-after its cause is over. What people split stays apart, what they joined stays together.
+A finding joins the incident of its accepted cause. It stays in its incident while an open finding there is a possible
+cause (a strength between 0.3 and 0.6 changes nothing), while data is missing that could rule the cause out, and for two
+hours after its cause is resolved. Splits and links by people always hold.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read(run: Run, accepted: set[str]) -> Tickets:
 
 
 def is_live(ticket: Ticket) -> bool:
-    """Whether its own finding is in alarm."""
+    """Whether its own finding is firing."""
     return ticket["resolved_hour"] is None
 
 
@@ -94,9 +94,9 @@ def groups(run: Run, tickets: Tickets, evidence: Evidence) -> list[Group]:
                 causes[ticket["ticket_id"]] = cause["ticket_id"]
             for other in _kin(run, ticket, cause, tickets, evidence):
                 leads[lead(ticket["ticket_id"])] = lead(other["ticket_id"])
-    for pair, is_joined in evidence.manual_links.items():
+    for pair, link in evidence.manual_links.items():
         both = [tickets.by_print[one]["ticket_id"] for one in pair if one in tickets.by_print]
-        if is_joined and len(both) == 2:
+        if link.is_linked and len(both) == 2:
             leads[lead(both[0])] = lead(both[1])
     found: dict[int, list[Ticket]] = defaultdict(list)
     for ticket_id, ticket in tickets.rows.items():
@@ -148,7 +148,7 @@ def _near(ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence)
 
 
 def _stays(run: Run, ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence) -> bool:
-    """Whether it stays where it stands without a tie that is as strong as to be told."""
+    """Whether a ticket stays in its incident without a cause that is strong enough to be notified."""
     if carrier["root_ticket_id"] == ticket["ticket_id"]:
         return not is_live(carrier) or not evidence.is_complete(ticket["fingerprint"])
     cause = tickets.any(ticket["cause_ticket_id"])
@@ -206,13 +206,13 @@ def _places(run: Run, members: list[Ticket], tickets: Tickets, evidence: Evidenc
             yield there["ticket_id"]
     news = run.fresh | run.risen
     if any(ticket["severity"] == "critical" and ticket["ticket_id"] in news for ticket in members):
-        return  # that one is told, whatever people said of its cause
+        return  # a critical finding is notified, even if its cause is muted
     for ticket in members:
         there = tickets.elsewhere.get(ticket["summary_ticket_id"] or 0)
-        alarm = run.firing.get(ticket["fingerprint"])
+        firing = run.firing.get(ticket["fingerprint"])
         if there is not None and there["state"] == "closed":
             is_muted = there["muted"] == "wont_fix" or (there["muted"] and there["muted_until"] > run.now)
-            is_past = there["close_reason"] == "person" and alarm is not None and alarm.hour <= there["closed_hour"]
+            is_past = there["close_reason"] == "person" and firing is not None and firing.hour <= there["closed_hour"]
             if is_muted or is_past:
                 yield there["ticket_id"]
         if (cause := evidence.accepted.get(ticket["fingerprint"])) in tickets.muted:

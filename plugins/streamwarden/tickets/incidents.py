@@ -1,7 +1,7 @@
-"""One issue per incident: opens, joins, parts and closes them, and says what trackers are to be told.
+"""One issue per incident: opens, merges, splits, and closes issues, and plans their notifications.
 
-An incident stands in the place that one of its tickets has in the tracker; the others name it (`summary_ticket_id`).
-The older issue is kept, people work in it: its title becomes the root's, its severity that of the worst.
+The issue of an incident belongs to one of its tickets; the others name that ticket (`summary_ticket_id`). When
+incidents merge, the older issue is kept. Its title becomes that of the root cause, its severity the highest of all.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from streamwarden.tickets.evidence import Evidence, gather, missing_sources
 from streamwarden.tickets.groups import Group, Tickets, groups, is_live, read
 from streamwarden.tickets.plan import Run, Ticket, layer, place_tickets, plan_change, rank, update_ticket
 
-LINES = 50  # findings that a text names; the page has them all
+LINES = 50  # findings that a notification names
 CHANGES = 10
 
 
 def settle(run: Run) -> None:
-    """Brings issues in line with what belongs together."""
+    """Updates the issues of all incidents."""
     prints = run.connection.execute(sa.text("select fingerprint from tickets.ticket where state = 'open'")).scalars()
     evidence = gather(run, list(prints))
     tickets = read(run, set(evidence.accepted.values()))
@@ -34,7 +34,7 @@ def settle(run: Run) -> None:
     new: list[Group] = []
     for group in groups(run, tickets, evidence):
         if group.issues:
-            kept.append(_keep(run, group, tickets, left))
+            kept.append(_keep(run, group, tickets, evidence, left))
         elif group.place is not None:
             for ticket in group.members:
                 _write(run, ticket, summary_ticket_id=group.place)
@@ -49,8 +49,8 @@ def settle(run: Run) -> None:
             _write(run, ticket)
     place_tickets(run.connection, list(run.moved.values()))
     storms.summarize(run, storm)
-    for one in kept:  # when it is known what left: an issue is told once
-        _tell(run, one, left.pop(one.group.issues[0]["ticket_id"], []), tickets, evidence)
+    for one in kept:  # after all moves are known: one notification per issue
+        _notify(run, one, left.pop(one.group.issues[0]["ticket_id"], []), tickets, evidence)
     _close(run)
 
 
@@ -64,9 +64,11 @@ class _Kept:
     was_severity: str
 
 
-def _keep(run: Run, group: Group, tickets: Tickets, left: dict[int, list[Ticket]]) -> _Kept:
-    """An incident that has an issue goes on in it."""
-    carrier, root = group.issues[0], group.root
+def _keep(
+    run: Run, group: Group, tickets: Tickets, evidence: Evidence, left: dict[int, list[Ticket]]
+) -> _Kept:  # fmt: skip
+    """Keeps an incident in its issue."""
+    carrier = group.issues[0]
     was_root = carrier["root_ticket_id"] or carrier["ticket_id"]
     was_severity: str = carrier["issue_severity"] or run.was_severity.get(carrier["ticket_id"]) or carrier["severity"]
     joined = [t for t in group.members if t is not carrier and t["summary_ticket_id"] != carrier["ticket_id"]]
@@ -79,24 +81,26 @@ def _keep(run: Run, group: Group, tickets: Tickets, left: dict[int, list[Ticket]
             _write(run, ticket)
     _write(run, carrier, **_of_issue(group))
     for merged in group.issues[1:]:
-        _merge(run, merged, carrier, root)
+        _merge(run, merged, group, evidence)
     return _Kept(group, joined, was_root, was_severity)
 
 
-def _tell(run: Run, kept: _Kept, gone: Sequence[Ticket], tickets: Tickets, evidence: Evidence) -> None:
-    """Tells an issue what joined and what left, what its cause is, how severe it is."""
+def _notify(run: Run, kept: _Kept, gone: Sequence[Ticket], tickets: Tickets, evidence: Evidence) -> None:
+    """Plans a comment on what joined or left an incident, on a new root cause, and on a new severity."""
     group, was_root, was_severity = kept.group, kept.was_root, kept.was_severity
     carrier, root = group.issues[0], group.root
     if len(group.members) == 1 and carrier["ticket_id"] in run.over:
-        return  # it is closed in this run, and that is told
+        return  # it is closed in this run, with a note
     severity = carrier["issue_severity"] or carrier["severity"]
     is_back = carrier["ticket_id"] in run.reopened
-    notes = ["It is back."] if is_back else []
+    notes = ["The finding is firing again."] if is_back else []
     others = [ticket for ticket in kept.joined if ticket is not root]
     if root["ticket_id"] != was_root:
         before = tickets.any(was_root)
         is_over = before is None or before["state"] == "closed" or not is_live(before)
-        notes.append(f"{'Its cause is over, and this goes on' if is_over else 'Its cause is known now'}:")
+        notes.append(
+            "The former root cause is resolved. This finding is still firing:" if is_over else "Root cause found:"
+        )
     else:
         if was_severity != severity and not is_back:  # of the whole: what one part adds to or takes from it
             notes.append(f"Severity changed from {was_severity} to {severity}.")
@@ -106,15 +110,22 @@ def _tell(run: Run, kept: _Kept, gone: Sequence[Ticket], tickets: Tickets, evide
     if muted is not None:
         others = [ticket for ticket in others if ticket["severity"] == "critical"]
         risen = [t for t in group.members if t["ticket_id"] in run.risen and t["severity"] == "critical"]
-        told = list({ticket["ticket_id"]: ticket for ticket in (*others, *risen)}.values())
-        notes, others = [f"{clean(muted['title'])} is snoozed, but this is critical:"] if told else [], told
+        critical = list({ticket["ticket_id"]: ticket for ticket in (*others, *risen)}.values())
+        notes = [f"{clean(muted['title'])} is snoozed, but a finding of the incident is critical:"] if critical else []
+        others = critical
     about_root = bool(notes) and muted is None
     if others:
-        lines = render.listed([line(run, ticket, tickets, evidence) for ticket in others], LINES)
-        notes.append("\n".join(["This follows from it:", *(f"- {one}" for one in lines)]))
+        linked = [ticket for ticket in others if _linked_by(ticket, group, evidence)]
+        for heading, some in (
+            ("New downstream effects:", [ticket for ticket in others if ticket not in linked]),
+            ("Linked manually:", linked),
+        ):
+            lines = render.listed([line(run, ticket, group, tickets, evidence) for ticket in some], LINES)
+            if lines:
+                notes.append("\n".join([heading, *(f"- {one}" for one in lines)]))
     if gone:
         names = render.listed([clean(ticket["title"]) for ticket in gone], LINES)
-        notes.append("\n".join(["This has a ticket of its own now:", *(f"- {name}" for name in names)]))
+        notes.append("\n".join(["Moved to a separate ticket:", *(f"- {name}" for name in names)]))
     if not notes:
         return
     plan_change(
@@ -126,86 +137,91 @@ def _tell(run: Run, kept: _Kept, gone: Sequence[Ticket], tickets: Tickets, evide
         run.plan.commented += 1
 
 
-def _merge(run: Run, merged: Ticket, carrier: Ticket, root: Ticket) -> None:
-    """Two issues turned out to be one incident: the younger is closed."""
+def _merge(run: Run, merged: Ticket, group: Group, evidence: Evidence) -> None:
+    """Two issues are one incident, by evidence or by a manual link: the younger issue is closed."""
+    carrier, root = group.issues[0], group.root
     if merged["ticket_id"] in run.reopened:
         return  # its issue is closed already
     where = carrier["external_url"] or render.finding_url(run.config, carrier["fingerprint"])
-    note = f"This follows from {clean(root['title'])}: {where}"
+    who = _linked_by(merged, group, evidence)
+    how = f"Linked manually by {clean(who)} to" if who else "Merged: this is a downstream effect of"
+    note = f"{how} {clean(root['title'])}: {where}"
     plan_change(run.connection, merged["ticket_id"], "close", run.newest, note)
 
 
 def _open(
     run: Run, group: Group, tickets: Tickets, evidence: Evidence, left: dict[int, list[Ticket]]
 ) -> None:  # fmt: skip
-    """A new issue, in the place of the root."""
+    """Plans a new issue for the root cause."""
     root = group.root
     notes = []
     for ticket in group.members:
         if (before := tickets.carrier(ticket)) is not None:
             left[before["ticket_id"]].append(ticket)
         if ticket is root and ticket["summary_ticket_id"] is not None:
-            notes.append(_farewell(run, ticket, tickets))
+            notes.append(_left_note(run, ticket, tickets))
         if ticket is not root:
             _write(run, ticket, summary_ticket_id=root["ticket_id"], **_NO_ISSUE)
     if quiet := tickets.muted.get(evidence.accepted.get(root["fingerprint"], "")):
-        notes.append(f"It follows from {clean(quiet['title'])}, which is muted, but it is critical.")
+        notes.append(f"This finding is critical. Its cause is muted: {clean(quiet['title'])}.")
     _write(run, root, summary_ticket_id=None, **_of_issue(group))
-    alarm = run.firing[root["fingerprint"]]
+    firing = run.firing[root["fingerprint"]]
     plan_change(
-        run.connection, root["ticket_id"], "reopen" if root["was_filed"] else "create", alarm.hour,
-        "\n\n".join(notes) or None, alarm, root["opened_hour"], incident=lists(run, group, tickets, evidence),
+        run.connection, root["ticket_id"], "reopen" if root["was_filed"] else "create", firing.hour,
+        "\n\n".join(notes) or None, firing, root["opened_hour"], incident=lists(run, group, tickets, evidence),
     )  # fmt: skip
 
 
-def _farewell(run: Run, ticket: Ticket, tickets: Tickets) -> str:
-    """Why it no longer stands where it stood."""
+def _left_note(run: Run, ticket: Ticket, tickets: Tickets) -> str:
+    """Why a ticket left its former incident."""
     cause = tickets.any(ticket["cause_ticket_id"]) or tickets.any(ticket["summary_ticket_id"])
     if cause is None:
-        return "It has a ticket of its own now."
+        return "Moved to a separate ticket."
     where = cause["external_url"] or render.finding_url(run.config, cause["fingerprint"])
     is_over = cause["state"] == "closed" or not is_live(cause)
-    return f"It {'outlived its cause' if is_over else 'no longer follows from'} {clean(cause['title'])}: {where}"
+    what = "Still firing after its cause was resolved:" if is_over else "No longer a downstream effect of"
+    return f"{what} {clean(cause['title'])}: {where}"
 
 
 def _close(run: Run) -> None:
-    """Closes the issues in which nothing is in alarm any more, with the order in which things healed."""
+    """Closes issues without firing findings; the note has the order in which they were resolved."""
     for ticket in run.connection.execute(_OVER).mappings().all():
         closing = run.over.get(ticket["ticket_id"])
         if closing is None:
-            continue  # its detector isn't judged any more
+            continue  # its detector is no longer evaluated
         hour = max(closing.hour, ticket["last_closed"] or closing.hour)
         update_ticket(
-            run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=closing.message,
+            run.connection, ticket["ticket_id"], state="closed", closed_hour=hour, close_reason=closing.reason,
         )  # fmt: skip
         run.plan.closed += 1
         detector = run.detectors[ticket["detector"]]
-        body = render.closing(detector, ticket["resource_name"], closing.hour, closing.message, closing.said)
-        healed = sorted([(closing.hour, ticket["title"]), *zip(ticket["hours"], ticket["titles"], strict=True)])
-        if len(healed) > 1:
-            body += "\n\n" + render.healed(healed, LINES)
+        body = render.closing(detector, ticket["resource_name"], closing.hour, closing.reason, closing.ok_message)
+        resolved = sorted([(closing.hour, ticket["title"]), *zip(ticket["hours"], ticket["titles"], strict=True)])
+        if len(resolved) > 1:
+            body += "\n\n" + render.resolution_order(resolved, LINES)
         plan_change(run.connection, ticket["ticket_id"], "close", hour, body)
 
 
 def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[str, list[str]]:
-    """What follows from the root, and what was held against the incident and doesn't: a line each."""
+    """Lines of an incident: `follows` (downstream effects), `refused` (ruled out), `before` (recent changes), and
+    `unexplained` (no root cause)."""
     inside = {ticket["fingerprint"] for ticket in group.members}
     effects = [ticket for ticket in group.members if ticket is not group.root]
-    between = _things_between(inside, evidence)
+    between = _resources_between(inside, evidence)
     effects.sort(key=lambda t: (t["resource"] not in between, layer(t), t["opened_hour"], t["title"], t["ticket_id"]))
     refused: dict[str, str] = {}
     for (effect, cause), row in evidence.weighed.items():
         other = tickets.by_print.get(effect)
         if cause in inside and effect not in inside and other is not None and effect not in refused:
             url = other["external_url"] or render.finding_url(run.config, effect)
-            refused[effect] = f"{clean(other['title'])}: {render.refusal(row)} {url}"
+            refused[effect] = f"{clean(other['title'])}: {render.ruled_out(row)} {url}"
     unexplained = _unexplained(run, group.root, tickets, evidence)
     before = _before(run, group, evidence)
     if not before and (effects or unexplained):
         is_known = ask(run.connection, "tickets/gathered_before", hour=_began(group))[0]["is_known"]
         before = [render.UNCHANGED if is_known else render.UNKNOWN]
     return {
-        "follows": render.listed([line(run, ticket, tickets, evidence) for ticket in effects], LINES),
+        "follows": render.listed([line(run, ticket, group, tickets, evidence) for ticket in effects], LINES),
         "refused": render.listed(list(refused.values()), LINES),
         "before": render.listed(before, CHANGES),
         "unexplained": unexplained,
@@ -213,25 +229,30 @@ def lists(run: Run, group: Group, tickets: Tickets, evidence: Evidence) -> dict[
 
 
 def _unexplained(run: Run, root: Ticket, tickets: Tickets, evidence: Evidence) -> list[str]:
-    """Where a root usually follows from something: that no cause is known, and what was held against it."""
-    alarm = run.firing.get(root["fingerprint"])
-    if alarm is None or root["fingerprint"] in evidence.accepted:
+    """Of a finding that usually has a cause: that none was found, then the causes ruled out, a line each."""
+    firing = run.firing.get(root["fingerprint"])
+    if firing is None or root["fingerprint"] in evidence.accepted:
         return []
     tested = [
-        f"{clean(cause['title'])}: {render.refusal(row, of_cause=True)}"
+        f"{clean(cause['title'])}: {render.ruled_out(row, of_cause=True)}"
         for (effect, fingerprint), row in evidence.weighed.items()
         if effect == root["fingerprint"] and (cause := tickets.by_print.get(fingerprint)) is not None
     ]
-    reason = alarm.finding.reason
-    silent = missing_sources(run.connection, run.detectors, root["detector"], reason, alarm.hour)
-    said = render.unexplained(run.detectors, root["detector"], reason, is_tested=bool(tested), silent=silent)
-    return [said, *render.listed(tested, LINES)] if said else []
+    reason = firing.finding.reason
+    missing = missing_sources(
+        run.connection, run.detectors, root["detector"], reason, firing.finding.resource.key, firing.hour
+    )
+    text = render.no_root_cause(
+        run.detectors, root["detector"], reason,
+        firing={one.finding.detector for one in run.firing.values()}, is_tested=bool(tested), missing=missing,
+    )  # fmt: skip
+    return [text, *render.listed(tested, LINES)] if text else []
 
 
 def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
-    """What changed in the three hours until it began, on its things and on those between them."""
+    """Changes of the incident's resources, and of those between them, in the three hours before it started."""
     inside = {ticket["fingerprint"] for ticket in group.members}
-    resources = {ticket["resource"] for ticket in group.members} | _things_between(inside, evidence)
+    resources = {ticket["resource"] for ticket in group.members} | _resources_between(inside, evidence)
     began = _began(group)
     if began not in run.changes:
         rows = run.connection.execute(sa.text("select * from public.changes(:hour)"), {"hour": began}).mappings()
@@ -239,8 +260,8 @@ def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
     return [render.change(row) for row in run.changes[began] if row["resource"] in resources]
 
 
-def _things_between(inside: set[str], evidence: Evidence) -> set[str]:
-    """What lies on the ways from causes to the places at which they act, within an incident."""
+def _resources_between(inside: set[str], evidence: Evidence) -> set[str]:
+    """Resources on the paths from causes to effects within an incident."""
     return {
         resource
         for (effect, cause), row in evidence.weighed.items()
@@ -253,18 +274,28 @@ def _began(group: Group) -> datetime:
     return min(ticket["opened_hour"] for ticket in group.members)
 
 
-def line(run: Run, ticket: Ticket, tickets: Tickets, evidence: Evidence) -> str:
-    """A finding that follows from another: what it is, and why we think so."""
+def line(run: Run, ticket: Ticket, group: Group, tickets: Tickets, evidence: Evidence) -> str:
+    """A downstream effect: its title, its message, and the evidence for its cause or who linked it."""
     cause = tickets.any(ticket["new"]["cause_ticket_id"])
     weighed = evidence.weighed.get((ticket["fingerprint"], cause["fingerprint"])) if cause else None
-    alarm = run.firing.get(ticket["fingerprint"])
-    said = f" {alarm.finding.message}" if alarm else ""
-    why = f" {render.reason(weighed)}" if weighed else ""
-    return f"{clean(ticket['title'])}.{said}{why}"
+    firing = run.firing.get(ticket["fingerprint"])
+    who = _linked_by(ticket, group, evidence)
+    how = f"(linked manually by {clean(who)})" if who else render.cause_evidence(weighed) if weighed else ""
+    message = firing.finding.message if firing else ""
+    return " ".join(filter(None, (f"{clean(ticket['title'])}.", message, how)))
+
+
+def _linked_by(ticket: Ticket, group: Group, evidence: Evidence) -> str | None:
+    """Who linked a finding to its incident by hand; None: its place follows from evidence."""
+    members = {other["fingerprint"] for other in group.members}
+    if evidence.accepted.get(ticket["fingerprint"]) in members:
+        return None
+    links = (evidence.linked_by(ticket["fingerprint"], other) for other in sorted(members))
+    return next(filter(None, links), None)
 
 
 def _of_issue(group: Group) -> dict[str, object]:
-    """What the ticket that has the issue says in the name of all."""
+    """Columns of the ticket with the issue that speak for the whole incident."""
     carrier = group.issues[0] if group.issues else group.root
     is_own = group.root is carrier
     return {
@@ -275,7 +306,7 @@ def _of_issue(group: Group) -> dict[str, object]:
 
 
 def _write(run: Run, ticket: Ticket, **values: object) -> None:
-    """Says where it stands; `settle` writes what is different."""
+    """Sets the place of a ticket; `settle` writes what changed."""
     changed = {name: value for name, value in {**ticket["new"], **values}.items() if ticket[name] != value}
     if changed:
         ticket.update(changed)
@@ -287,8 +318,8 @@ def _root_first(group: Group) -> list[Ticket]:
 
 
 def _hour(run: Run, ticket: Ticket) -> datetime:
-    alarm = run.firing.get(ticket["fingerprint"])
-    return alarm.hour if alarm else run.newest
+    firing = run.firing.get(ticket["fingerprint"])
+    return firing.hour if firing else run.newest
 
 
 _NO_ISSUE = {"root_ticket_id": None, "issue_title": None, "issue_severity": None}

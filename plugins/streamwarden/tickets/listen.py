@@ -1,7 +1,7 @@
-"""Hears what people did in the trackers: acknowledged, snoozed, closed, won't fix, deleted. The others are told.
+"""Reads responses of people from the trackers: acknowledged, snoozed, closed, won't fix, deleted.
 
-An issue that was just told something isn't listened to before its tracker had time to settle: what a list shows of it
-may be from before. What people do there in the meantime is heard by the next run.
+An issue that was just updated is not read before its tracker had time to settle, since lists may show its former state.
+The next run reads it. Other trackers of the ticket are notified.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ log = logging.getLogger(__name__)
 
 
 def listen(engine: sa.Engine, sink: Sink, now: datetime | None = None) -> int:
-    """Takes over what people did in a tracker. Returns how many tickets changed."""
+    """Applies responses that people gave in a tracker. Returns the number of tickets that changed."""
     now = now or datetime.now(UTC)
     values = {"tracker": sink.name, "now": now, "settled": now - sink.settles}
     with engine.connect() as connection:
-        tickets = connection.execute(_HEARD, values).mappings().all()
+        tickets = connection.execute(_ISSUES, values).mappings().all()
     changed = 0
     for ticket in tickets:
         try:
             issue = sink.look(ticket["external_key"], ticket["fingerprint"])
         except TrackerDown:
             raise
-        except StreamwardenError as error:  # one issue that can't be read holds up no other
+        except StreamwardenError as error:  # an unreadable issue does not block the others
             log.warning("%s: %s", sink.name, error)
             continue
         try:
             with engine.begin() as connection:
-                changed += _hear(connection, ticket, issue, now)
-        except ResponseError as error:  # it was answered elsewhere since it was read here
+                changed += _apply_state(connection, ticket, issue, now)
+        except ResponseError as error:  # somebody responded elsewhere since it was read
             log.info("%s: %s", sink.name, error)
     return changed
 
 
-def _hear(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue | None, now: datetime) -> bool:
+def _apply_state(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue | None, now: datetime) -> bool:
     if issue is None:
         if ticket["state"] == "open":
             file_again(connection, ticket["ticket_id"], ticket["tracker"])
         return bool(ticket["state"] == "open")
-    _note(connection, ticket, issue)
-    meant = _meant(ticket, issue, now)
-    if meant is not None:
-        said = Response(meant[0], "a person", ticket["tracker"], until=meant[1])
-        respond(connection, ticket["fingerprint"], said, now)
-    return meant is not None
+    _store_state(connection, ticket, issue)
+    found = _response_of(ticket, issue, now)
+    if found is not None:
+        response = Response(found[0], "a person", ticket["tracker"], until=found[1])
+        respond(connection, ticket["fingerprint"], response, now)
+    return found is not None
 
 
-def _note(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue) -> None:
-    if (issue.key, issue.url, issue.state) != (ticket["external_key"], ticket["external_url"], ticket["heard"]):
+def _store_state(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue) -> None:
+    if (issue.key, issue.url, issue.state) != (ticket["external_key"], ticket["external_url"], ticket["known_state"]):
         connection.execute(
             sa.text(
                 "update tickets.issue set external_key = :key, external_url = :url, state = :state"
@@ -71,8 +71,8 @@ def _note(connection: sa.Connection, ticket: sa.RowMapping, issue: Issue) -> Non
         )  # fmt: skip
 
 
-def _meant(ticket: sa.RowMapping, issue: Issue, now: datetime) -> tuple[Verb, datetime | None] | None:
-    """What a person said by an issue's state, and until when; none: nothing that isn't known."""
+def _response_of(ticket: sa.RowMapping, issue: Issue, now: datetime) -> tuple[Verb, datetime | None] | None:
+    """The response that an issue's state stands for, and the end of a snooze; None: nothing new."""
     is_open, muted = ticket["state"] == "open", ticket["muted"]
     match issue.state:
         case "wont_fix" if muted != "wont_fix":
@@ -83,15 +83,15 @@ def _meant(ticket: sa.RowMapping, issue: Issue, now: datetime) -> tuple[Verb, da
             return "snooze", issue.until or now + SNOOZE
         case "open" if muted == "wont_fix":
             return "unmute", None
-        case "open" | "acknowledged" if muted == "snoozed" and ticket["heard"] == "snoozed":
+        case "open" | "acknowledged" if muted == "snoozed" and ticket["known_state"] == "snoozed":
             return "unmute", None
         case "acknowledged" if is_open and ticket["acknowledged_by"] is None:
             return "acknowledge", None
     return None
 
 
-_HEARD = sa.text("""
-    select t.*, i.tracker, i.external_key, i.external_url, i.state as heard
+_ISSUES = sa.text("""
+    select t.*, i.tracker, i.external_key, i.external_url, i.state as known_state
     from tickets.issue as i
     inner join tickets.ticket as t on i.ticket_id = t.ticket_id
     where

@@ -1,4 +1,4 @@
-"""Tickets as people see and name them."""
+"""Tickets, listed or found by the start of a fingerprint."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from streamwarden.tickets.plan import STORM
 
 
 def listed(connection: sa.Connection) -> list[sa.RowMapping]:
-    """Tickets that are open or muted, the newest of each finding; the worst and oldest first."""
+    """Open and muted tickets, the newest of each finding; by severity, then the oldest first."""
     return list(connection.execute(_LISTED, {"storm": STORM}).mappings())
 
 
 def find(connection: sa.Connection, start: str) -> sa.RowMapping:
-    """The newest ticket of the finding whose fingerprint begins so.
+    """The newest ticket of a finding, by the start of its fingerprint.
 
     Raises:
-        StreamwardenError: there is none, or there are several; one line.
+        StreamwardenError: no or several findings match; one line.
     """
     if not re.fullmatch(r"[0-9a-fA-F]{1,64}", start):
         raise StreamwardenError(
-            f"'{start}': a fingerprint is hexadecimal digits; `streamwarden tickets list` shows how they begin."
+            f"'{start}': not a fingerprint (hexadecimal digits); `streamwarden tickets list` shows fingerprints."
         )
     found = connection.execute(_FOUND, {"start": start.lower(), "storm": STORM}).mappings().all()
     if not found:
-        raise StreamwardenError(f"{start}: no ticket has such a fingerprint; `streamwarden tickets list` shows them.")
+        raise StreamwardenError(
+            f"{start}: no ticket has this fingerprint. `streamwarden tickets list` shows fingerprints."
+        )
     if len(found) > 1:
         titles = "; ".join(f"{row['fingerprint'][:12]} {clean(row['title'])}" for row in found[:3])
-        raise StreamwardenError(f"{start}: {len(found)} findings begin so, write more of it: {titles}.")
+        raise StreamwardenError(f"{start}: {len(found)} fingerprints begin with it: {titles}. Give more digits.")
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""What the steps of a reconcile share: the run, its plan, and how a change is noted."""
+"""Shared parts of a reconcile: the run, its plan, and functions that store changes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from streamwarden.detectors.resources import KINDS
 from streamwarden.rendering.readable import SEVERITIES
 
 STORM = "storm"  # `detector` of a summary ticket
-RECONCILING = 7063  # advisory lock of whoever decides what becomes of tickets
+RECONCILING = 7063  # advisory lock of reconcile and of responses
 Action = Literal["create", "comment", "close", "reopen"]
 Answered = Literal["acknowledged", "snoozed"]
 Ticket = dict[str, Any]
 """A row of tickets.ticket."""
 LAYERS = list(KINDS)
 PLACE = ("cause_ticket_id", "role", "summary_ticket_id", "root_ticket_id", "issue_title", "issue_severity")
-"""Columns that say where a ticket stands."""
+"""Columns with the place of a ticket in the tracker."""
 
 
 @dataclass
 class Plan:
-    """What a reconcile decided; numbers of tickets."""
+    """Decisions of a reconcile; numbers of tickets."""
 
     opened: int = 0
     reopened: int = 0
@@ -39,7 +39,7 @@ class Plan:
     still_open: int = 0
 
     def __str__(self) -> str:
-        storm = f" ({self.in_storm} of them in a summary)" if self.in_storm else ""
+        storm = f" ({self.in_storm} of them in an alert storm)" if self.in_storm else ""
         return (
             f"{self.opened} opened{storm}, {self.reopened} reopened, {self.commented} commented,"
             f" {self.closed} closed, {self.still_open} open"
@@ -47,8 +47,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Alarm:
-    """A finding in the hour that it was in alarm last."""
+class FiringFinding:
+    """A finding in the newest hour in which it was firing."""
 
     hour: datetime
     finding: Finding
@@ -60,11 +60,12 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Closing:
-    """Why a finding is over."""
+    """Why a finding is resolved."""
 
     hour: datetime
-    message: str
-    said: str | None
+    reason: str
+    """`healthy` or `deleted`."""
+    ok_message: str | None
 
 
 @dataclass
@@ -77,32 +78,39 @@ class Run:
     now: datetime
     newest: datetime
     plan: Plan = field(default_factory=Plan)
-    firing: dict[str, Alarm] = field(default_factory=dict)
-    """Newest alarm of every finding that should be open, by fingerprint."""
+    firing: dict[str, FiringFinding] = field(default_factory=dict)
+    """Every finding that should be open, in its newest firing hour, by fingerprint."""
     fresh: set[int] = field(default_factory=set)
-    """Tickets that this run opened; nobody was told yet."""
+    """Tickets that this run opened; nothing is delivered yet."""
     reopened: set[int] = field(default_factory=set)
     news: dict[int, str] = field(default_factory=dict)
-    """What is to be told of a finding itself, by its ticket."""
+    """News of a finding itself, by its ticket id."""
     was_severity: dict[int, str] = field(default_factory=dict)
-    """Of tickets whose findings got worse or better: how severe they were."""
+    """Former severity, by ticket id, where it changed."""
     risen: set[int] = field(default_factory=set)
-    """Tickets whose findings got worse."""
+    """Tickets with findings of a higher severity than before."""
     moved: dict[int, Ticket] = field(default_factory=dict)
-    """Tickets that stand elsewhere now, or follow from something else."""
+    """Tickets with a new place in the tracker or a new cause."""
     changes: dict[datetime, list[Mapping[str, Any]]] = field(default_factory=dict)
-    """What changed in the three hours up to an hour, of those that were asked for."""
+    """Changes in the three hours before an hour; filled on demand."""
     over: dict[int, Closing] = field(default_factory=dict)
-    """Tickets whose own findings are over."""
+    """Tickets with resolved findings."""
 
 
 def plan_change(
     connection: sa.Connection, ticket_id: int, action: Action, hour: datetime, note: str | None,
-    alarm: Alarm | None = None, since: datetime | None = None, tracker: str | None = None,
+    firing: FiringFinding | None = None, since: datetime | None = None, tracker: str | None = None,
     incident: Mapping[str, list[str]] | None = None, answer: Answered | None = None,
 ) -> None:  # fmt: skip
-    """Notes what one tracker or all that have the ticket are to be told: a text, a finding as it is now, or both."""
-    finding = alarm.finding if alarm else None
+    """Stores a change to deliver: a note, a finding, or both.
+
+    Args:
+        tracker: the only tracker that gets it; None: all that have the ticket.
+        since: since when the finding is firing.
+        incident: lists of lines, as `incidents.lists` returns them.
+        answer: the response that the tracker sets as its own state.
+    """
+    finding = firing.finding if firing else None
     connection.execute(
         _CHANGE,
         {
@@ -136,24 +144,24 @@ def insert_tickets(connection: sa.Connection, tickets: Sequence[Mapping[str, Any
 
 
 def place_tickets(connection: sa.Connection, tickets: Sequence[Ticket]) -> None:
-    """Writes where tickets stand and what they follow from, in one statement."""
+    """Writes places and causes of tickets in one statement."""
     rows = json.dumps([{name: ticket[name] for name in ("ticket_id", *PLACE)} for ticket in tickets])
     connection.execute(_PLACE, {"rows": rows})
 
 
 def layer(ticket: Ticket) -> int:
-    """How deep it lies; the deepest is 0."""
+    """Layer of the ticket's resource; the deepest is 0."""
     kind = (ticket["resource"] or "").partition(":")[0]
     return LAYERS.index(kind) if kind in LAYERS else len(LAYERS)
 
 
 def rank(severity: str) -> int:
-    """0 is the worst."""
+    """Rank of a severity; 0 is critical."""
     return SEVERITIES.index(severity)
 
 
 def rises(before: str, after: str) -> bool:
-    """Whether it got worse."""
+    """Whether the severity rises."""
     return rank(after) < rank(before)
 
 

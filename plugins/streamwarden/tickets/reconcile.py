@@ -1,12 +1,14 @@
-"""Turns evaluations into ticket changes, all in one transaction: what is to be told is committed before it is told.
+"""Turns evaluations into ticket changes in one transaction; `deliver` posts them afterwards.
 
-What should be open follows from the stored evaluations alone (episodes.py). A ticket opens, and is told something new,
-by the newest hour that its detector judged: a backfilled older one only lengthens the history of what is open. This is
-the rules for one finding: it is a detector and a thing, never a value; it opens and closes after so many hours with
-data, and missing data does neither; it comes back as the same ticket for a while, then as a new one that names the old;
-what is below the least severity opens none; what people muted stays quiet, but for a rise in severity; and people hear
-of it again only when something that matters changed. Which findings share a ticket in the tracker, and what it is told,
-is decided by `incidents`.
+The stored evaluations alone decide which tickets are open (episodes.py). A repeated or backfilled hour changes nothing
+that newer hours decided: only the newest hour of a detector opens, reopens, or comments. Rules for one finding, which is a detector and a resource:
+
+- A ticket opens and closes after a number of hours with data. Missing data does neither.
+- A ticket that fires again soon is reopened; later, a new ticket names the old one.
+- Findings below the least severity open no ticket. Muted tickets stay muted unless the severity rises.
+- An open ticket gets a comment only when its reason, its severity, or its incident changes.
+
+`incidents` decides which findings share a ticket in the tracker.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.detectors import Detector, Finding
-from streamwarden.detectors.episodes import Standing, standings
+from streamwarden.detectors.episodes import OpenFinding, open_findings
 from streamwarden.store.queries import ask
 from streamwarden.tickets import incidents, render, storms
 from streamwarden.tickets.plan import (
     LAYERS,
     RECONCILING,
     STORM,
-    Alarm,
     Closing,
+    FiringFinding,
     Plan,
     Run,
     insert_tickets,
@@ -43,7 +45,14 @@ from streamwarden.tickets.routes import assign
 def reconcile(
     engine: sa.Engine, config: Config, detectors: Mapping[str, Detector], now: datetime | None = None
 ) -> Plan:
-    """Brings tickets in line with the evaluations; trackers are told by `deliver`."""
+    """Updates tickets by the stored evaluations and plans the changes that `deliver` posts.
+
+    Args:
+        now: the present (UTC), for ends of snoozes.
+
+    Returns:
+        The plan: numbers of tickets.
+    """
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(:lock)"), {"lock": RECONCILING})
         newest = connection.execute(
@@ -56,7 +65,7 @@ def reconcile(
             return Plan()
         run = Run(connection, config, detectors, now or datetime.now(UTC), newest)
         _end_snoozes(run)
-        _apply(run, standings(connection, detectors, newest))
+        _apply(run, open_findings(connection, detectors, newest))
         assign(connection, config, detectors)
         run.plan.still_open = connection.execute(
             sa.text("select count(*) from tickets.ticket where state = 'open' and detector <> :storm"), {"storm": STORM}
@@ -64,27 +73,27 @@ def reconcile(
         return run.plan
 
 
-def _apply(run: Run, found: Sequence[Standing]) -> None:
-    tickets = _newest_tickets(run.connection, [standing.fingerprint for standing in found])
-    run.firing = _newest_alarms(run, found)
-    told = _told(run.connection, [t["ticket_id"] for t in tickets.values() if t["state"] == "open"])
-    fresh: list[Standing] = []
-    for standing in found:
-        ticket = tickets.get(standing.fingerprint)
-        if standing.open_since is not None:
+def _apply(run: Run, found: Sequence[OpenFinding]) -> None:
+    tickets = _newest_tickets(run.connection, [finding.fingerprint for finding in found])
+    run.firing = _newest_firing(run, found)
+    delivered = _delivered_reasons(run.connection, [t["ticket_id"] for t in tickets.values() if t["state"] == "open"])
+    fresh: list[OpenFinding] = []
+    for finding in found:
+        ticket = tickets.get(finding.fingerprint)
+        if finding.open_since is not None:
             if ticket is not None and ticket["state"] == "open":
-                _keep(run, standing, ticket, told)
+                _keep(run, finding, ticket, delivered)
             elif (
-                standing.is_current
-                and _deserves(run, run.firing[standing.fingerprint])
-                and (ticket is None or not _is_held_back(run, standing, ticket))
+                finding.is_current
+                and _is_severe_enough(run, run.firing[finding.fingerprint])
+                and (ticket is None or not _is_held_back(run, finding, ticket))
             ):
-                if ticket is not None and _may_reopen(run, standing, ticket):
-                    _reopen(run, standing, ticket)
+                if ticket is not None and _may_reopen(run, finding, ticket):
+                    _reopen(run, finding, ticket)
                 else:
-                    fresh.append(standing)
-        elif ticket is not None and ticket["state"] == "open" and (closing := standing.closes(ticket["opened_hour"])):
-            _close(run, standing, ticket, *closing)
+                    fresh.append(finding)
+        elif ticket is not None and ticket["state"] == "open" and (closing := finding.closes(ticket["opened_hour"])):
+            _close(run, finding, ticket, *closing)
     fresh.sort(key=lambda s: _order(run, s))
     brokers = _brokers_on(run, fresh)
     rows = [_row(run, s, tickets.get(s.fingerprint), brokers) for s in fresh]
@@ -94,74 +103,74 @@ def _apply(run: Run, found: Sequence[Standing]) -> None:
     storms.settle(run)
 
 
-def _deserves(run: Run, alarm: Alarm) -> bool:
-    """Whether it is severe enough for a ticket."""
-    return rank(alarm.severity) <= rank(run.config.tickets.least_severity)
+def _is_severe_enough(run: Run, firing: FiringFinding) -> bool:
+    """Whether the finding is severe enough for a ticket."""
+    return rank(firing.severity) <= rank(run.config.tickets.least_severity)
 
 
-def _is_held_back(run: Run, standing: Standing, ticket: sa.RowMapping) -> bool:
-    """Whether people asked not to hear of it again, now."""
+def _is_held_back(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
+    """Whether a person muted or closed the ticket."""
     if ticket["muted"] == "wont_fix":
         return True
-    alarm = run.firing.get(standing.fingerprint)
+    firing = run.firing.get(finding.fingerprint)
     if ticket["muted"] == "snoozed" and ticket["muted_until"] > run.now:
-        return alarm is None or not rises(ticket["severity"], alarm.severity)
-    # Closed by a person: the hours until then speak of the time before.
-    return ticket["close_reason"] == "person" and (standing.last_firing_hour or run.newest) <= ticket["closed_hour"]
+        return firing is None or not rises(ticket["severity"], firing.severity)
+    # A person closed it: only later hours can open it again.
+    return ticket["close_reason"] == "person" and (finding.last_firing_hour or run.newest) <= ticket["closed_hour"]
 
 
-def _may_reopen(run: Run, standing: Standing, ticket: sa.RowMapping) -> bool:
-    assert standing.open_since is not None  # noqa: S101  the caller's condition
+def _may_reopen(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
+    assert finding.open_since is not None  # noqa: S101  the caller's condition
     window = timedelta(hours=run.config.tickets.reopen_within_hours)
-    # What stood in another's place has none of its own in the tracker to reopen.
-    return ticket["summary_ticket_id"] is None and standing.open_since - ticket["closed_hour"] <= window
+    # A ticket within an incident has no issue of its own to reopen.
+    return ticket["summary_ticket_id"] is None and finding.open_since - ticket["closed_hour"] <= window
 
 
-def _keep(run: Run, standing: Standing, ticket: sa.RowMapping, told: Mapping[int, set[str]]) -> None:
-    """An open ticket stays open; people hear of it only when something that matters changed."""
-    alarm = run.firing.get(standing.fingerprint)
-    if alarm is None:
-        return  # its newest alarm is older than the window: nothing new is known
-    if not standing.is_current:
-        since = {"opened_hour": standing.open_since, "resolved_hour": None}
-        update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=alarm.hour, **since)
+def _keep(run: Run, finding: OpenFinding, ticket: sa.RowMapping, delivered: Mapping[int, set[str]]) -> None:
+    """Updates an open ticket that stays open; a new reason or severity is news."""
+    firing = run.firing.get(finding.fingerprint)
+    if firing is None:
+        return  # its newest firing hour is older than the window
+    if not finding.is_current:  # a backfilled hour only lengthens the history
+        since = {"opened_hour": finding.open_since, "resolved_hour": None}
+        update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=firing.hour, **since)
         return
-    if not _deserves(run, alarm):
-        update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=alarm.hour)
-        return  # it would open none today, but closes only when it is over
-    values: dict[str, Any] = {"last_firing_hour": alarm.hour, "severity": alarm.severity, **_of_the_thing(alarm)}
-    values |= {"opened_hour": standing.open_since, "resolved_hour": None}
-    risen = rises(ticket["severity"], alarm.severity)
+    if not _is_severe_enough(run, firing):
+        update_ticket(run.connection, ticket["ticket_id"], last_firing_hour=firing.hour)
+        return  # below the least severity: it closes only when it is resolved
+    values: dict[str, Any] = {"last_firing_hour": firing.hour, "severity": firing.severity, **_resource_columns(firing)}
+    values |= {"opened_hour": finding.open_since, "resolved_hour": None}
+    risen = rises(ticket["severity"], firing.severity)
     if ticket["muted"] == "snoozed" and risen:
         values |= {"muted": None, "muted_until": None}
     update_ticket(run.connection, ticket["ticket_id"], **values)
     if risen:
         run.risen.add(ticket["ticket_id"])
-    if ticket["severity"] != alarm.severity:
+    if ticket["severity"] != firing.severity:
         run.was_severity[ticket["ticket_id"]] = ticket["severity"]
-    if alarm.finding.reason not in told.get(ticket["ticket_id"], ()):
-        run.news[ticket["ticket_id"]] = "It is something else now:"
+    if firing.finding.reason not in delivered.get(ticket["ticket_id"], ()):
+        run.news[ticket["ticket_id"]] = "The reason changed:"
 
 
-def _reopen(run: Run, standing: Standing, ticket: sa.RowMapping) -> None:
-    alarm = run.firing[standing.fingerprint]
+def _reopen(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> None:
+    firing = run.firing[finding.fingerprint]
     update_ticket(
         run.connection, ticket["ticket_id"],
-        state="open", muted=None, muted_until=None, closed_hour=None, close_reason=None, severity=alarm.severity,
-        opened_hour=standing.open_since, last_firing_hour=alarm.hour, resolved_hour=None, root_ticket_id=None,
-        issue_title=None, issue_severity=None, cause_ticket_id=None, role="alone", **_of_the_thing(alarm),
+        state="open", muted=None, muted_until=None, closed_hour=None, close_reason=None, severity=firing.severity,
+        opened_hour=finding.open_since, last_firing_hour=firing.hour, resolved_hour=None, root_ticket_id=None,
+        issue_title=None, issue_severity=None, cause_ticket_id=None, role="alone", **_resource_columns(firing),
     )  # fmt: skip
     run.reopened.add(ticket["ticket_id"])
     run.plan.reopened += 1
 
 
-def _close(run: Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, message: str) -> None:
-    """Its finding is over. A ticket in which others stand may have to stay: `incidents` closes it with the last."""
-    said = run.connection.execute(
+def _close(run: Run, finding: OpenFinding, ticket: sa.RowMapping, hour: datetime, message: str) -> None:
+    """The finding is resolved. A ticket that holds other findings stays open: `incidents` closes it with the last."""
+    ok_message = run.connection.execute(
         sa.text("select message from detect.evaluation where fingerprint = :f and hour = :hour and status = 'ok'"),
-        {"f": standing.fingerprint, "hour": hour},
+        {"f": finding.fingerprint, "hour": hour},
     ).scalar()
-    run.over[ticket["ticket_id"]] = Closing(hour, message, said)
+    run.over[ticket["ticket_id"]] = Closing(hour, message, ok_message)
     if ticket["summary_ticket_id"] is None:
         update_ticket(run.connection, ticket["ticket_id"], resolved_hour=hour)
     else:
@@ -169,9 +178,9 @@ def _close(run: Run, standing: Standing, ticket: sa.RowMapping, hour: datetime, 
         run.plan.closed += 1
 
 
-def _brokers_on(run: Run, fresh: Sequence[Standing]) -> dict[str, list[str]]:
-    """The brokers that run on new tickets' volumes and instances: people know a disk by its broker."""
-    resources = {run.firing[standing.fingerprint].finding.resource.key for standing in fresh}
+def _brokers_on(run: Run, fresh: Sequence[OpenFinding]) -> dict[str, list[str]]:
+    """Keys of the brokers on the volumes and instances of new tickets, by resource key; titles name them."""
+    resources = {run.firing[finding.fingerprint].finding.resource.key for finding in fresh}
     found: dict[str, list[str]] = defaultdict(list)
     if asked := sorted(resource for resource in resources if resource.startswith(("volume:", "instance:"))):
         for row in ask(run.connection, "tickets/brokers_on", hour=run.newest, resources=asked):
@@ -180,24 +189,24 @@ def _brokers_on(run: Run, fresh: Sequence[Standing]) -> dict[str, list[str]]:
 
 
 def _row(
-    run: Run, standing: Standing, previous: sa.RowMapping | None, brokers: Mapping[str, list[str]]
+    run: Run, finding: OpenFinding, previous: sa.RowMapping | None, brokers: Mapping[str, list[str]]
 ) -> dict[str, Any]:  # fmt: skip
-    alarm = run.firing[standing.fingerprint]
+    firing = run.firing[finding.fingerprint]
     return {
-        "fingerprint": standing.fingerprint,
-        "detector": standing.detector,
-        "resource_name": alarm.finding.resource_name,
-        "identity": dict(alarm.finding.resource.columns),
-        "severity": alarm.severity,
+        "fingerprint": finding.fingerprint,
+        "detector": finding.detector,
+        "resource_name": firing.finding.resource_name,
+        "identity": dict(firing.finding.resource.columns),
+        "severity": firing.severity,
         "title": render.title(
-            run.detectors[standing.detector].title,
-            alarm.finding.resource_name,
-            brokers.get(alarm.finding.resource.key, ()),
+            run.detectors[finding.detector].title,
+            firing.finding.resource_name,
+            brokers.get(firing.finding.resource.key, ()),
         ),
-        "opened_hour": standing.open_since,
-        "last_firing_hour": alarm.hour,
+        "opened_hour": finding.open_since,
+        "last_firing_hour": firing.hour,
         "previous_ticket_id": previous["ticket_id"] if previous is not None else None,
-        **_of_the_thing(alarm),
+        **_resource_columns(firing),
     }
 
 
@@ -212,7 +221,7 @@ def _end_snoozes(run: Run) -> None:
     for ticket_id, state, summary_id in ended:
         if state == "open" and summary_id is None:
             plan_change(
-                run.connection, ticket_id, "reopen", run.newest, "The snooze has ended and it is still in alarm."
+                run.connection, ticket_id, "reopen", run.newest, "The snooze has ended. The finding is still firing."
             )
 
 
@@ -227,7 +236,7 @@ def _newest_tickets(connection: sa.Connection, fingerprints: list[str]) -> dict[
     return {row["fingerprint"]: row for row in rows}
 
 
-def _newest_alarms(run: Run, found: Iterable[Standing]) -> dict[str, Alarm]:
+def _newest_firing(run: Run, found: Iterable[OpenFinding]) -> dict[str, FiringFinding]:
     wanted = [s for s in found if s.open_since is not None and s.last_firing_hour is not None]
     rows = run.connection.execute(
         sa.text("""
@@ -236,15 +245,15 @@ def _newest_alarms(run: Run, found: Iterable[Standing]) -> dict[str, Alarm]:
               on e.fingerprint = w.fingerprint and e.hour = w.hour"""),
         {"fingerprints": [s.fingerprint for s in wanted], "hours": [s.last_firing_hour for s in wanted]},
     ).mappings()
-    return {row["fingerprint"]: Alarm(row["hour"], Finding.from_row(dict(row))) for row in rows}
+    return {row["fingerprint"]: FiringFinding(row["hour"], Finding.from_row(dict(row))) for row in rows}
 
 
-def _of_the_thing(alarm: Alarm) -> dict[str, Any]:
-    return {"resource": alarm.finding.resource.key, "owner": alarm.finding.resource.owner}
+def _resource_columns(firing: FiringFinding) -> dict[str, Any]:
+    return {"resource": firing.finding.resource.key, "owner": firing.finding.resource.owner}
 
 
-def _told(connection: sa.Connection, ticket_ids: list[int]) -> dict[int, set[str]]:
-    """By ticket: every because that was told of its finding, in its own place in the tracker or in that of another."""
+def _delivered_reasons(connection: sa.Connection, ticket_ids: list[int]) -> dict[int, set[str]]:
+    """By ticket id: the reasons of its finding that were already notified, in its own issue or in its incident's."""
     rows = connection.execute(
         sa.text("""
             select t.ticket_id, array_agg(distinct c.reason) from tickets.ticket as t
@@ -257,6 +266,6 @@ def _told(connection: sa.Connection, ticket_ids: list[int]) -> dict[int, set[str
     return {ticket_id: set(reasons) for ticket_id, reasons in rows}
 
 
-def _order(run: Run, standing: Standing) -> tuple[Any, ...]:
-    """The deeper layer first, so that what may follow from it can name its ticket."""
-    return LAYERS.index(run.detectors[standing.detector].resource_kind), standing.open_since, standing.fingerprint
+def _order(run: Run, finding: OpenFinding) -> tuple[Any, ...]:
+    """Sort key: deeper layers first, so that downstream effects can name their ticket."""
+    return LAYERS.index(run.detectors[finding.detector].resource_kind), finding.open_since, finding.fingerprint

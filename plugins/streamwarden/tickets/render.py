@@ -1,10 +1,10 @@
-"""What tickets say beside the finding itself: titles, why one is closed, what a storm holds. Markup is the sinks'."""
+"""Texts of tickets besides the finding itself: titles, notes, closings, alert storms. Sinks add the markup."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,20 @@ from streamwarden.rendering.readable import clean, counted, moment, readable
 from streamwarden.rendering.templates import folder_templates
 
 TITLE_LENGTH = 200
-UNCHANGED = "Nothing that is gathered: no restart, no other type or size, no settings of topics, no members."
-UNKNOWN = "Not known: the hours before weren't gathered."
+UNCHANGED = "None: no restart, no change of instances, volumes, topic settings, or group members."
+UNKNOWN = "Not evaluated: no data exists for the three hours before."
+CANDIDATES = 3  # possible causes that a ticket names where no cause was found
 STORM_LINES = 100  # findings that a summary names; the page has them all
 
 _TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 
 def title(detector_title: str, resource_name: str, brokers: Sequence[str] = ()) -> str:
-    """Title in the tracker: what, and which; of a machine or its disk, the brokers that run on it."""
+    """Title in the tracker: the detector's title and the resource; of an instance or volume also its brokers.
+
+    Args:
+        brokers: keys of the brokers that run on the resource.
+    """
     names = [f"{short_name(key)} of {key.partition(':')[2].rpartition('/')[0]}" for key in brokers]
     text = clean(", ".join([f"{detector_title}: {resource_name}", *names]))
     return text if len(text) <= TITLE_LENGTH else text[: TITLE_LENGTH - 1] + "…"
@@ -36,70 +41,94 @@ def finding_url(config: Config, fingerprint: str) -> str:
     return f"{config.ui_url.rstrip('/')}/streamwarden/findings/{fingerprint}"
 
 
-def closing(detector: Detector, resource_name: str, hour: datetime, message: str, said: str | None) -> str:
-    """Why a ticket is closed."""
-    if message == "deleted":
+def closing(detector: Detector, resource_name: str, hour: datetime, reason: str, ok_message: str | None) -> str:
+    """Note of a ticket that is closed.
+
+    Args:
+        hour: the hour that closed it.
+        reason: `healthy` or `deleted`.
+        ok_message: message of the finding in that hour.
+    """
+    if reason == "deleted":
         return (
-            f"{clean(resource_name)} is gone: its sources answered in full for the hour {moment(hour)} and don't know it any"
-            " more. Closed."
+            f"Closed: {clean(resource_name)} was deleted. All of its sources responded for the hour {moment(hour)};"
+            " none of them lists it."
         )
-    reason = f" {clean(said)}" if said else ""
-    hours = f"{counted(detector.clear_after_hours, 'clean hour')} with data"
-    return f"Healthy again as of the hour {moment(hour)} ({hours}).{reason} Closed."
+    hours = counted(detector.clear_after_hours, "consecutive hour")
+    text = f"Resolved: no longer firing in the hour {moment(hour)} ({hours} with data)."
+    return f"{text} {clean(ok_message)}" if ok_message else text
 
 
 def listed(lines: Sequence[str], most: int) -> list[str]:
-    """At most so many lines, and how many more there are."""
+    """The first `most` lines, then one with the number of further ones."""
     return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
 
 
-def reason(weighed: Mapping[str, Any]) -> str:
-    """Why a finding is thought to follow from another."""
-    return f"({clean(weighed['message'])}; {weighed['strength']:.0%})"
+def cause_evidence(weighed: Mapping[str, Any]) -> str:
+    """Evidence for a cause and its strength, in parentheses."""
+    return f"({clean(weighed['message'])}; {weighed['strength'] * 100:.0f} %)"
 
 
-def unexplained(
-    detectors: Mapping[str, Detector], detector: str, reason: str | None, *, is_tested: bool,
-    silent: Sequence[Mapping[str, Any]],
+def no_root_cause(
+    detectors: Mapping[str, Detector], detector: str, reason: str | None, *, firing: Collection[str], is_tested: bool,
+    missing: Sequence[Mapping[str, Any]],
 ) -> str | None:  # fmt: skip
-    """That no cause is known of a finding which has causes that we know of; `is_tested`: some were held against it,
-    `silent`: sources that could have told of one and didn't answer."""
-    titles = [other.title for other in may_cause(detectors, detector, reason or "")]
-    if not titles:
+    """States that no root cause was found, and what was checked.
+
+    Args:
+        detector, reason: of the finding.
+        firing: ids of the detectors that fire anywhere; those that fire elsewhere are no candidates.
+        is_tested: whether a related finding was tested as its cause and ruled out.
+        missing: sources that did not respond (`sql/tickets/missing_sources.sql`).
+
+    Returns:
+        The text; None where no mechanism leads to this reason.
+    """
+    candidates = may_cause(detectors, detector, reason or "")
+    if not candidates:
         return None
-    found = "what of that is in alarm near it doesn't explain it" if is_tested else "none is known to be in alarm"
-    said = f"It can follow from others ({'; '.join(titles)}); {found}."
-    if silent:
+    titles = [other.title for other in candidates if other.id not in firing][:CANDIDATES]
+    text = "No related finding explains this one." if is_tested else "No related finding."
+    if titles:
+        text += f" {'Also checked' if is_tested else 'Checked'}: {'; '.join(titles)}."
+    if missing:
         names = [
             f"{clean(row['source'])} of {clean(row['resource_name'])}"
             + (f" and {row['resources'] - 1} more" if row["resources"] > 1 else "")
-            for row in silent
+            for row in missing
         ]
-        said += f" One may be there and not be seen: in that hour there was no answer from {'; '.join(names)}."
-    return said
+        text += f" Not evaluated: no response from {'; '.join(names)} in that hour."
+    return text
 
 
-def refusal(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
-    """Why an effect isn't thought to follow from a cause, by the factor that speaks most against it; said of either."""
+def ruled_out(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
+    """Why one finding is not the cause of another: the weakest factor.
+
+    Args:
+        weighed: the pair, as `detect.cause` has it.
+        of_cause: whether the line is about the cause; else it is about the effect.
+    """
     metrics = weighed["metrics"]
     if weighed["strength"] >= POSSIBLE:
-        may = "may be its cause" if of_cause else "may follow from it"
-        return f"{may} ({clean(weighed['message'])}; {weighed['strength']:.0%})."
+        return f"possible {'cause' if of_cause else 'downstream effect'} {cause_evidence(weighed)}."
     reasons = {
-        "time_factor": f"{'this' if of_cause else 'it'} began before, or long after.",
+        "time_factor": (
+            "this finding started before it, or long after it." if of_cause
+            else "it started before this finding, or long after it."
+        ),
         "share_factor": f"{clean(weighed['message'])}.",
         "siblings_factor": (
-            f"{metrics.get('well_there', 0)} others that hang on the same are well, and"
-            f" {metrics.get('sick_elsewhere', 0)} that don't are not."
+            f"{metrics.get('well_there', 0)} other resources with the same dependency are healthy, and"
+            f" {metrics.get('sick_elsewhere', 0)} without it are not."
         ),
         "amount_factor": f"only {clean(weighed['message'])}.",
-    }
+    }  # fmt: skip
     known = {name: weighed[name] for name in reasons if weighed[name] is not None}
     return reasons[min(known, key=lambda name: known[name])]
 
 
 def change(row: Mapping[str, Any]) -> str:
-    """What changed on a thing, e.g. `broker 3 was restarted at 2026-01-05 09:58 UTC`."""
+    """A recent change of a resource, e.g. `broker 3 was restarted at 2026-01-05 09:58 UTC`."""
     name, what = short_name(row["resource"]), row["what"]
     if what in ("restarted", "launched"):
         return f"{name} was {what} at {moment(datetime.fromisoformat(row['now']))}"
@@ -114,21 +143,21 @@ def _value(text: str) -> int | str:
     return ", ".join(map(str, json.loads(text))) if text.startswith("[") else text
 
 
-def healed(order: Sequence[tuple[datetime, str]], most: int) -> str:
-    """In which order the findings of an incident were over."""
+def resolution_order(order: Sequence[tuple[datetime, str]], most: int) -> str:
+    """The order in which the findings of an incident were resolved: hours and titles."""
     lines = listed([f"{moment(hour)}: {clean(title)}" for hour, title in order], most)
-    return "\n".join(["Over, one after the other:", *(f"- {line}" for line in lines)])
+    return "\n".join(["Resolved in this order:", *(f"- {line}" for line in lines)])
 
 
 def storm(
-    config: Config, detectors: Mapping[str, Detector], found: Sequence[Finding], hour: datetime, incidents: int
+    config: Config, detectors: Mapping[str, Detector], findings: Sequence[Finding], hour: datetime, incidents: int
 ) -> str:
-    """The one text for all findings beyond the cap of a run."""
-    counts = Counter(finding.detector for finding in found)
+    """Text of the ticket that holds all findings beyond the cap of a run."""
+    counts = Counter(finding.detector for finding in findings)
     return _TEMPLATES.get_template("storm.txt").render(
-        findings=found[:STORM_LINES],
-        more=len(found) - STORM_LINES,
-        total=len(found),
+        findings=findings[:STORM_LINES],
+        more=len(findings) - STORM_LINES,
+        total=len(findings),
         incidents=incidents,
         counts=[(detectors[detector].title, number) for detector, number in counts.most_common()],
         hour=hour,

@@ -1,6 +1,6 @@
-"""What people say of findings, on a page, by the command line or in a tracker: it is kept, done, and told to others.
+"""Responses of people to findings, on a page, by the command line, or in a tracker: stored, applied, and delivered.
 
-Whoever hears people calls `answer`; what each verb does stands here and nowhere else.
+Pages, CLI, and `listen` call `respond`; only this module knows the effect of each verb.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from streamwarden.base.hours import start_of_hour
 from streamwarden.rendering.readable import clean, moment
 from streamwarden.tickets.plan import RECONCILING, STORM, Action, Answered, Ticket, plan_change, update_ticket
 
-Verb = Literal["acknowledge", "snooze", "wont_fix", "unmute", "close", "wrong", "comment", "split", "join"]
+Verb = Literal["acknowledge", "snooze", "wont_fix", "unmute", "close", "false_positive", "comment", "split", "link"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 PAGE, COMMAND_LINE = "the page", "the command line"
-MOST_WORDS = 2000
-_NEED_WORDS = ("wrong", "comment", "split", "join")
-_NEED_NO_TICKET = ("wrong", "comment")
-_NAMES = {"wrong": "this is wrong", "comment": "a comment", "split": "to split it off", "join": "to join it"}
+MAX_CHARACTERS = 2000
+_WITH_REASON = ("false_positive", "comment", "split", "link")
+_WITHOUT_TICKET = ("false_positive", "comment")
 
 
 class ResponseError(StreamwardenError):
-    """What was said can't be done; nothing was."""
+    """The response cannot be applied; nothing was changed."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """What somebody said of a finding."""
+    """A response of a person to a finding."""
 
     verb: Verb
     who: str
@@ -41,38 +40,45 @@ class Response:
     until: datetime | None = None
     """End of a snooze."""
     other: str | None = None
-    """Fingerprint of the finding to join it with."""
+    """Fingerprint of the finding to link it to."""
 
     @property
     def tracker(self) -> str | None:
-        """The tracker in which it was said, if it was."""
+        """The tracker in which the person responded; None: on a page or by the command line."""
         return None if self.place in (PAGE, COMMAND_LINE) else self.place
 
     @property
-    def speaker(self) -> str:
-        """Who said it."""
+    def author(self) -> str:
+        """Who responded, and in which tracker."""
         return clean(self.who) + (f" in {self.tracker}" if self.tracker else "")
 
     @property
     def by(self) -> str:
-        """Who said it and why, as the end of a sentence."""
-        return f"{self.speaker}: {clean(self.words).rstrip('.')}." if clean(self.words) else f"{self.speaker}."
+        """Who responded and why, as the end of a sentence."""
+        return f"{self.author}: {clean(self.words).rstrip('.')}." if clean(self.words) else f"{self.author}."
 
 
 @dataclass(frozen=True)
-class _News:
-    """What the others are to be told."""
+class _Update:
+    """The change to deliver to the trackers."""
 
     action: Action
     text: str
-    answer: Answered | None = None
+    state: Answered | None = None
 
 
-def respond(connection: sa.Connection, fingerprint: str, said: Response, now: datetime | None = None) -> list[str]:
-    """Does what somebody said of a finding, keeps it and plans to tell it. Returns titles of what it was split from.
+def respond(connection: sa.Connection, fingerprint: str, response: Response, now: datetime | None = None) -> list[str]:
+    """Applies a response to a finding, stores it, and plans its delivery to the trackers.
+
+    Args:
+        fingerprint: of the finding.
+        now: the moment of the response (UTC); the present by default.
+
+    Returns:
+        Of a split: the titles of the findings that stay in the incident; else nothing.
 
     Raises:
-        AnswerError: it can't be done: there is no ticket, no reason, or no time.
+        ResponseError: the response cannot be applied: the ticket, the reason, or the end of a snooze is missing.
     """
     now = now or datetime.now(UTC)
     # Not while a run decides by what stood there before; a page doesn't wait for ever.
@@ -80,103 +86,111 @@ def respond(connection: sa.Connection, fingerprint: str, said: Response, now: da
     connection.execute(sa.text("select pg_advisory_xact_lock(:lock)"), {"lock": RECONCILING})
     finding = connection.execute(_FINDING, {"fingerprint": fingerprint}).mappings().first()
     if finding is None:
-        raise ResponseError(f"{fingerprint[:12]}: there is no such finding.")
-    _refuse(finding, said, now)
+        raise ResponseError(f"{fingerprint[:12]}: no such finding.")
+    _check(finding, response, now)
     values = {
-        **{name: finding[name] for name in ("fingerprint", "detector", "ticket_id")}, "verb": said.verb,
-        "who": clean(said.who), "place": said.place, "words": said.words.strip() or None, "until": said.until,
-        "other": said.other,
+        **{name: finding[name] for name in ("fingerprint", "detector", "ticket_id")}, "verb": response.verb,
+        "who": clean(response.who), "place": response.place, "words": response.words.strip() or None,
+        "until": response.until, "other": response.other,
     }  # fmt: skip
-    response_id = connection.execute(_KEEP, values).scalar_one()
-    if said.verb == "split":
+    response_id = connection.execute(_RESPONSE, values).scalar_one()
+    if response.verb == "split":
         return _split(connection, finding, response_id)
-    if said.verb == "join":
-        _bind(connection, fingerprint, str(said.other), response_id, is_joined=True)
-    elif (news := _do(connection, finding, said, now)) is not None:
-        _tell(connection, finding, said, news, start_of_hour(now))
+    if response.verb == "link":
+        _link(connection, fingerprint, str(response.other), response_id, is_linked=True)
+    elif (update := _apply(connection, finding, response, now)) is not None:
+        _plan_delivery(connection, finding, response, update, start_of_hour(now))
     return []
 
 
-def _refuse(finding: sa.RowMapping, said: Response, now: datetime) -> None:
+def _check(finding: sa.RowMapping, response: Response, now: datetime) -> None:
     name = clean(finding["title"])
-    if finding["ticket_id"] is None and said.verb not in _NEED_NO_TICKET:
-        raise ResponseError(f"{name}: has no ticket, so there is nothing to be done about it.")
-    if said.verb in _NEED_WORDS and not clean(said.words):
-        raise ResponseError(f"{name}: {_NAMES[said.verb]} needs a few words, so that others understand it.")
-    if len(said.words) > MOST_WORDS:
-        raise ResponseError(f"{name}: {len(said.words):,} characters; at most {MOST_WORDS:,} are kept.")
-    if said.verb in ("acknowledge", "close") and finding["state"] != "open":
-        raise ResponseError(f"{name}: its ticket is closed.")
-    if said.verb == "snooze" and said.until is None:
-        raise ResponseError(f"{name}: a snooze needs a time at which it ends.")
-    if said.until is not None and said.until <= now:
-        raise ResponseError(f"{name}: the snooze would end at {moment(said.until)}, which is past.")
-    if said.verb == "unmute" and finding["muted"] is None:
-        raise ResponseError(f"{name}: isn't muted.")
-    if said.verb == "join" and said.other == finding["fingerprint"]:
-        raise ResponseError(f"{name}: is one finding, there is nothing to join.")
+    if finding["ticket_id"] is None and response.verb not in _WITHOUT_TICKET:
+        raise ResponseError(f"{name}: cannot apply {_verb(response)}: the finding has no ticket.")
+    if response.verb in _WITH_REASON and not clean(response.words):
+        raise ResponseError(f"{name}: cannot apply {_verb(response)} without a text: state the reason.")
+    if len(response.words) > MAX_CHARACTERS:
+        raise ResponseError(
+            f"{name}: the text has {len(response.words):,} characters; the limit is {MAX_CHARACTERS:,}."
+        )
+    if response.verb in ("acknowledge", "close") and finding["state"] != "open":
+        raise ResponseError(f"{name}: cannot apply {_verb(response)}: the ticket is closed.")
+    if response.verb == "snooze" and response.until is None:
+        raise ResponseError(f"{name}: cannot apply snooze without an end: state until when.")
+    if response.until is not None and response.until <= now:
+        raise ResponseError(f"{name}: cannot snooze until {moment(response.until)}: this time is in the past.")
+    if response.verb == "unmute" and finding["muted"] is None:
+        raise ResponseError(f"{name}: cannot apply unmute: the ticket is not muted.")
+    if response.verb == "link" and response.other == finding["fingerprint"]:
+        raise ResponseError(f"{name}: cannot link a finding to itself.")
 
 
-def _do(connection: sa.Connection, ticket: sa.RowMapping, said: Response, now: datetime) -> _News | None:
-    """Changes the ticket. Returns what is to be told, if anything is."""
-    own, is_open, by = ticket["ticket_id"], ticket["state"] == "open", said.by
-    match said.verb:
+def _verb(response: Response) -> str:
+    return response.verb.replace("_", " ")
+
+
+def _apply(connection: sa.Connection, ticket: sa.RowMapping, response: Response, now: datetime) -> _Update | None:
+    """Changes the ticket. Returns the change to deliver, if there is one."""
+    own, is_open, by = ticket["ticket_id"], ticket["state"] == "open", response.by
+    match response.verb:
         case "acknowledge":
             # People work on what has an issue: a part of an incident is acknowledged with it.
-            update_ticket(connection, ticket["place_id"], acknowledged_by=said.speaker)
-            return _News("comment", f"Acknowledged by {by}", "acknowledged")
+            update_ticket(connection, ticket["place_id"], acknowledged_by=response.author)
+            return _Update("comment", f"Acknowledged by {by}", "acknowledged")
         case "snooze":
-            update_ticket(connection, own, muted="snoozed", muted_until=said.until)
-            assert said.until is not None  # noqa: S101  `_refuse` saw to it
-            text = f"Snoozed until {moment(said.until)} by {by} A rise in severity ends it earlier."
-            return _News("comment", text, "snoozed")
+            update_ticket(connection, own, muted="snoozed", muted_until=response.until)
+            assert response.until is not None  # noqa: S101  `_check` requires it
+            text = f"Snoozed until {moment(response.until)} by {by} A higher severity ends the snooze earlier."
+            return _Update("comment", text, "snoozed")
         case "wont_fix":
             over: Ticket = {"state": "closed", "close_reason": "wont_fix", "closed_hour": start_of_hour(now)}
             update_ticket(connection, own, muted="wont_fix", muted_until=None, **(over if is_open else {}))
-            return _News("close", f"Won't be fixed, says {by}") if is_open else None
+            return _Update("close", f"Marked as won't fix by {by}") if is_open else None
         case "unmute":
             update_ticket(connection, own, muted=None, muted_until=None)
-            return _News("reopen", f"No longer snoozed, says {by}") if is_open else None
+            return _Update("reopen", f"Unmuted by {by}") if is_open else None
         case "close":
             update_ticket(connection, own, state="closed", close_reason="person", closed_hour=start_of_hour(now))
-            return _News("close", f"Closed by {by}")
-        case "wrong":
-            return _News("comment", f"This is wrong, says {by}")
+            return _Update("close", f"Closed by {by}")
+        case "false_positive":
+            return _Update("comment", f"Reported as a false positive by {by}")
         case _:
-            return _News("comment", by)
+            return _Update("comment", f"Comment by {by}")
 
 
-def _tell(connection: sa.Connection, ticket: sa.RowMapping, said: Response, news: _News, hour: datetime) -> None:
-    """Plans to tell it to every tracker that has the ticket, but for the one in which it was said."""
+def _plan_delivery(
+    connection: sa.Connection, ticket: sa.RowMapping, response: Response, update: _Update, hour: datetime
+) -> None:
+    """Plans the delivery to every tracker that has the ticket, except the one in which the person responded."""
     place_id = ticket["place_id"]
     if place_id is None or ticket["in_storm"]:
-        return  # a storm's ticket stands for too many to tell of one
+        return  # the ticket of an alert storm stands for too many findings
     is_own = place_id == ticket["ticket_id"]
-    if not is_own:  # a part of an incident: the incident's issue goes on
-        text = f"About {clean(ticket['title'])}: {news.text}"
-        news = _News("comment", text, news.answer if said.verb == "acknowledge" else None)
+    if not is_own:  # part of an incident: its issue stays open
+        text = f"About {clean(ticket['title'])}: {update.text}"
+        update = _Update("comment", text, update.state if response.verb == "acknowledge" else None)
     trackers: list[str | None] = [None]
-    if said.tracker is not None:
-        others = {"id": place_id, "tracker": said.tracker}
+    if response.tracker is not None:
+        others = {"id": place_id, "tracker": response.tracker}
         trackers = list(connection.execute(_OTHERS, others).scalars())
     for tracker in trackers:
-        plan_change(connection, place_id, news.action, hour, news.text, tracker=tracker, answer=news.answer)
+        plan_change(connection, place_id, update.action, hour, update.text, tracker=tracker, answer=update.state)
 
 
 def _split(connection: sa.Connection, finding: sa.RowMapping, response_id: int) -> list[str]:
-    """Takes a finding out of its incident, with what follows from it. Returns the titles of those that stay there."""
+    """Splits a finding and its downstream effects off its incident. Returns the titles of those that stay."""
     members = [dict(row) for row in connection.execute(_INCIDENT, {"id": finding["ticket_id"]}).mappings()]
     gone = _below(finding["ticket_id"], members)
     stay = [row for row in members if row["ticket_id"] not in gone]
     if finding["state"] != "open" or not stay:
-        raise ResponseError(f"{clean(finding['title'])}: shares its ticket with nothing that it could be split from.")
+        raise ResponseError(f"{clean(finding['title'])}: cannot split: the finding is alone in its ticket.")
     for other in stay:
-        _bind(connection, finding["fingerprint"], other["fingerprint"], response_id, is_joined=False)
+        _link(connection, finding["fingerprint"], other["fingerprint"], response_id, is_linked=False)
     return [clean(row["title"]) for row in stay]
 
 
 def _below(ticket_id: int, members: list[Ticket]) -> set[int]:
-    """A ticket and what follows from it."""
+    """Ids of a ticket and of its downstream effects."""
     found, more = {ticket_id}, True
     while more:
         below = {row["ticket_id"] for row in members if row["cause_ticket_id"] in found} - found
@@ -184,15 +198,17 @@ def _below(ticket_id: int, members: list[Ticket]) -> set[int]:
     return found
 
 
-def _bind(connection: sa.Connection, one: str, other: str, response_id: int, *, is_joined: bool) -> None:
-    """What people say of two findings is never undone by the machine."""
+def _link(connection: sa.Connection, one: str, other: str, response_id: int, *, is_linked: bool) -> None:
+    """Stores a link or a split of two findings; only people change it."""
     known = connection.execute(
         sa.text("select from tickets.ticket where fingerprint = :other limit 1"), {"other": other}
     )
     if known.first() is None:
-        raise ResponseError(f"{other[:12]}: no ticket has such a fingerprint.")
+        raise ResponseError(f"{other[:12]}: no ticket has this fingerprint.")
     first, second = sorted([one, other])
-    connection.execute(_BOND, {"one": first, "other": second, "is_joined": is_joined, "response_id": response_id})
+    connection.execute(
+        _MANUAL_LINK, {"one": first, "other": second, "is_linked": is_linked, "response_id": response_id}
+    )
 
 
 _FINDING = sa.text("""
@@ -212,7 +228,7 @@ _FINDING = sa.text("""
     cross join lateral (
       select this.fingerprint, v.detector, v.resource_name where t.ticket_id is not null or v.detector is not null
     ) as e""").bindparams(storm=STORM)
-_KEEP = sa.text("""
+_RESPONSE = sa.text("""
     insert into tickets.response (fingerprint, detector, ticket_id, verb, who, place, words, until, other)
     values (:fingerprint, :detector, :ticket_id, :verb, :who, :place, :words, :until, :other)
     returning response_id""")
@@ -224,6 +240,6 @@ _INCIDENT = sa.text("""
       t.state = 'open' and coalesce(t.summary_ticket_id, t.ticket_id) = coalesce(this.summary_ticket_id, this.ticket_id)
       and t.detector <> :storm
     order by t.ticket_id""").bindparams(storm=STORM)
-_BOND = sa.text("""
-    insert into tickets.manual_link (one, other, is_joined, response_id) values (:one, :other, :is_joined, :response_id)
-    on conflict (one, other) do update set is_joined = excluded.is_joined, response_id = excluded.response_id""")
+_MANUAL_LINK = sa.text("""
+    insert into tickets.manual_link (one, other, is_linked, response_id) values (:one, :other, :is_linked, :response_id)
+    on conflict (one, other) do update set is_linked = excluded.is_linked, response_id = excluded.response_id""")

@@ -11,9 +11,9 @@ from streamwarden.detectors import Detector
 
 
 def assign(connection: sa.Connection, config: Config, detectors: Mapping[str, Detector]) -> None:
-    """Notes for each open ticket the trackers that are to have it.
+    """Stores for each open ticket the trackers that its routes select.
 
-    A ticket that gets worse, or whose routes change, joins further trackers as it is then; who has it keeps it.
+    A ticket with a higher severity or new routes is added to further trackers; no tracker loses it.
     """
     for ticket in connection.execute(_TICKETS).mappings().all():
         detector = detectors.get(ticket["detector"])
@@ -26,15 +26,15 @@ def assign(connection: sa.Connection, config: Config, detectors: Mapping[str, De
 def _join(connection: sa.Connection, ticket_id: int, tracker: str, *, is_first: bool) -> None:
     values = {"id": ticket_id, "tracker": tracker}
     connection.execute(_ISSUE, values | {"unknown": not is_first})
-    if not is_first:  # what the others were told is past: this one begins with the finding as it is
+    if not is_first:  # this tracker starts with the finding as it is now
         file_again(connection, ticket_id, tracker)
 
 
 def file_again(connection: sa.Connection, ticket_id: int, tracker: str) -> None:
-    """Has a tracker file a ticket anew where it stands open, with the finding as it was told last."""
+    """Plans that a tracker files an open ticket again, with the finding as it was delivered last."""
     values = {"id": ticket_id, "tracker": tracker}
     connection.execute(_FORGET, values)
-    connection.execute(_TELL_AGAIN, values)
+    connection.execute(_CREATE_AGAIN, values)
 
 
 _TICKETS = sa.text("""
@@ -53,7 +53,7 @@ _ISSUE = sa.text("""
 _FORGET = sa.text("""
     update tickets.issue set external_key = null, external_url = null, state = null
     where ticket_id = :id and tracker = :tracker""")
-_TELL_AGAIN = sa.text("""
+_CREATE_AGAIN = sa.text("""
     insert into tickets.change (ticket_id, tracker, action, hour, body, finding, reason, since, incident)
     select
       t.ticket_id, :tracker, 'create', c.hour, case when c.finding is null then c.body end, c.finding, c.reason,

@@ -1,4 +1,4 @@
-"""The storm's cap: beyond so many new issues of a run all share one, except each detector's first critical one."""
+"""Alert storms: beyond a cap of new issues per run all share one, except each detector's first critical one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def part(run: Run, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
 
 
 def summarize(run: Run, groups: Sequence[Group]) -> None:
-    """Puts all of these into the one ticket of the hour."""
+    """Puts all of these into the one alert storm ticket of the hour."""
     if not groups:
         return
     members = list(chain(*groups))
@@ -49,7 +49,7 @@ def summarize(run: Run, groups: Sequence[Group]) -> None:
             "resource_name": f"hour {moment(run.newest)}",
             "identity": {"hour": run.newest.isoformat()},
             "severity": _worst(members),
-            "title": f"Storm: {len(members)} more findings in the hour {moment(run.newest)}",
+            "title": f"Alert storm: {len(members)} more findings in the hour {moment(run.newest)}",
             "opened_hour": run.newest,
             "last_firing_hour": run.newest,
         }
@@ -63,7 +63,7 @@ def summarize(run: Run, groups: Sequence[Group]) -> None:
 
 
 def settle(run: Run) -> None:
-    """Tells of what got worse in a storm, and closes storms whose findings are all over."""
+    """Comments on rises in severity within an alert storm, and closes storms with only resolved findings."""
     for summary_id, members in _risen(run).items():
         more = f"\n- and {len(members) - 50} more" if len(members) > 50 else ""
         note = "\n".join(f"- {line}" for line in members[:50]) + more
@@ -80,11 +80,17 @@ def settle(run: Run) -> None:
     ).all()
     for ticket_id, hour, members in calm:
         update_ticket(run.connection, ticket_id, state="closed", closed_hour=hour, close_reason="healthy")
-        plan_change(run.connection, ticket_id, "close", hour, f"All {members} findings of this storm are over.")
+        plan_change(
+            run.connection,
+            ticket_id,
+            "close",
+            hour,
+            f"All {members} findings of this alert storm are resolved.",
+        )
 
 
 def _risen(run: Run) -> dict[int, list[str]]:
-    """By storm: what got worse in it, but for what is snoozed."""
+    """Rises in severity, a line each, by the ticket id of their alert storm; snoozed findings are left out."""
     rows = run.connection.execute(
         sa.text("""
             select m.* from tickets.ticket as m
@@ -94,8 +100,8 @@ def _risen(run: Run) -> dict[int, list[str]]:
     ).mappings()
     lines: dict[int, list[str]] = {}
     for row in rows:
-        alarm = run.firing[row["fingerprint"]]
-        line = f"{clean(row['resource_name'])} is {alarm.severity} now: {alarm.finding.message}"
+        firing = run.firing[row["fingerprint"]]
+        line = f"{clean(row['resource_name'])} is now {firing.severity}: {firing.finding.message}"
         lines.setdefault(row["summary_ticket_id"], []).append(line)
     return lines
 

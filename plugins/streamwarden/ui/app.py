@@ -1,7 +1,7 @@
-"""The application behind the pages: who may see them, what headers they carry, how problems are told.
+"""The web application of the pages: access, headers, routes, and error pages.
 
-Airflow doesn't guard what a plugin serves, so everything here asks for Airflow's own login, unknown addresses and
-styles included: all routes, the last of which takes every address, hang on one dependency.
+Airflow does not protect the routes of a plugin. One dependency therefore requires Airflow's login for all routes,
+including style sheets and unknown addresses.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.version import VERSION
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
 from streamwarden.ui import forms, incidents, pages
@@ -46,11 +47,11 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-LOG_IN = "Log in in another tab, then go back and send it again: what you wrote is still there. Nothing was done."
-MAY_NOT = f"It takes a role that may edit the DAG `{forms.DAG}` in Airflow; ask an administrator. Nothing was done."
+LOG_IN = "Nothing was changed. Log in in another tab, go back, and send the form again. Your text is kept."
+MAY_NOT = f"Nothing was changed. Responses require permission to edit the DAG `{forms.DAG}`: ask an administrator."
 HourQuery = Annotated[str | None, Query(max_length=40)]
 Words = Annotated[str | None, Query(max_length=200)]
-Told = Annotated[Verb | None, Query()]
+Stored = Annotated[Verb | None, Query()]
 Field = Annotated[str, Form(max_length=64)]
 
 app = FastAPI(
@@ -71,9 +72,9 @@ async def _guard_headers(request: Request, call_next: Callable[[Request], Awaita
 
 
 @app.get("/")
-def now(request: Request) -> HTMLResponse:
-    """The fleet now."""
-    return _page(request, "now.html", pages.now())
+def overview(request: Request) -> HTMLResponse:
+    """The overview."""
+    return _page(request, "overview.html", pages.overview())
 
 
 @app.get("/findings")
@@ -90,22 +91,22 @@ def findings(
 
 @app.get("/findings/{fingerprint}")
 def finding(
-    request: Request, user: GetUserDep, fingerprint: str, hour: HourQuery = None, told: Told = None
+    request: Request, user: GetUserDep, fingerprint: str, hour: HourQuery = None, stored: Stored = None
 ) -> HTMLResponse:
     """One finding."""
     values = pages.finding(fingerprint, hour)
-    return _page(request, "finding.html", values | {"form": forms.form_for(request, user), "told": told})
+    return _page(request, "finding.html", values | {"form": forms.form_for(request, user), "stored": stored})
 
 
 @app.get("/incidents/{fingerprint}")
-def incident(request: Request, user: GetUserDep, fingerprint: str, told: Told = None) -> HTMLResponse:
+def incident(request: Request, user: GetUserDep, fingerprint: str, stored: Stored = None) -> HTMLResponse:
     """The incident that a finding belongs to."""
     values = incidents.incident(fingerprint)
-    return _page(request, "incident.html", values | {"form": forms.form_for(request, user), "told": told})
+    return _page(request, "incident.html", values | {"form": forms.form_for(request, user), "stored": stored})
 
 
-@app.post("/answers", dependencies=[Depends(forms.require_editor)])
-def answer(
+@app.post("/responses", dependencies=[Depends(forms.require_editor)])
+def respond(
     request: Request,
     user: GetUserDep,
     fingerprint: Field,
@@ -116,29 +117,31 @@ def answer(
     other: Annotated[str | None, Form(max_length=64)] = None,
     place: Annotated[Literal["findings", "incidents"], Form()] = "findings",
 ) -> RedirectResponse:
-    """Somebody says something of a finding; the page it was said on shows it then."""
+    """Applies a response to a finding, then shows the page from which it was sent."""
     forms.require_own(token, user)
-    said = responses.Response(verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other)
-    pages.answer(fingerprint, said)
-    address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'told': verb})}#answers"
+    response = responses.Response(
+        verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other
+    )
+    pages.respond(fingerprint, response)
+    address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'stored': verb})}#responses"
     return RedirectResponse(address, status_code=303)
 
 
 @app.get("/coverage")
 def coverage(request: Request, hour: HourQuery = None) -> HTMLResponse:
-    """What was asked and what came."""
+    """Data coverage."""
     return _page(request, "coverage.html", pages.coverage(hour))
 
 
 @app.get("/detectors")
 def detectors(request: Request) -> HTMLResponse:
-    """The catalogue of rules."""
+    """All detectors."""
     return _page(request, "detectors.html", pages.detectors())
 
 
 @app.get("/detectors/{detector}")
 def detector(request: Request, detector: str) -> HTMLResponse:
-    """One rule."""
+    """One detector."""
     return _page(request, "detector.html", pages.detector(detector))
 
 
@@ -168,39 +171,37 @@ def _refused(request: Request, error: AnyHTTPException) -> Response:
     if is_stranger or not _wants_page(request):
         return JSONResponse({"detail": error.detail}, error.status_code)
     if error.status_code == 403 and request.method == "POST":
-        return _problem(request, 403, "You may not answer", MAY_NOT)
+        return _problem(request, 403, "You cannot respond", MAY_NOT)
     if error.status_code == 403:
-        return _problem(request, 403, "You may not see this page", "Ask an Airflow administrator for a viewer's role.")
-    return _problem(
-        request, error.status_code, "There is no such page", "It may have been a finding that is forgotten."
-    )
+        return _problem(request, 403, "You cannot view this page", "Ask an Airflow administrator for the role Viewer.")
+    return _problem(request, error.status_code, "Page not found", "Findings are deleted after their retention.")
 
 
 @app.exception_handler(pages.UnknownError)
 def _unknown(request: Request, error: pages.UnknownError) -> Response:
-    return _problem(request, 404, "There is no such thing", str(error))
+    return _problem(request, 404, "Not found", str(error))
 
 
 @app.exception_handler(forms.ForgedError)
 def _forged(request: Request, error: forms.ForgedError) -> Response:
-    return _problem(request, 403, "Nothing was done", str(error))
+    return _problem(request, 403, "Nothing was changed", str(error))
 
 
 @app.exception_handler(ResponseError)
-def _not_done(request: Request, error: ResponseError) -> Response:
-    return _problem(request, 422, "Nothing was done", f"{error} Go back: what you wrote is still there.")
+def _response_failed(request: Request, error: ResponseError) -> Response:
+    return _problem(request, 422, "Nothing was changed", f"{error} Go back: your text is kept.")
 
 
 @app.exception_handler(RequestValidationError)
-def _bad_question(request: Request, error: RequestValidationError) -> Response:
+def _invalid_request(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     what = "The form" if request.method == "POST" else "The address"
-    return _problem(request, 422, f"{what} can't be right", f"{first['loc'][-1]}: {first['msg']}.")
+    return _problem(request, 422, f"{what} is invalid", f"{first['loc'][-1]}: {first['msg']}.")
 
 
 @app.exception_handler(StreamwardenError)
-def _told(request: Request, error: StreamwardenError) -> Response:
-    return _problem(request, 503, "This page can't be made now", str(error))
+def _unavailable(request: Request, error: StreamwardenError) -> Response:
+    return _problem(request, 503, "This page is not available", str(error))
 
 
 @app.exception_handler(SQLAlchemyError)
@@ -208,21 +209,26 @@ def _warehouse_away(request: Request, error: SQLAlchemyError) -> Response:
     message = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
     log.warning("streamwarden page %s: %s", request.url.path, message)
     missing = "does not exist" in message
-    actions = "Run `streamwarden migrate`." if missing else "Look after PostgreSQL; nothing that was gathered is lost."
-    return _problem(request, 503, "The warehouse doesn't answer", f"{message} {actions}")
+    actions = "Run `streamwarden migrate`." if missing else "Check PostgreSQL. Stored data is kept."
+    return _problem(request, 503, "The warehouse does not respond", f"{message} {actions}")
 
 
 @app.exception_handler(Exception)
-def _our_fault(request: Request, error: Exception) -> Response:
+def _internal_error(request: Request, error: Exception) -> Response:
     log.exception("streamwarden page %s", request.url.path, exc_info=error)
-    response = _problem(request, 500, "This page has a fault", "The log of Airflow's API server tells more.")
+    response = _problem(request, 500, "Internal error", "See the log of Airflow's API server.")
     response.headers.update(HEADERS)  # made outside the middleware
     return response
 
 
 def _page(request: Request, template: str, values: dict[str, object], status: int = 200) -> HTMLResponse:
     root = _root(request)
-    address = {"root": root, "airflow": root.removesuffix("/streamwarden") + "/", "assets": _assets_version()}
+    address = {
+        "root": root,
+        "airflow": root.removesuffix("/streamwarden") + "/",
+        "assets": _assets_version(),
+        "version": VERSION,
+    }
     return HTMLResponse(render(template, address | values), status)
 
 

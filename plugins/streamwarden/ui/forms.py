@@ -57,7 +57,7 @@ def require_own(token: str, user: BaseUser) -> None:
     except BadSignature:
         is_own = False
     if not is_own:
-        raise ForgedError("The form is too old, or of another login. Load the page again and answer there.")
+        raise ForgedError("The form has expired, or belongs to another login. Reload the page and respond again.")
 
 
 def _signer() -> URLSafeTimedSerializer:

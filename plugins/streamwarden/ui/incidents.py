@@ -1,4 +1,4 @@
-"""The page of an incident: its root, what follows from it and why we think so, its hours, what changed just before."""
+"""Data of the page of an incident: root cause, downstream effects with evidence, history, and recent changes."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ import re
 from streamwarden.base.hours import HOUR
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render
-from streamwarden.ui.pages import UnknownError, _ask, _strip, _warehouse, answering, unexplained
+from streamwarden.ui.pages import UnknownError, _fetch, _strip, _warehouse, response_data, unexplained
 
-MOST_WEIGHED, LEAST_HOURS, MOST_HOURS = 60, 12, 72
+MAX_WEIGHED, MIN_HOURS, MAX_HOURS = 60, 12, 72
 
 
 def incident(fingerprint: str) -> Row:
     """The incident that a finding's newest ticket belongs to."""
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
-        raise UnknownError("The address doesn't name a finding: it needs 64 hexadecimal digits.")
+        raise UnknownError("The address does not name a finding: a fingerprint has 64 hexadecimal digits.")
     with _warehouse() as (connection, _):
-        members = _ask(connection, "incident", fingerprint=fingerprint)
+        members = _fetch(connection, "incident", fingerprint=fingerprint)
         if not members:
-            raise UnknownError("This finding has no ticket, so it belongs to no incident.")
-        prints = [row["fingerprint"] for row in members]
-        newest = _ask(connection, "newest_hour")[0]["hour"]
+            raise UnknownError("This finding has no ticket, and therefore no incident.")
+        fingerprints = [row["fingerprint"] for row in members]
+        newest = _fetch(connection, "newest_hour")[0]["hour"]
         began = min(row["opened_hour"] for row in members)
         ended = max((row["resolved_hour"] for row in members if row["resolved_hour"]), default=newest)
         last = newest if any(row["resolved_hour"] is None for row in members) else min(newest, ended + 2 * HOUR)
-        hours = min(max(int((last - began) / HOUR) + 4, LEAST_HOURS), MOST_HOURS)
+        hours = min(max(int((last - began) / HOUR) + 4, MIN_HOURS), MAX_HOURS)
         known: dict[str, list[Row]] = {}
-        for row in _ask(connection, "finding_strips", fingerprints=prints, newest=last, hours=hours):
+        for row in _fetch(connection, "finding_strips", fingerprints=fingerprints, newest=last, hours=hours):
             known.setdefault(row["fingerprint"], []).append(row)
-        weighed = _ask(connection, "incident_weighed", fingerprints=prints, newest=last)
-        inside = [row for row in weighed if row["effect"] in prints]
-        # The likeliest of the causes that each was held against.
-        outside = list({row["effect"]: row for row in reversed(weighed) if row["effect"] not in prints}.values())
-        ways = {key for row in inside if row["cause"] in prints for key in row["way"]}
+        weighed = _fetch(connection, "incident_weighed", fingerprints=fingerprints, newest=last)
+        inside = [row for row in weighed if row["effect"] in fingerprints]
+        # The likeliest cause of each.
+        outside = list({row["effect"]: row for row in reversed(weighed) if row["effect"] not in fingerprints}.values())
+        paths = {key for row in inside if row["cause"] in fingerprints for key in row["way"]}
         is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]
-        resources = list({row["resource"] for row in members} | ways)
+        resources = list({row["resource"] for row in members} | paths)
         return {
             "place": "findings",
             "asked": fingerprint,
             "root_finding": members[0],
-            "unexplained": unexplained(connection, members[0], members[0]["alarm_hour"]),
+            "unexplained": unexplained(connection, members[0], members[0]["firing_hour"]),
             "members": [
                 row | {"strip": _strip(last, hours, known.get(row["fingerprint"], []))} for row in members
             ],
             "hours": hours,
             "last": last,
-            "weighed": inside[:MOST_WEIGHED],
-            "refused": [row | {"why": render.refusal(row)} for row in outside[:MOST_WEIGHED]],
-            "changes": [render.change(row) for row in _ask(connection, "changes", hour=began, resources=resources)],
+            "weighed": inside[:MAX_WEIGHED],
+            "refused": [row | {"why": render.ruled_out(row)} for row in outside[:MAX_WEIGHED]],
+            "changes": [render.change(row) for row in _fetch(connection, "changes", hour=began, resources=resources)],
             "unchanged": render.UNCHANGED if is_known else render.UNKNOWN,
-            "tickets": _ask(connection, "finding_tickets", fingerprint=prints[0])[:1],
-            **answering(connection, prints, next(row["fingerprint"] for row in members if row["has_issue"])),
+            "tickets": _fetch(connection, "finding_tickets", fingerprint=fingerprints[0])[:1],
+            **response_data(connection, fingerprints, next(row["fingerprint"] for row in members if row["has_issue"])),
         }  # fmt: skip

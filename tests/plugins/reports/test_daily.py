@@ -75,9 +75,9 @@ def test_it_says_what_is_open_new_closed_and_not_evaluated(story: Story) -> None
     assert report.subject == "Streamwarden 2026-01-05: 1 open (1 critical), 2 new, 1 closed"
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html.partition("</style>")[2]))
     for expected in (
-        "3 of 13 past hours were judged", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
-        "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "healthy again",
-        "1 resource ", "c, for example", "because", "10 past hours of this day were never judged",
+        "3 of 13 past hours were evaluated", "since 2026-01-05 10:00 UTC (3 h)", "Make &lt;script&gt;",
+        "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "resolved",
+        "1 resource ", "c, for example", "because", "10 past hours of this day were not evaluated",
     ):  # fmt: skip
         assert expected in text, expected
     assert "<script" not in report.html
@@ -97,8 +97,8 @@ def test_the_file_is_self_contained_and_writing_it_again_replaces_it(story: Stor
 
 def test_a_day_that_nobody_judged_says_so_and_what_to_do(warehouse: sa.Engine) -> None:
     report = render_daily(warehouse, Config(), DAY)
-    assert report.subject == "Streamwarden 2026-01-05: no hour was judged"
-    assert "nothing is known" in report.html and "streamwarden run --hour 2026-01-05T00:00" in report.html
+    assert report.subject == "Streamwarden 2026-01-05: no hour was evaluated"
+    assert "was evaluated" in report.html and "streamwarden run --hour 2026-01-05T00:00" in report.html
     assert "Nothing is open" not in report.html
 
 
@@ -106,7 +106,7 @@ def test_a_healthy_day_says_what_to_do_next(warehouse: sa.Engine) -> None:
     Story(warehouse).judge(0, {"a": "ok"})
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject == "Streamwarden 2026-01-05: nothing open, 0 closed"
-    assert "Nothing is open." in report.html and "streamwarden detectors list" in report.html
+    assert "No open findings." in report.html and "streamwarden detectors list" in report.html
 
 
 def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
@@ -127,12 +127,12 @@ def test_advice_without_tickets_has_a_section_of_its_own(warehouse: sa.Engine) -
     reconcile(warehouse, Config(), DETECTORS)
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject.endswith("nothing open, 0 closed")
-    assert "Advice, without tickets" in report.html and "<script" not in report.html
+    assert "Info findings without tickets" in report.html and "<script" not in report.html
     assert f"* Volume: {clean(EVIL)}. {clean(EVIL)} could be smaller." in report.text
     story.judge(1, {EVIL: "firing"}, severity="warning")
     reconcile(warehouse, Config(), DETECTORS)
     story.judge(2, {EVIL: "firing"}, severity="info")
-    assert "Advice, without tickets" not in render_daily(warehouse, Config(), DAY).html, "it has a ticket"
+    assert "Info findings without tickets" not in render_daily(warehouse, Config(), DAY).html, "it has a ticket"
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(story: Story, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def owned(warehouse: sa.Engine) -> Story:
 def test_the_whole_says_who_owns_how_much_and_how_to_name_an_owner(owned: Story) -> None:
     report = render_daily(owned.engine, Config(), DAY)
     assert "* storage: 2 open (2 critical), 2 new, 0 closed" in report.text
-    assert "* nobody is named: 1 open (0 critical), 1 new, 0 closed" in report.text
+    assert "* unassigned: 1 open (0 critical), 1 new, 0 closed" in report.text
     assert "By owner" in report.html and owners_of(owned.engine, DAY) == ["storage"]
 
 

@@ -45,10 +45,10 @@ def test_it_compares_with_the_week_before_and_names_what_stands_open_the_longest
     assert report.subject == "Streamwarden 2026-W02: 2 open (2 critical), 2 new, 1 closed"
     text = _words(report.html)
     for expected in (
-        "The week 2026-01-05 to 2026-01-11 in UTC. 3 of 13 past hours were judged.",
+        "2026-01-05 to 2026-01-11, UTC. 3 of 13 past hours were evaluated.",
         "2 open 1 the week before",
-        "10 past hours of this week were never judged",
-        "Half closed within ebs_volume_starving 2 1 2 2 h",
+        "10 past hours of this week were not evaluated",
+        "Median time to close ebs_volume_starving 2 1 2 2 h",
         "ebs_volume_starving title: old critical 2025-12-29 10:00 UTC (7 d 3 h) storage",
         "storage 2 2 2 1",
         "refused",
@@ -118,13 +118,16 @@ def test_the_broker_whose_network_a_lost_peer_would_fill_the_most_is_named(story
     assert "Room" not in told()[0] and "ROOM" not in told()[1], "no broker is known"
     gathered(("a", 1, 30, 10), ("a", 2, 30, 20), (EVIL, 1, 5, 40), (EVIL, 2, 5, 60))
     html, text = told()
-    assert "Of no broker it is known what its network sustains" in html and "Of no broker it is known" in text
+    assert (
+        "Not evaluated: network limits or loads of brokers are not reported" in html
+        and "Not evaluated: network limits" in text
+    )
     sustains("a-1", **{"in": 100, "out": 100})
     sustains(f"{EVIL}-1", **{"in": 100, "out": 200})
     html, text = told()
     # a-1 gets 30 and 30 more, of 100; the other sends 40 and 60 more, of 200.
     assert (
-        "Network: with the peer lost that gets most, broker 1 of a would get 60 % of what its machine sustains,"
+        "Network: with the peer lost that gets most, broker 1 of a would get 60 % of what its instance sustains,"
         " 30 % now: the fullest of 2 brokers; of 2 more it isn't known."
     ) in html.replace("&#39;", "'")
     assert "* Network with a peer lost: broker 1 of a, 60 % in (30 % now; fullest of 2 brokers, 2 not known)" in text
@@ -137,17 +140,17 @@ def test_the_broker_whose_network_a_lost_peer_would_fill_the_most_is_named(story
 
 def test_a_week_that_nobody_judged_says_so(warehouse: sa.Engine) -> None:
     report = render_weekly(warehouse, Config(), MONDAY)
-    assert report.subject == "Streamwarden 2026-W02: no hour was judged"
+    assert report.subject == "Streamwarden 2026-W02: no hour was evaluated"
     text = _words(report.html)
-    assert "nothing is known" in text and "No volume and no log is known." in text
-    assert "the week before" not in text and "No rule has found anything: no hour was judged." in text
+    assert "was evaluated" in text and "No volumes and no logs found." in text
+    assert "the week before" not in text and "No findings: no hour was evaluated." in text
 
 
 def test_a_healthy_week(warehouse: sa.Engine) -> None:
     Story(warehouse).judge(0, {"a": "ok"})
     report = render_weekly(warehouse, Config(), MONDAY)
     assert report.subject == "Streamwarden 2026-W02: nothing open, 0 closed"
-    assert "No rule has found anything." in _words(report.html) and "Open the longest" not in report.html
+    assert "No findings." in _words(report.html) and "Open the longest" not in report.html
 
 
 def test_the_week_begins_on_monday(story: Story, tmp_path: Path) -> None:

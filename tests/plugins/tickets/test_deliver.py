@@ -105,7 +105,7 @@ def test_a_tracker_that_is_down_keeps_everything_for_later(story: Story, sink: M
 def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> None:
     story.judge(0, {"v1": "firing"})
     away = Config(tickets=Tickets(trackers={"away": Roundup(url="http://127.0.0.1:9", user="u", password="secret")}))
-    with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker doesn't answer") as told:
+    with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker does not respond") as told:
         reconcile_and_deliver(story.engine, away, DETECTORS)
     assert "secret" not in str(told.value) and "\n" not in str(told.value)
     assert story.actions() == ["create"]
@@ -150,7 +150,7 @@ def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str]
     mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
     reconcile_and_deliver(story.engine, Config(), DETECTORS)
     printed = capsys.readouterr().out
-    assert "[bold]x[/bold]" in printed and "Won't be fixed, says Vera: Known." in printed
+    assert "[bold]x[/bold]" in printed and "Marked as won't fix by Vera: Known." in printed
 
 
 @pytest.mark.parametrize(("minutes", "said"), [(20, "(20 min)"), (75, "(1 h)")])

@@ -82,7 +82,7 @@ def test_findings_of_one_run_are_one_issue_that_says_what_follows_and_what_does_
     assert tell.states()["g1"] == ("follows", "v1", "open")
     text = notification_text(tell.sink.issue_drafts[0].notification)
     assert (
-        "Downstream effects (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90%)" in text
+        "Downstream effects (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90 %)" in text
     )
     assert "Ruled out - consumer_group_lagging title: g2: its partitions lie there." in text
     assert "Related" not in text, "what is listed above isn't listed once more"
@@ -98,11 +98,11 @@ def test_a_finding_that_usually_has_a_cause_says_that_none_is_known_and_what_was
         issue_draft.resource_name: notification_text(issue_draft.notification) for issue_draft in tell.sink.issue_drafts
     }
     assert texts.keys() == {"v1", "g1", "g2", "g3"}
-    heading = "Root cause: none found It can follow from others (ebs_volume_starving title);"
-    said = f"{heading} what of that is in alarm near it doesn't explain it. - ebs_volume_starving title: v1:"
+    heading = "Root cause: none found"
+    said = f"{heading} No related finding explains this one. - ebs_volume_starving title: v1:"
     assert f"{said} its partitions lie there." in texts["g1"]
-    assert f"{said} may be its cause (its partitions lie there; 40%)." in texts["g2"]
-    assert f"{heading} none is known to be in alarm." in texts["g3"]
+    assert f"{said} possible cause (its partitions lie there; 40 %)." in texts["g2"]
+    assert f"{heading} No related finding." in texts["g3"], "what fires elsewhere is no candidate"
     assert "Root cause: none found" not in texts["v1"], "nothing is known of that leads to it"
 
 
@@ -125,8 +125,39 @@ def test_no_cause_known_names_the_sources_that_did_not_answer(tell: Telling) -> 
     tell.story.judge(1, {"g1": "firing"}, LAG, severity="warning")
     reconcile(tell.story.engine, tell.config, DETECTORS)
     deliver(tell.story.engine, tell.sink, tell.config)
-    said = "One may be there and not be seen: in that hour there was no answer from src of b."
-    assert f"none is known to be in alarm. {said}" in notification_text(tell.sink.issue_drafts[0].notification)
+    text = (
+        "No related finding. Checked: ebs_volume_starving title. Not evaluated: no response from src of b in that hour."
+    )
+    assert text in notification_text(tell.sink.issue_drafts[0].notification)
+
+
+def test_missing_evidence_is_of_the_findings_own_cluster_and_account(tell: Telling) -> None:
+    tell.go({"v1": "ok"}, {"g1": "ok"}, {})
+    tell.story.judge(1, {"v1": "ok"})
+    tell.story.judge(1, {"g1": "firing"}, LAG, severity="warning")
+    at = hour(1)
+    with tell.story.engine.begin() as connection:
+        volume = {"account": "1", "region": "eu-west-1", "volume_id": "v1", "instance_id": "i-3", "hour": at}
+        insert_row(connection, "inventory.volume_hourly", volume)
+        insert_row(connection, "inventory.instance_hourly", {k: v for k, v in volume.items() if k != "volume_id"})
+        broker = {"cluster": "c", "endpoint": "b3", "broker_id": 3, "instance_id": "i-3", "hour": at}
+        insert_row(connection, "metrics.broker_hourly", broker)
+        insert_row(connection, "metrics.partition_hourly", {"hour": at, "cluster": "c", "topic": "t", "leader": 3})
+        read = {"hour": at, "cluster": "c", "topic": "t", "group_id": "g1"}
+        insert_row(connection, "metrics.consumer_partition_hourly", read)
+        for source, own, foreign in (
+            ("kafka_log_dirs", "c broker 3 log dirs", "west broker 1 log dirs"),
+            ("jmx", "broker of c at b3:9999", "broker of west at b1:9999"),
+            ("ec2", "1/eu-west-1 volumes", "2/eu-west-1 volumes"),
+        ):
+            for name in (own, foreign):
+                one = {"hour": at, "app": "ebs_volumes", "source": source, "resource_name": name, "status": "missing"}
+                insert_row(connection, "detect.coverage", one)
+    reconcile(tell.story.engine, tell.config, DETECTORS)
+    deliver(tell.story.engine, tell.sink, tell.config)
+    text = notification_text(tell.sink.issue_drafts[0].notification)
+    own = "ec2 of 1/eu-west-1 volumes; jmx of broker of c at b3:9999; kafka_log_dirs of c broker 3 log dirs"
+    assert f"no response from {own} in that hour." in text
 
 
 def test_an_effect_that_has_its_cause_says_nothing_of_unknown_ones(tell: Telling) -> None:
@@ -166,7 +197,7 @@ def test_a_cause_that_shows_up_later_gives_the_issue_that_exists_its_title(tell:
     (update,) = tell.sink.updates
     assert update.title == "ebs_volume_starving title: v1" and update.key == "0"
     assert update.notification.finding is not None and update.notification.finding.resource.name == "v1"
-    assert "Its cause is known now:" in update.notification.note
+    assert "Root cause found:" in update.notification.note
     assert tell.states() == {"g1": ("follows", None, "open"), "v1": ("root", "g1", "open")}
     for _ in range(2):  # it closes when all is over, though its own finding was over first
         tell.go({"v1": "firing"}, {"g1": "ok"}, {})
@@ -202,7 +233,7 @@ def test_an_effect_that_outlives_its_cause_leaves_after_two_hours(tell: Telling)
     tell.go({"v1": "ok"}, {"g1": "firing"}, tie)
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
     assert (
-        "It outlived its cause ebs_volume_starving title: v1: http://tracker/0"
+        "Still firing after its cause was resolved: ebs_volume_starving title: v1: http://tracker/0"
         in tell.sink.issue_drafts[1].notification.note
     )
     assert [action for action, _ in tell.told] == ["close"]
@@ -219,7 +250,9 @@ def test_between_strong_and_weak_nothing_changes_and_a_weak_tie_of_two_hours_par
     for _ in range(2):
         tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.2})
     assert tell.titles[1:] == ["consumer_group_lagging: g1"]
-    assert "It no longer follows from ebs_volume_starving title: v1" in tell.sink.issue_drafts[1].notification.note
+    assert (
+        "No longer a downstream effect of ebs_volume_starving title: v1" in tell.sink.issue_drafts[1].notification.note
+    )
     assert [action for action, _ in tell.told] == ["comment"]
 
 
@@ -237,18 +270,18 @@ def test_effects_of_what_is_muted_keep_quiet_but_for_a_critical_one(tell: Tellin
     assert tell.titles == ["ebs_volume_starving: v1"]
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8}, severity="critical")
     assert tell.titles[1:] == ["consumer_group_lagging: g1"]
-    assert "follows from ebs_volume_starving title: v1, which is muted" in tell.sink.issue_drafts[1].notification.note
+    assert "Its cause is muted: ebs_volume_starving title: v1" in tell.sink.issue_drafts[1].notification.note
 
 
 def test_effects_of_what_is_snoozed_keep_quiet_but_for_a_critical_one(tell: Telling) -> None:
     tell.go({"v1": "firing"}, {"g1": "ok"}, {}, now=hour(1))
     mute(tell.story.engine, 1, until=hour(100), who="Vera", why="Known.", now=hour(1))
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8}, now=hour(2))
-    assert [text.partition(" A rise")[0] for _, text in tell.told] == [
+    assert [text.partition(" A higher")[0] for _, text in tell.told] == [
         "Snoozed until 2026-01-09 14:00 UTC by Vera: Known."
     ]
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.8}, severity="critical", now=hour(3))
-    assert "is snoozed, but this is critical:" in tell.told[-1][1] and len(tell.told) == 2
+    assert "is snoozed, but a finding of the incident is critical:" in tell.told[-1][1] and len(tell.told) == 2
 
 
 def test_the_cap_counts_incidents(tell: Telling) -> None:
@@ -268,7 +301,7 @@ def test_an_incident_beyond_the_cap_is_in_the_storm_with_all_that_follows(tell: 
     tell.go(volumes, {f"g{n}": "firing" for n in range(6)}, ties)
     assert len(tell.titles) == 4
     storm = next(issue_draft for issue_draft in tell.sink.issue_drafts if issue_draft.detector == "storm")
-    assert "Storm: 6 more findings" in storm.title and "6 findings of 3 incidents came up" in storm.notification.note
+    assert "Alert storm: 6 more findings" in storm.title and "6 more findings in 3 incidents" in storm.notification.note
 
 
 def test_what_comes_back_within_the_window_reopens_its_issue(tell: Telling) -> None:
@@ -278,7 +311,7 @@ def test_what_comes_back_within_the_window_reopens_its_issue(tell: Telling) -> N
         tell.go({"v1": "ok"}, {"g1": "ok"}, {})
     tell.go({"v1": "firing"}, {"g1": "firing"}, tie)
     assert [action for action, _ in tell.told] == ["close", "reopen"] and len(tell.titles) == 1
-    assert "It is back." in tell.told[1][1] and "title: g1" in tell.told[1][1]
+    assert "The finding is firing again." in tell.told[1][1] and "title: g1" in tell.told[1][1]
 
 
 def test_hours_judged_in_another_order_end_in_the_same_incidents(story: Story, run: Any) -> None:
@@ -339,7 +372,7 @@ def test_what_people_split_stays_apart(tell: Telling) -> None:
         tell.go({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, tie)
     assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"]
     assert tell.states()["g2"] == ("follows", "v1", "open")
-    with pytest.raises(StreamwardenError, match="g1: shares its ticket with nothing"):
+    with pytest.raises(StreamwardenError, match="g1: cannot split: the finding is alone"):
         say(tell.story.engine, ticket, Response("split", "Vera", PAGE, "Again."))
 
 
@@ -348,10 +381,10 @@ def test_what_people_joined_stays_together(tell: Telling) -> None:
     tell.go({"v1": "firing"}, {"g1": "firing"}, {})
     volume, group = tell.story.tickets()
 
-    def join(other: str) -> None:
-        say(tell.story.engine, group["ticket_id"], Response("join", "Vera", PAGE, "The same disk.", other=other))
+    def link(other: str) -> None:
+        say(tell.story.engine, group["ticket_id"], Response("link", "Vera", PAGE, "The same disk.", other=other))
 
-    join(volume["fingerprint"])
+    link(volume["fingerprint"])
     for _ in range(4):
         tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.0})
     assert [action for action, _ in tell.told] == ["close", "comment"] or [a for a, _ in tell.told] == [
@@ -359,26 +392,31 @@ def test_what_people_joined_stays_together(tell: Telling) -> None:
         "close",
     ]
     assert tell.states()["g1"][1] == "v1"
-    with pytest.raises(StreamwardenError, match="is one finding"):
-        join(group["fingerprint"])
+    texts = dict(tell.told)
+    assert texts["close"].startswith("Linked manually by Vera to ebs_volume_starving title: v1: http://tracker/0")
+    assert (
+        "Linked manually: - consumer_group_lagging title: g1. It is bad. (linked manually by Vera)" in texts["comment"]
+    )
+    with pytest.raises(StreamwardenError, match="cannot link a finding to itself"):
+        link(group["fingerprint"])
 
 
 def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> None:
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     said = cli("tickets", "explain", g("g1")[:12])
     assert "ebs_volume_starving title: v1, since 2026-01-05 10:00" in said
-    assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90%)" in said
-    assert "0.90 follows" in said
-    assert "no longer one incident with ebs_volume_starving title: v1" in cli(
-        "tickets", "split", g("g1"), "--reason", "Something else."
-    )
-    assert "one incident from the next hour on" in cli("tickets", "join", g("g1"), V1, "--reason", "It is, after all.")
+    assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90 %)" in said
+    assert "0.90" in said
+    assert "split from ebs_volume_starving title: v1" in cli("tickets", "split", g("g1"), "--reason", "Something else.")
+    assert "one incident from the next hour on" in cli("tickets", "link", g("g1"), V1, "--reason", "It is, after all.")
     rows = tell.story.rows(
-        "select is_joined, words from tickets.manual_link inner join tickets.response using (response_id)"
+        "select is_linked, words from tickets.manual_link inner join tickets.response using (response_id)"
     )
-    assert rows == [{"is_joined": True, "words": "It is, after all."}]
-    assert "No cause is known" in cli("tickets", "explain", V1)
-    assert "Nothing in alarm hangs together" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")
+    assert rows == [{"is_linked": True, "words": "It is, after all."}]
+    assert "Root cause: none found" in cli("tickets", "explain", V1)
+    assert "No firing finding depends on another one." in cli(
+        "detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}"
+    )
 
 
 @pytest.fixture

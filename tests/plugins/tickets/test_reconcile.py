@@ -82,7 +82,7 @@ def test_a_gone_resource_closes_its_ticket_with_that_reason(story: Story, run: A
     story.judge(1, {"v2": "ok"}, coverage="missing")
     assert run().closed == 1
     assert story.tickets()[0]["close_reason"] == "deleted"
-    assert "v1 is gone" in story.changes()[-1]["body"]
+    assert "v1 was deleted" in story.changes()[-1]["body"]
 
 
 def test_back_within_the_window_reopens_and_later_is_a_new_ticket_that_names_the_old(story: Story, run: Any) -> None:
@@ -191,7 +191,7 @@ def test_a_storm_files_the_cap_and_one_summary(story: Story, run: Any, sink: Mem
     assert story.actions() == ["create"] * 4
     assert run().opened == 0, "the next run files no further slice of it"
     deliver(story.engine, sink, config)
-    assert sum("Storm: 497 more findings" in issue_draft.title for issue_draft in sink.issue_drafts) == 1
+    assert sum("Alert storm: 497 more findings" in issue_draft.title for issue_draft in sink.issue_drafts) == 1
     story.judge(1, {f"v{n}": "ok" for n in range(500)})
     run()
     assert len(story.actions()) == 4
@@ -221,7 +221,7 @@ def test_what_gets_worse_in_a_storm_is_told_once(story: Story, run: Any) -> None
     run()
     summary = next(t["ticket_id"] for t in story.tickets() if t["detector"] == "storm")
     told = [c["body"] for c in story.changes() if c["ticket_id"] == summary and c["action"] == "comment"]
-    assert len(told) == 1 and told[0].count("is critical now") == 7
+    assert len(told) == 1 and told[0].count("is now critical") == 7
 
 
 def test_wont_fix_is_never_heard_of_again(story: Story, run: Any) -> None:
@@ -270,7 +270,9 @@ def test_a_snoozed_finding_that_went_away_does_not_reopen_before_its_time(story:
 def test_muting_into_the_past_is_one_clear_line(story: Story, run: Any) -> None:
     story.judge(0, {"v1": "firing"})
     run()
-    with pytest.raises(StreamwardenError, match="v1: the snooze would end at 2026-01-05 10:00 UTC, which is past"):
+    with pytest.raises(
+        StreamwardenError, match="v1: cannot snooze until 2026-01-05 10:00 UTC: this time is in the past"
+    ):
         mute(story.engine, 1, until=hour(0), who="Vera", why="Known.")
 
 
@@ -286,7 +288,7 @@ def test_what_may_be_the_cause_is_linked(story: Story, run: Any, sink: MemorySin
         for issue_draft in sink.issue_drafts
     }
     assert related["group"] == [("Possible cause", "ebs_volume_starving title: 1")]
-    assert related["1"] == [("May follow from this", "consumer_group_lagging title: group")]
+    assert related["1"] == [("Possible downstream effect", "consumer_group_lagging title: group")]
 
 
 def test_a_change_of_tracker_files_what_is_open_anew(story: Story, run: Any, sink: MemorySink, config: Config) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamwarden.base.config import Config
 from streamwarden.tickets import Response, ResponseError, deliver, listen, reconcile, respond
-from streamwarden.tickets.responses import COMMAND_LINE, MOST_WORDS, PAGE
+from streamwarden.tickets.responses import COMMAND_LINE, MAX_CHARACTERS, PAGE
 
 from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, print_of, say
 from tests.plugins.tickets.test_muting import command, well  # noqa: F401  a fixture
@@ -51,7 +51,7 @@ def tell(story: Story, sink: MemorySink) -> list[tuple[str, str | None]]:
     return [(update.notification.note, update.answer) for update in sink.updates[before:]]
 
 
-EARLIER = "A rise in severity ends it earlier."
+EARLIER = "A higher severity ends the snooze earlier."
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ EARLIER = "A rise in severity ends it earlier."
             (f"Snoozed until 2026-01-05 19:00 UTC by Vera: A move runs. {EARLIER}", "snoozed"),
             ("open", "snoozed", None),
         ),
-        ("wont_fix", "A test's.", None, ("Won't be fixed, says Vera: A test's.", None), ("closed", "wont_fix", None)),
-        ("wrong", "It is a copy.", None, ("This is wrong, says Vera: It is a copy.", None), ("open", None, None)),
-        ("comment", "I look\nat it.", None, ("Vera: I look at it.", None), ("open", None, None)),
+        ("wont_fix", "A test's.", None, ("Marked as won't fix by Vera: A test's.", None), ("closed", "wont_fix", None)),
+        ("false_positive", "It is a copy.", None, ("Reported as a false positive by Vera: It is a copy.", None), ("open", None, None)),
+        ("comment", "I look\nat it.", None, ("Comment by Vera: I look at it.", None), ("open", None, None)),
     ],
 )  # fmt: skip
 def test_what_is_said_on_the_page_is_kept_done_and_told_once(
@@ -93,7 +93,7 @@ def test_a_part_of_an_incident_is_answered_at_the_incidents_issue(
     assert tell(filed, sink) == [
         (f"{name}: Acknowledged by Vera.", "acknowledged"),
         (f"{name}: Snoozed until 2026-01-05 19:00 UTC by Vera: Known. {EARLIER}", None),
-        (f"{name}: Won't be fixed, says Vera: Known.", None),
+        (f"{name}: Marked as won't fix by Vera: Known.", None),
     ]
     assert {(t["resource_name"], t["state"], t["muted"], t["acknowledged_by"]) for t in filed.tickets()} == {
         ("v1", "open", None, "Vera"), ("g1", "closed", "wont_fix", None), ("v2", "open", None, None),
@@ -137,7 +137,7 @@ def test_split_and_joined_on_the_page(filed: Story, sink: MemorySink, verdicts: 
     assert verdicts(G1, "split", "Another reason.") == ["ebs_volume_starving title: v1"]
     tell(filed, sink)
     assert [issue_draft.resource_name for issue_draft in sink.issue_drafts] == ["v1", "v2", "g1"]
-    verdicts(G1, "join", "It is the disk.", other=V1)
+    verdicts(G1, "link", "It is the disk.", other=V1)
     tell(filed, sink)
     assert {t["resource_name"]: t["summary_ticket_id"] for t in filed.tickets()} == {"v1": None, "v2": None, "g1": 1}
 
@@ -145,15 +145,15 @@ def test_split_and_joined_on_the_page(filed: Story, sink: MemorySink, verdicts: 
 @pytest.mark.parametrize(
     ("fingerprint", "said", "why"),
     [
-        (V1, ("wrong", " \n"), "v1: this is wrong needs a few words"),
-        (V1, ("comment", "x" * (MOST_WORDS + 1)), "2,001 characters; at most 2,000 are kept"),
-        (V1, ("snooze", "Known."), "a snooze needs a time at which it ends"),
-        (V1, ("snooze", "Known.", hour(1)), "which is past"),
-        (V1, ("unmute",), "v1: isn't muted"),
-        (print_of("v2"), ("split", "Else."), "v2: shares its ticket with nothing"),
-        (V1, ("join", "Same.", None, "0" * 64), "000000000000: no ticket has such a fingerprint"),
-        (V1, ("join", "Same.", None, V1), "is one finding, there is nothing to join"),
-        ("0" * 64, ("comment", "x"), "there is no such finding"),
+        (V1, ("false_positive", " \n"), "v1: cannot apply false positive without a text"),
+        (V1, ("comment", "x" * (MAX_CHARACTERS + 1)), "2,001 characters; the limit is 2,000"),
+        (V1, ("snooze", "Known."), "cannot apply snooze without an end"),
+        (V1, ("snooze", "Known.", hour(1)), "is in the past"),
+        (V1, ("unmute",), "v1: cannot apply unmute: the ticket is not muted"),
+        (print_of("v2"), ("split", "Else."), "v2: cannot split: the finding is alone"),
+        (V1, ("link", "Same.", None, "0" * 64), "000000000000: no ticket has this fingerprint"),
+        (V1, ("link", "Same.", None, V1), "cannot link a finding to itself"),
+        ("0" * 64, ("comment", "x"), "no such finding"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(
@@ -168,33 +168,36 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(
 
 def test_a_closed_ticket_is_not_acknowledged(filed: Story, verdicts: Saying) -> None:
     verdicts(V1, "wont_fix", "Known.")
-    with pytest.raises(ResponseError, match="v1: its ticket is closed"):
+    with pytest.raises(ResponseError, match="v1: cannot apply acknowledge: the ticket is closed"):
         verdicts(V1, "acknowledge")
 
 
 def test_a_finding_without_a_ticket_can_be_called_wrong_and_no_more(story: Story) -> None:
     story.judge(0, {"calm": "firing"}, severity="info")
     with story.engine.begin() as connection:
-        respond(connection, print_of("calm"), Response("wrong", "Vera", PAGE, "It is a copy."))
+        respond(connection, print_of("calm"), Response("false_positive", "Vera", PAGE, "It is a copy."))
     (kept,) = story.rows("select * from tickets.response")
     assert (kept["ticket_id"], kept["detector"], story.actions()) == (None, "ebs_volume_starving", [])
-    with pytest.raises(ResponseError, match="calm: has no ticket"), story.engine.begin() as connection:
+    with (
+        pytest.raises(ResponseError, match="calm: cannot apply acknowledge: the finding has no ticket"),
+        story.engine.begin() as connection,
+    ):
         respond(connection, print_of("calm"), Response("acknowledge", "Vera", PAGE))
 
 
 def test_the_command_line_has_the_same_verbs(filed: Story, command: Any) -> None:  # noqa: F811
     finding = V1[:12]
-    assert "acknowledged. The trackers hear of it" in well(command("acknowledge", finding))
+    assert "acknowledged. The trackers are notified" in well(command("acknowledge", finding))
     assert "open, acknowledged by vera" in well(command("list"))
     well(command("comment", finding, "I look at it."))
-    assert "kept for the rule's page" in well(command("wrong", finding, "--reason", "It is a copy."))
+    assert "reported as a false positive" in well(command("false-positive", finding, "--reason", "It is a copy."))
     assert "acknowledge" in well(command("responses", finding)) and "It is a copy." in well(
         command("responses", finding)
     )
-    assert "Nobody said anything." in well(command("responses", print_of("v2")))
+    assert "There are no responses." in well(command("responses", print_of("v2")))
     assert {row["place"] for row in filed.rows("select place from tickets.response")} == {COMMAND_LINE}
     refused = command("comment", finding, " ")
-    assert refused.returncode == 1 and "a comment needs a few words" in refused.stderr
+    assert refused.returncode == 1 and "cannot apply comment without a text" in refused.stderr
 
 
 def test_a_finding_in_a_storm_is_acknowledged_by_itself(story: Story) -> None:

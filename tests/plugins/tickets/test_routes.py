@@ -96,14 +96,14 @@ def test_what_gets_worse_joins_a_further_tracker_as_it_is_then(story: Story) -> 
     assert [update.action for update in into["oncall"].updates] == ["comment"], "who has it keeps it"
 
 
-SNOOZED = "Snoozed until 2026-01-12 11:00 UTC by a person in oncall. A rise in severity ends it earlier."
+SNOOZED = "Snoozed until 2026-01-12 11:00 UTC by a person in oncall. A higher severity ends the snooze earlier."
 
 
 @pytest.mark.parametrize(
     ("state", "heard", "told"),
     [
         ("closed", ("closed", None), ("close", "Closed by a person in oncall.")),
-        ("wont_fix", ("closed", "wont_fix"), ("close", "Won't be fixed, says a person in oncall.")),
+        ("wont_fix", ("closed", "wont_fix"), ("close", "Marked as won't fix by a person in oncall.")),
         ("snoozed", ("open", "snoozed"), ("comment", SNOOZED)),
         ("acknowledged", ("open", None), ("comment", "Acknowledged by a person in oncall.")),
     ],
@@ -192,8 +192,8 @@ def test_what_was_sent_without_an_answer_is_sent_again_only_after_the_tracker_se
     assert told.failed == ["console: the answer is lost"]
     told = deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=9))
     assert told.failed == [
-        "console: ebs_volume_starving title: v1: sent at 2026-01-05 12:00 UTC without a clear answer, and not there"
-        " yet; it is sent again from 2026-01-05 12:10 UTC on."
+        "console: ebs_volume_starving title: v1: the request of 2026-01-05 12:00 UTC got no clear response; a run after"
+        " 2026-01-05 12:10 UTC repeats it."
     ]
     assert len(sink.issue_drafts) == 1, "its search lags: it isn't there, and yet not filed twice"
     sink.lagging = False
@@ -217,7 +217,7 @@ def test_what_never_arrived_is_sent_once_the_tracker_settled(story: Story, sink:
     deliver(story.engine, sink, Config(), lambda: now + ahead)
     sink.create = create  # type: ignore[method-assign]
     (failed,) = deliver(story.engine, sink, Config(), lambda: now).failed
-    assert failed.endswith("not there yet; it is sent again from 2026-01-05 12:10 UTC on.")
+    assert failed.endswith("got no clear response; a run after 2026-01-05 12:10 UTC repeats it.")
     assert deliver(story.engine, sink, Config(), lambda: now + timedelta(minutes=10)).done == 1
     assert len(sink.issue_drafts) == 1
 

@@ -136,8 +136,8 @@ def story(module_warehouse: sa.Engine) -> dict[str, str]:
             evaluate(module_warehouse, detector, hour, Config())
     with module_warehouse.begin() as connection:
         more = (
-            "update detect.evaluation set actions = :actions,"
-            " figures = cast(cast(figures as jsonb) || cast(:more as jsonb) as json)"
+            "update detect.evaluation set actions = jsonb_build_array(cast(:actions as text)),"
+            " metrics = cast(cast(metrics as jsonb) || cast(:more as jsonb) as json)"
         )
         connection.execute(sa.text(more), {"actions": "Add members: 3 of 12 partitions are read.", "more": _FIGURES})
     reconcile(module_warehouse, Config(), detectors)

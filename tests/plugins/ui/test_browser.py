@@ -82,7 +82,7 @@ def test_an_incident_tells_its_root_its_tree_its_hours_and_what_changed(
 ) -> None:
     with page_of(chromium, airflow, user) as page:
         page.goto(f"/streamwarden/findings/{sample_fleet.prints['orders-prod/search']}")
-        page.get_by_role("link", name="Incident: cause, what follows, why").click()
+        page.get_by_role("link", name="Incident: root cause, downstream effects").click()
         expect(page.locator("h1")).to_contain_text("EBS volume is starving: vol-03a1b2c3d4e5f607")
         tree = page.locator(".tree > li").all_inner_texts()
         told = {

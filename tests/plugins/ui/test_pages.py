@@ -23,12 +23,12 @@ PATHS = (
 
 # The first: the warehouse is empty until a test asks for the story.
 def test_an_empty_warehouse_says_what_to_do_next(page: Any) -> None:
-    assert page.locator("h1").inner_text() == "No hour has been judged yet"
+    assert page.locator("h1").inner_text() == "No hour has been evaluated yet"
     assert "streamwarden config check" in page.locator("main").inner_text()
     page.goto("/streamwarden/coverage")
-    assert "No source was ever asked" in page.locator("main").inner_text()
+    assert "No source was queried yet" in page.locator("main").inner_text()
     page.goto("/streamwarden/findings")
-    assert "Nothing is open." in page.locator("main").inner_text()
+    assert "No open findings." in page.locator("main").inner_text()
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
@@ -70,8 +70,8 @@ def test_the_fleet_now(page: Any, story: dict[str, str]) -> None:
     card = page.locator("article")
     assert "demo/billing" in card.inner_text()
     assert "Add members" in card.inner_text()
-    assert "healthy 3 h, then in alarm 3 h" in (card.locator("svg").get_attribute("aria-label") or "")
-    not_evaluated = page.locator("section", has=page.locator("#not-judged")).inner_text()
+    assert "healthy 3 h, then firing 3 h" in (card.locator("svg").get_attribute("aria-label") or "")
+    not_evaluated = page.locator("section", has=page.locator("#not-evaluated")).inner_text()
     assert "The lag of 1 of 1 partitions isn't known." in not_evaluated
     assert "app brokers failed: no route to <b>10.0.0.5</b>" in not_evaluated
     assert "0 of 1" in page.locator("section", has=page.locator("#fresh")).inner_text()
@@ -100,10 +100,10 @@ def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) 
     expect(page.locator("img.plot:visible")).to_contain_class("by-night")
     page.emulate_media(color_scheme="light")
     assert page.locator("#history ~ table tbody tr").count() == 2
-    page.locator("summary", has_text="The SQL").click()
+    page.locator("summary", has_text="SQL: ").click()
     assert "with alone as" in page.locator("details[open] pre").inner_text()
     page.locator("#history ~ table a").last.click()
-    expect(page.locator("main")).to_contain_text("This is how it stood in the hour")
+    expect(page.locator("main")).to_contain_text("This page shows the hour")
 
 
 def test_the_filter_finds_and_says_when_nothing_fits(page: Any, story: dict[str, str]) -> None:
@@ -113,7 +113,7 @@ def test_the_filter_finds_and_says_when_nothing_fits(page: Any, story: dict[str,
     expect(page.locator("article")).to_have_count(1)
     page.fill("input[name=q]", "'; drop table x; -- \"<script>alert(1)</script>")
     page.press("input[name=q]", "Enter")
-    expect(page.locator("main")).to_contain_text("Nothing that is open fits.")
+    expect(page.locator("main")).to_contain_text("No open finding matches.")
 
 
 def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
@@ -125,14 +125,14 @@ def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
     expect(page.locator("a[rel=next]")).to_have_count(1)
     page.goto("/streamwarden/detectors")
     page.get_by_role("link", name="Consumer group lags").click()
-    expect(page.locator("main")).to_contain_text("What it can't see")
+    expect(page.locator("main")).to_contain_text("Limitations")
     expect(page.locator("main")).to_contain_text("readers of a stream notice ten minutes")
 
 
 def test_a_keyboard_is_enough(page: Any, story: dict[str, str]) -> None:
     page.goto("/streamwarden/")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     for _ in range(40):
         page.keyboard.press("Tab")
         if "findings/" in (page.evaluate("document.activeElement.getAttribute('href')") or ""):
@@ -173,7 +173,7 @@ def test_inside_airflow_tickets_open_in_a_tab(page: Any, story: dict[str, str]) 
 def test_unknown_things_are_told_in_one_line(page: Any, story: dict[str, str]) -> None:
     for path, line in (
         (f"/findings/{'0' * 64}", "This finding was never judged here."),
-        ("/findings/x", "The address doesn't name a finding: it needs 64 hexadecimal digits."),
+        ("/findings/x", "The address doesn't name a finding: it has 64 hexadecimal digits."),
         ("/coverage?hour=now", "hour 'now': not a time; write it like 2026-11-21T05:00."),
         ("/coverage?hour=9999-12-31T23:00", "hour '9999-12-31T23:00': must be between 1970 and 2261."),
         (f"/findings/{'0' * 64}?hour=0001-01-01T00:00", "hour '0001-01-01T00:00': must be between 1970 and 2261."),
@@ -197,7 +197,7 @@ def test_a_warehouse_that_is_away_is_one_clear_line(page: Any, module_warehouse:
         try:
             answer = page.goto("/streamwarden/")
             assert answer.status == 503
-            assert page.locator("h1").inner_text() == "The warehouse doesn't answer"
+            assert page.locator("h1").inner_text() == "The warehouse does not respond"
             assert "not currently accepting connections" in page.get_by_role("alert").inner_text()
             assert "Traceback" not in page.content()
         finally:

@@ -72,7 +72,7 @@ class Visitor:
     def verdicts(self, verb: str = "comment", **fields: str) -> httpx.Response:
         token = fields.pop("token") if "token" in fields else self.token()
         values = {"fingerprint": BILLING, "words": "Known.", "verb": verb} | fields
-        return self.client.post("/answers", data=values | ({} if token == "left out" else {"token": token}))
+        return self.client.post("/responses", data=values | ({} if token == "left out" else {"token": token}))
 
 
 def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: Story) -> None:
@@ -80,7 +80,7 @@ def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: Story) -> None:
     for user in ("editor", "admin"):
         done = Visitor(airflow, user).verdicts()
         assert (done.status_code, done.headers["location"]) == (
-            303, f"/streamwarden/findings/{BILLING}?told=comment#answers",
+            303, f"/streamwarden/findings/{BILLING}?stored=comment#responses",
         )  # fmt: skip
     assert answers(filed) == [*before, ("comment", "editor"), ("comment", "admin")]
 
@@ -93,7 +93,7 @@ def test_who_may_only_read_sees_no_form_and_is_refused(airflow: Airflow, filed: 
     for token in ("", Visitor(airflow, "editor").token()):
         refused = viewer.verdicts(token=token)
         assert refused.status_code == 403
-        assert "It takes a role that may edit the DAG `hourly`" in refused.text
+        assert "Responses require permission to edit the DAG `hourly`" in refused.text
     assert answers(filed) == before
 
 
@@ -117,7 +117,7 @@ def test_a_form_that_no_page_of_ours_made_for_this_user_is_refused(airflow: Airf
         "of another time": f"{value}.{stamp[:-1]}{'A' if stamp[-1] != 'A' else 'B'}.{signature}",
     }
     refused = editor.verdicts(token=forged.get(token, token))
-    assert refused.status_code == 403 and "Load the page again and answer there." in refused.text
+    assert refused.status_code == 403 and "Reload the page and respond again." in refused.text
     assert answers(filed) == [*before, ("comment", "editor")]
 
 
@@ -143,13 +143,13 @@ def test_another_sites_form_comes_without_the_session(editor_page: Any) -> None:
 @pytest.mark.parametrize(
     ("verb", "fields", "why"),
     [
-        ("wrong", {"words": " "}, "this is wrong needs a few words"),
-        ("snooze", {"until": "2020-01-01T00:00"}, "which is past"),
+        ("false_positive", {"words": " "}, "cannot apply false positive without a text"),
+        ("snooze", {"until": "2020-01-01T00:00"}, "is in the past"),
         ("snooze", {"until": "soon"}, "until: Input should be a valid datetime"),
         ("dance", {}, "verb: Input should be"),
-        ("comment", {"fingerprint": "0" * 64}, "there is no such finding"),
-        ("comment", {"words": "x" * 5000}, "5,000 characters; at most 2,000 are kept"),
-        ("join", {"other": VOLUME[:20]}, "no ticket has such a fingerprint"),
+        ("comment", {"fingerprint": "0" * 64}, "no such finding"),
+        ("comment", {"words": "x" * 5000}, "5,000 characters; the limit is 2,000"),
+        ("link", {"other": VOLUME[:20]}, "no ticket has this fingerprint"),
         ("comment", {"place": "https://e.vil"}, "place: Input should be"),
     ],
 )
@@ -167,7 +167,7 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
 ) -> None:
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
     editor_page.get_by_role("button", name="Acknowledge").press("Enter")
-    _kept(editor_page, "acknowledged. The trackers hear of it with the next run.")
+    _kept(editor_page, "acknowledged. The next run notifies the trackers.")
     assert "acknowledged by editor" in editor_page.locator(".card-head").first.inner_text()
     next_run(filed, tracker)
     issue = next(one for one in tracker.issues() if "vol-1" in one["title"])
@@ -179,14 +179,14 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
         connection.execute(sa.text("update tickets.issue set attempted_at = attempted_at - interval '1 hour'"))
     next_run(filed, tracker)
     page.goto(f"/streamwarden/incidents/{BILLING}")
-    said = page.locator("section:has(#answers) tbody tr").all_inner_texts()
+    said = page.locator("section:has(#responses) tbody tr").all_inner_texts()
     assert "a person in roundup" in said[0] and "snoozed until" in said[0]
     assert "editor on the page" in said[1] and "acknowledged" in said[1]
     assert page.locator("form").count() == 0, "the viewer only reads"
 
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
-    editor_page.get_by_role("button", name="Hear of it again").click()
-    _kept(editor_page, "to be heard of again.")
+    editor_page.get_by_role("button", name="Unmute").click()
+    _kept(editor_page, "unmuted.")
     next_run(filed, tracker)
     assert next(one for one in tracker.issues() if "vol-1" in one["title"])["status"]["name"] == "unread"
 
@@ -226,31 +226,31 @@ def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: S
 
 def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) -> None:
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
-    editor_page.locator("summary", has_text="This is wrong").click()
+    editor_page.locator("summary", has_text="Report false positive").click()
     editor_page.locator("details[open] textarea").fill("<b>The clock</b> was wrong.")
-    editor_page.get_by_role("button", name="Say so").click()
-    _kept(editor_page, "this is wrong.")
+    editor_page.get_by_role("button", name="Report", exact=True).click()
+    _kept(editor_page, "false positive.")
     editor_page.goto("/streamwarden/detectors/ebs_volume_starving")
     text = editor_page.locator("main").inner_text()
-    assert "1 time, about 1 finding; the rule has had 1 ticket." in text
+    assert "1 report about 1 finding; the detector has opened 1 ticket." in text
     assert "<b>The clock</b> was wrong. editor" in text
 
 
 def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tracker) -> None:
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
-    editor_page.locator("summary", has_text="Split off").click()
+    editor_page.locator("summary", has_text="Split").click()
     editor_page.locator("details[open] select").select_option(BILLING)
     editor_page.locator("details[open] textarea").fill("Its consumers are slow.")
-    editor_page.get_by_role("button", name="Split it off").click()
-    _kept(editor_page, "split off.")
+    editor_page.get_by_role("button", name="Split").click()
+    _kept(editor_page, "split.")
     next_run(filed, tracker)
     assert {one["title"].split()[-1] for one in tracker.issues()} == {"vol-1", "audit", "billing"}
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
-    editor_page.locator("summary", has_text="Join").click()
+    editor_page.locator("summary", has_text="Link").click()
     editor_page.locator("details[open] select").select_option(label="critical: ebs_volume_starving title: vol-1")
     editor_page.locator("details[open] textarea").fill("It is the disk after all.")
-    editor_page.get_by_role("button", name="Make them one incident").click()
-    _kept(editor_page, "joined.")
+    editor_page.get_by_role("button", name="Link", exact=True).click()
+    _kept(editor_page, "linked.")
     next_run(filed, tracker)
     editor_page.goto(f"/streamwarden/incidents/{VOLUME}")
     assert "billing" in editor_page.locator(".tree").inner_text()
@@ -258,4 +258,4 @@ def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tra
 
 def _kept(page: Any, what: str) -> None:
     """Waits until the page, or the frame, says that an answer was kept."""
-    expect(page.get_by_role("status")).to_contain_text(f"Kept: {what}")
+    expect(page.get_by_role("status")).to_contain_text(f"Stored: {what}")

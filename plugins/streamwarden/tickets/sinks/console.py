@@ -1,4 +1,4 @@
-"""The sink without a tracker: prints what would be filed."""
+"""The sink without a tracker: prints tickets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
 
 class Tracker:
-    """Prints; it remembers nothing, so nothing is ever found."""
+    """Prints tickets and stores nothing, so that none is ever found."""
 
     remembers = False
     takes_files = False
@@ -27,7 +27,7 @@ class Tracker:
         self._console = Console()
 
     def check(self) -> str:
-        return "tickets go to the task's log"
+        return "tickets are printed to the log of the task"
 
     def find(self, fingerprint: str) -> Issue | None:
         return None

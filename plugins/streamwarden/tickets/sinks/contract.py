@@ -1,7 +1,7 @@
 """Trackers: a sink is one module that writes into one kind of tracker, in that tracker's own markup.
 
-A sink is handed what is to be told, not text. It keeps nothing: `deliver` remembers what was sent without a clear
-answer, asks (`find`, `has`) before it sends again, and does so only when the tracker has had time to settle.
+A sink gets structured notifications, not text, and stores nothing. `deliver` stores which requests got no clear
+response. It queries the tracker (`find`, `has`) before it sends them again, after the tracker's time to settle.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from streamwarden.detectors.finding import Finding
 
 State = Literal["open", "acknowledged", "snoozed", "wont_fix", "closed"]
 SETTLES = timedelta(minutes=10)
-"""How long after a request without an answer a tracker may still do it and then not yet find what it did."""
+"""How long after a request without a response it may still take effect, or not yet be found."""
 
 
 class TrackerDown(StreamwardenError):
-    """The tracker can't be talked to at all: trying the next ticket is of no use. Nothing was done."""
+    """The tracker is not reachable: the next ticket would fail as well. Nothing was done."""
 
 
 class Unsure(StreamwardenError):
-    """The answer is lost: the tracker may or may not have done what it was asked."""
+    """The response was lost: the request may or may not have taken effect."""
 
 
 class IssueGone(StreamwardenError):
-    """The tracker has no such ticket of ours: it was deleted, or the tracker is another one."""
+    """The tracker does not have this ticket: it was deleted, or the tracker was replaced."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Issue:
     key: str
     url: str | None
     state: State | None
-    """As people have it; None: the tracker has no states."""
+    """As people set it; None: the tracker has no states."""
     until: datetime | None = None
     """End of a snooze, where the tracker knows one (UTC)."""
 
 
 @dataclass(frozen=True)
 class Related:
-    """Another ticket that has to do with this one."""
+    """A related ticket."""
 
     relation: str
     title: str
@@ -54,28 +54,28 @@ class Related:
 
 @dataclass(frozen=True)
 class Notification:
-    """What is to be told, before any markup."""
+    """A notification before any markup."""
 
     note: str
-    """Text above the finding, or alone; paragraphs. Empty: the finding speaks for itself."""
+    """Text above the finding, or alone; paragraphs. May be empty."""
     hour: datetime
     """The hour that led to it (UTC)."""
     finding: Finding | None = None
     since: datetime | None = None
-    """Since when the finding is in alarm."""
+    """Since when the finding is firing (UTC)."""
     until: datetime | None = None
-    """Up to when that is known: the end of the hour, or the moment of telling where the hour isn't over."""
+    """Until when that is known (UTC): the end of the hour, or the present where the hour is not over."""
     url: str = ""
-    """Its page: plot, history, rule, SQL."""
+    """Its page: chart, history, detector, SQL."""
     related: tuple[Related, ...] = ()
     follows: tuple[str, ...] = ()
-    """What follows from the finding: a line each."""
+    """Downstream effects of the finding, a line each."""
     refused: tuple[str, ...] = ()
-    """What was held against it and doesn't follow from it, and why."""
+    """Findings ruled out as downstream effects, with the reason, a line each."""
     before: tuple[str, ...] = ()
-    """What changed there just before."""
+    """Recent changes, a line each."""
     unexplained: tuple[str, ...] = ()
-    """That no cause is known of what usually has one; then what was held against it, a line each."""
+    """That no root cause was found, then the findings that were ruled out, a line each; else empty."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class IssueDraft:
 
 @dataclass(frozen=True)
 class Update:
-    """A change to a filed ticket. `marker` is unique to it: what the tracker has already isn't said twice."""
+    """A change to a filed ticket. `marker` is unique to it, so that no change is posted twice."""
 
     key: str
     fingerprint: str
@@ -103,11 +103,11 @@ class Update:
     severity: str
     notification: Notification
     is_wont_fix: bool = False
-    """Closed for good, as a person asked."""
+    """Closed permanently by a person."""
     is_open: bool = True
-    """Whether the ticket stands open now."""
+    """Whether the ticket is open now."""
     answer: Literal["acknowledged", "snoozed"] | None = None
-    """What people answered elsewhere: a comment says so, and the tracker's own state for it where it has one."""
+    """A response that people gave elsewhere; set as the tracker's own state where it has one."""
 
 
 class Sink(Protocol):
@@ -116,19 +116,19 @@ class Sink(Protocol):
     name: str
     """Its name in the config."""
     remembers: bool
-    """Whether it can be asked what it has; else it must take the same thing twice as once."""
+    """Whether it can be queried for its tickets; if not, it must accept duplicates."""
     takes_files: bool
     settles: timedelta
-    """How long after a request a ticket isn't listened to, and after one without an answer is sent nothing anew."""
+    """How long a ticket is not read after a request, and not sent again after one without a response."""
 
     def check(self) -> str:
-        """Asks who we are there and whether tickets may be filed; says what works, or raises what the user lacks."""
+        """Checks credentials and permissions. Returns what works; raises with what is missing."""
 
     def find(self, fingerprint: str) -> Issue | None:
-        """The newest ticket with this fingerprint, open or not. It may miss those of the last minutes (`settles`)."""
+        """The newest ticket with this fingerprint, open or closed; may miss those of the last minutes (`settles`)."""
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
-        """A ticket as it is now, under its present key; None: it was deleted, or isn't ours."""
+        """A ticket as it is now, under its present key; None: it was deleted, or is not ours."""
 
     def has(self, update: Update) -> bool:
         """Whether the tracker has this change already."""
@@ -141,4 +141,4 @@ class Sink(Protocol):
         """
 
     def update(self, update: Update) -> None:
-        """Comments, closes or reopens; raises as `create`, and IssueGone rather than touch what isn't ours."""
+        """Comments, closes, or reopens; raises as `create`, and IssueGone where the ticket is not ours."""

@@ -83,13 +83,13 @@ class Tracker(IssueTracker[_Issue]):
 
     def check(self) -> str:
         repository = self._repository()
-        return f"{repository.full_name}: issues may be filed and labelled"
+        return f"{repository.full_name}: permission to file and label issues"
 
     def find(self, fingerprint: str) -> Issue | None:
         wanted = {"state": "all", "labels": self._settings.label, "sort": "created", "direction": "desc"}
         for issue in self._api.pages(f"/repos/{self._settings.repository}/issues", _Issue, **wanted):
             if hidden(fingerprint) in (issue.body or ""):
-                return self._as_told(issue)
+                return self._issue_of(issue)
         return None
 
     def has(self, update: Update) -> bool:
@@ -103,7 +103,7 @@ class Tracker(IssueTracker[_Issue]):
         if not self._may_file:
             self._repository()  # without the right to label, GitHub files without label, and we wouldn't find it again
             self._may_file = True
-        issue = self._api.ask(
+        issue = self._api.request(
             "POST",
             f"/repos/{self._settings.repository}/issues",
             _Issue,
@@ -115,8 +115,8 @@ class Tracker(IssueTracker[_Issue]):
             },
         )
         if hidden(issue_draft.fingerprint) not in (issue.body or ""):
-            raise Unsure(f"{self._api.url}: answered with another issue than the one that was sent.")
-        return self._as_told(issue)
+            raise Unsure(f"{self._api.url}: returned another issue than the one that was sent.")
+        return self._issue_of(issue)
 
     def update(self, update: Update) -> None:
         issue = self._get(update.key)
@@ -136,17 +136,17 @@ class Tracker(IssueTracker[_Issue]):
         if labels != names:
             values["labels"] = sorted(labels)
         if values:
-            self._api.ask("PATCH", path, _Issue, json=values)
+            self._api.request("PATCH", path, _Issue, json=values)
         body = {"body": markdown(update.notification, update.marker, BODY_LIMIT)}
         try:
-            self._api.ask("POST", f"{path}/comments", _Comment, json=body)
+            self._api.request("POST", f"{path}/comments", _Comment, json=body)
         except Refused as error:
             if not (issue.locked or error.status == 422 or "disabled" in error.message):
                 raise  # a right, or a limit: the next run tells it
             with self._warned_of(update.key, "the comment is left out"):
                 raise
 
-    def _require_rights(self) -> None:
+    def _require_permissions(self) -> None:
         self._repository()
 
     def _repository(self) -> _Repository:
@@ -157,16 +157,16 @@ class Tracker(IssueTracker[_Issue]):
         except Refused as error:
             if error.status != 404:
                 raise
-            raise TrackerDown(f"{self._api.url}: no repository {name}, or the token may not see it.") from None
-        lacks = (
-            "is archived: nothing can be filed there" if repository.archived
-            else "has its issues switched off (Settings, Features)" if not repository.has_issues
+            raise TrackerDown(f"{self._api.url}: no repository {name}, or the token has no access to it.") from None
+        problem = (
+            "is archived: issues cannot be filed" if repository.archived
+            else "has issues disabled (Settings, Features)" if not repository.has_issues
             else "the token may not label issues there: give it Issues: read and write, and its user the role Triage"
             if not self._is_app and not any(repository.permissions.get(role) for role in MAY_LABEL)
             else ""
         )  # fmt: skip
-        if lacks:
-            raise TrackerDown(f"{self._api.url}: repository {name}: {lacks}.")
+        if problem:
+            raise TrackerDown(f"{self._api.url}: repository {name}: {problem}.")
         return repository
 
     def _read(self, key: str) -> _Issue:
@@ -182,22 +182,22 @@ class Tracker(IssueTracker[_Issue]):
         body = issue.body or ""  # people may rewrite it
         return hidden(fingerprint) in body or HIDDEN not in body
 
-    def _as_told(self, issue: _Issue) -> Issue:
+    def _issue_of(self, issue: _Issue) -> Issue:
         names = {label.name for label in issue.labels}
         settings = self._settings
         repository = issue.url.rpartition("/repos/")[2].rpartition("/issues/")[0]
-        told: State
+        state: State
         if settings.wont_fix in names or (issue.state == "closed" and issue.state_reason == "not_planned"):
-            told = "wont_fix"
+            state = "wont_fix"
         elif issue.state == "closed":
-            told = "closed"
+            state = "closed"
         elif settings.snoozed in names:
-            told = "snoozed"
+            state = "snoozed"
         elif settings.acknowledged in names:
-            told = "acknowledged"
+            state = "acknowledged"
         else:
-            told = "open"
-        return Issue(f"{repository}#{issue.number}", issue.html_url, told)
+            state = "open"
+        return Issue(f"{repository}#{issue.number}", issue.html_url, state)
 
 
 def _path(key: str) -> str:

@@ -103,7 +103,7 @@ class Tracker(IssueTracker[_Issue]):
         wanted = {"labels": self._settings.label, "state": "all", "order_by": "created_at", "sort": "desc"}
         for issue in self._api.pages(f"{self._path}/issues", _Issue, **wanted):
             if hidden(fingerprint) in (issue.description or ""):
-                return self._as_told(issue)
+                return self._issue_of(issue)
         return None
 
     def has(self, update: Update) -> bool:
@@ -126,10 +126,10 @@ class Tracker(IssueTracker[_Issue]):
             "labels": ",".join([self._settings.label, issue_draft.severity, *self._settings.labels]),
             **({"assignee_ids": self._settings.assignee_ids} if self._settings.assignee_ids else {}),
         }
-        issue = self._api.ask("POST", f"{self._path}/issues", _Issue, json=values)
+        issue = self._api.request("POST", f"{self._path}/issues", _Issue, json=values)
         if hidden(issue_draft.fingerprint) not in (issue.description or ""):
-            raise Unsure(f"{self._api.url}: answered with another issue than the one that was sent.")
-        return self._as_told(issue)
+            raise Unsure(f"{self._api.url}: returned another issue than the one that was sent.")
+        return self._issue_of(issue)
 
     def update(self, update: Update) -> None:
         issue = self._get(update.key)
@@ -154,18 +154,18 @@ class Tracker(IssueTracker[_Issue]):
         if new := ",".join(sorted(join - set(issue.labels))):
             values["add_labels"] = new
         if values:
-            self._api.ask("PUT", path, _Issue, json=values)
+            self._api.request("PUT", path, _Issue, json=values)
         body = {"body": markdown(update.notification, update.marker, TEXT_LIMIT)}
         with self._warned_of(update.key, "the note is left out"):
-            self._api.ask("POST", f"{path}/notes", _Note, json=body)
+            self._api.request("POST", f"{path}/notes", _Note, json=body)
 
-    def _require_rights(self) -> None:
+    def _require_permissions(self) -> None:
         self._project()
 
     def _upload(self, png: bytes) -> str:
         try:
             files = {"file": ("plot.png", png, "image/png")}
-            return self._api.ask("POST", f"{self._path}/uploads", _Upload, files=files).markdown
+            return self._api.request("POST", f"{self._path}/uploads", _Upload, files=files).markdown
         except StreamwardenError as error:  # a ticket without its picture is better than none
             log.warning("no plot in GitLab: %s", error)
             return ""
@@ -177,16 +177,16 @@ class Tracker(IssueTracker[_Issue]):
         except Refused as error:
             if error.status != 404:
                 raise
-            raise TrackerDown(f"{self._api.url}: no project {name}, or the token may not see it.") from None
-        lacks = (
-            "is archived: nothing can be filed there" if project.archived
-            else "has its issues switched off (Settings, General, Visibility)" if not project.issues_enabled
+            raise TrackerDown(f"{self._api.url}: no project {name}, or the token has no access to it.") from None
+        problem = (
+            "is archived: issues cannot be filed" if project.archived
+            else "has issues disabled (Settings, General, Visibility)" if not project.issues_enabled
             else "the token's role is below Reporter: it may not label issues"
             if not self._may_label(project)
             else ""
         )  # fmt: skip
-        if lacks:
-            raise TrackerDown(f"{self._api.url}: project {name}: {lacks}.")
+        if problem:
+            raise TrackerDown(f"{self._api.url}: project {name}: {problem}.")
         return project
 
     def _may_label(self, project: _Project) -> bool:
@@ -223,7 +223,7 @@ class Tracker(IssueTracker[_Issue]):
             return hidden(fingerprint) in text
         return self._settings.label in issue.labels or (issue.author is not None and issue.author.id == self._me().id)
 
-    def _as_told(self, issue: _Issue) -> Issue:
+    def _issue_of(self, issue: _Issue) -> Issue:
         settings = self._settings
         state: State | None = "open"
         if issue.moved_to_id is not None:

@@ -1,8 +1,8 @@
-"""HTTP as trackers need it.
+"""HTTP requests to trackers.
 
-A question is repeated when it fails; what writes is repeated only when it surely wasn't done (no connection, 429), for
-a request that was given up may still land. Credentials stay with their host: redirects are followed there and nowhere
-else. An answer that isn't of its shape is none.
+A read is repeated when it fails. A write is repeated only when it was surely not done (no connection, HTTP 429): a
+request that timed out may still take effect. Redirects to other hosts are refused, so that credentials stay with their
+host. A response that does not match its schema counts as no response.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from streamwarden.base.bounded_http import BoundedClient, LimitExceeded, json_of
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.version import USER_AGENT
 from streamwarden.rendering.readable import clean, span
 from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
 
@@ -31,7 +32,7 @@ TIMEOUT_SECONDS = 15
 """For each step: to connect, and between two pieces of the answer."""
 TOTAL_SECONDS = 30
 ATTEMPTS = 4
-PATIENCE_SECONDS = 90  # the longest that a tracker may ask us to wait
+PATIENCE_SECONDS = 90  # longest wait that a tracker may request
 REDIRECTS = 3
 PAGE = 100
 T = TypeVar("T")
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Refused(StreamwardenError):
-    """The tracker understood and said no: nothing was done."""
+    """The tracker refused the request: nothing was done."""
 
     def __init__(self, line: str, status: int, message: str) -> None:
         super().__init__(line)
@@ -50,7 +51,7 @@ class Refused(StreamwardenError):
 
 @dataclass(frozen=True)
 class Network:
-    """How the world is reached."""
+    """Transport, pauses, and clock; tests replace them."""
 
     transport: httpx.AsyncBaseTransport | None = None
     pause: Callable[[float], None] = time.sleep
@@ -58,7 +59,7 @@ class Network:
 
 
 class _Again(Exception):
-    """Worth another try, after `wait` seconds where the tracker says how many."""
+    """The request may be repeated, after `wait` seconds where the tracker requests a wait."""
 
     def __init__(self, why: str, wait: float | None = None) -> None:
         super().__init__(why)
@@ -78,7 +79,7 @@ class Api:
         auth: tuple[str, str] | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        """`secrets`: what no message may hold, though the tracker repeats it."""
+        """`secrets`: texts that are masked in every message."""
         self.tracker = tracker
         self.url = url.rstrip("/")
         self._network = network
@@ -89,28 +90,32 @@ class Api:
             timeout=TIMEOUT_SECONDS,
             transport=network.transport,
             follow_redirects=False,
-            headers={"User-Agent": "streamwarden", "Accept": "application/json", **(headers or {})},
+            headers={"User-Agent": USER_AGENT, "Accept": "application/json", **(headers or {})},
         )
 
     def get(self, path: str, kind: type[T], **params: Any) -> T:
-        """Asks. `kind`: what the answer must be, as pydantic checks it."""
-        return self.ask("GET", path, kind, params=params)
+        """A read. `kind`: type of the response, validated by pydantic; errors as `request`."""
+        return self.request("GET", path, kind, params=params)
 
     def pages(self, path: str, kind: type[T], **params: Any) -> Iterator[T]:
-        """All of a list that is numbered in pages, as GitHub and GitLab do; the next is asked for when it is needed."""
+        """All entries of a list with numbered pages (GitHub, GitLab); pages are fetched when needed."""
         for page in count(1):
             found = self.get(path, list[kind], **params, per_page=PAGE, page=page)  # type: ignore[valid-type]
             yield from found
             if len(found) < PAGE:
                 return
 
-    def ask(self, method: str, path: str, kind: type[T], *, harmless: bool = False, **request: Any) -> T:
-        """One request. `harmless`: it may be done twice, though it isn't a GET.
+    def request(self, method: str, path: str, kind: type[T], *, harmless: bool = False, **request: Any) -> T:
+        """One request.
+
+        Args:
+            kind: type of the response, validated by pydantic.
+            harmless: whether it may be done twice, though it is not a GET.
 
         Raises:
-            TrackerDown: it can't be talked to; nothing was done.
-            Unsure: it may have been done.
-            Refused: the tracker says no.
+            TrackerDown: the tracker is not reachable; nothing was done.
+            Unsure: the response was lost; the request may have been done.
+            Refused: the tracker refused it; nothing was done.
         """
         repeatable = harmless or method == "GET"
         again = Retrying(
@@ -123,37 +128,35 @@ class Api:
         try:
             return again(self._once, method, path, kind, repeatable, request)
         except _Again as error:
-            raise TrackerDown(f"{self.url}: the tracker doesn't answer: {error}") from None
+            raise TrackerDown(f"{self.url}: the tracker does not respond: {error}") from None
 
-    def refusal(self, method: str, path: str, said: Any, status: int) -> Refused:
-        """What a tracker says instead of doing it, in one line."""
-        message = self._plain("; ".join(dict.fromkeys(_reasons(said))) or "no reason given")
+    def refusal(self, method: str, path: str, body: Any, status: int) -> Refused:
+        """A refusal with the messages in the body of the response, in one line."""
+        message = self._plain("; ".join(dict.fromkeys(_messages(body))) or "no message given")
         return Refused(f"{self.url}: {method} {path.partition('?')[0]}: {message} (HTTP {status})", status, message)
 
     def _once(self, method: str, path: str, kind: type[T], repeatable: bool, request: dict[str, Any]) -> T:
         answer = self._answer(method, path, repeatable, request)
         try:
-            said = json_of(answer.content)
+            body = json_of(answer.content)
         except LimitExceeded as limit:
             raise self._beyond(f"{method} {path.partition('?')[0]}: {limit}", repeatable) from None
         except ValueError:
-            said = None
+            body = None
         if answer.status_code == 401:
             raise TrackerDown(
-                f"{self.url}: the tracker doesn't know us (HTTP 401): check `password` (or `connection`) of"
-                f" tickets.trackers.{self.tracker}."
+                f"{self.url}: the tracker rejects the credentials (HTTP 401): check `user` and `password`"
+                f" (or `connection`) of tickets.trackers.{self.tracker}."
             )
         if answer.status_code >= 400:
-            raise self.refusal(method, path, said, answer.status_code)
+            raise self.refusal(method, path, body, answer.status_code)
         if kind is type(None) and answer.content:
-            raise self._lost(f"{method} {path}: the answer isn't empty", repeatable)
+            raise self._lost(f"{method} {path}: the response is not empty", repeatable)
         try:
-            return _adapter(kind).validate_python(said)  # type: ignore[arg-type]
+            return _adapter(kind).validate_python(body)  # type: ignore[arg-type]
         except ValidationError as error:
             place = ".".join(str(part) for part in error.errors()[0]["loc"])
-            why = (
-                f"{method} {path.partition('?')[0]}: the answer isn't what its API says{f' ({place})' if place else ''}"
-            )
+            why = f"{method} {path.partition('?')[0]}: response does not match the API{f' ({place})' if place else ''}"
             raise self._lost(why, repeatable) from None
 
     def _answer(self, method: str, path: str, repeatable: bool, request: dict[str, Any]) -> httpx.Response:
@@ -167,28 +170,30 @@ class Api:
                 raise self._beyond(f"{method} {path.partition('?')[0]}: {limit}", repeatable) from None
             except httpx.HTTPError as error:
                 raise self._lost(self._plain(str(error)) or type(error).__name__, repeatable) from None
-            if (wait := _asked_to_wait(answer, self._network.now())) is not None:
+            if (wait := _requested_wait(answer, self._network.now())) is not None:
                 if wait > PATIENCE_SECONDS:
-                    raise TrackerDown(f"{self.url}: too many requests; it asks to wait for {span(wait)}.")
+                    raise TrackerDown(f"{self.url}: rate limit exceeded: the tracker requests a wait of {span(wait)}.")
                 raise _Again(f"HTTP {answer.status_code}", wait)
             if answer.status_code >= 500:
                 raise self._lost(f"HTTP {answer.status_code}", repeatable)
             if answer.status_code not in (301, 302, 307, 308):
                 return answer
             url = self._moved(url, answer)
-        raise TrackerDown(f"{self.url}: it leads from one address to the next.")
+        raise TrackerDown(f"{self.url}: too many redirects.")
 
     def _moved(self, url: str, answer: httpx.Response) -> str:
         target = urljoin(url, answer.headers.get("Location", ""))
         here, there = urlsplit(self.url), urlsplit(target)
         if (here.scheme, here.netloc) != (there.scheme, there.netloc):
             host = f"{there.scheme}://{there.netloc.rpartition('@')[2]}"
-            raise TrackerDown(f"{self.url}: it leads to {clean(host)}, where credentials aren't sent: check `url`.")
+            raise TrackerDown(
+                f"{self.url}: redirects to {clean(host)}. Credentials are not sent to another host: check `url`."
+            )
         log.warning("tickets.trackers.%s: %s has moved to %s", self.tracker, urlsplit(url).path, there.path)
         return target
 
     def _lost(self, why: str, repeatable: bool) -> Exception:
-        return _Again(why) if repeatable else Unsure(f"{self.url}: no clear answer: {why}")
+        return _Again(why) if repeatable else Unsure(f"{self.url}: no clear response: {why}")
 
     def _beyond(self, why: str, repeatable: bool) -> Exception:
         """To ask again would cost as much again."""
@@ -197,8 +202,8 @@ class Api:
     def _plain(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        told = clean(text)
-        return told if len(told) <= 300 else f"{told[:299]}…"
+        line = clean(text)
+        return line if len(line) <= 300 else f"{line[:299]}…"
 
 
 def _wait(state: RetryCallState) -> float:
@@ -208,8 +213,8 @@ def _wait(state: RetryCallState) -> float:
     return wait_random_exponential(multiplier=0.2, max=3)(state)
 
 
-def _asked_to_wait(answer: httpx.Response, now: datetime) -> float | None:
-    """Seconds, where the tracker says that these were too many requests."""
+def _requested_wait(answer: httpx.Response, now: datetime) -> float | None:
+    """Seconds to wait, where the tracker limits the rate of requests."""
     headers = answer.headers
     exhausted = headers.get("x-ratelimit-remaining") == "0"
     if answer.status_code != 429 and not (answer.status_code == 403 and (exhausted or "retry-after" in headers)):
@@ -232,20 +237,20 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-_SAY = ("message", "error", "errors", "errorMessages", "detail", "error_description", "msg", "description")
+_MESSAGE_KEYS = ("message", "error", "errors", "errorMessages", "detail", "error_description", "msg", "description")
 
 
-def _reasons(said: Any) -> Iterator[str]:
-    """The words in an error's body: GitHub's `message` and `errors`, Jira's `errorMessages`, ServiceNow's `error`, …"""
-    if isinstance(said, str):
-        yield said
-    elif isinstance(said, list):
-        for part in said:
-            yield from _reasons(part)
-    elif isinstance(said, dict) and any(key in said for key in _SAY):
-        for key in _SAY:
-            yield from _reasons(said.get(key))
-    elif isinstance(said, dict):
-        for key, value in said.items():
-            told = ", ".join(_reasons(value)) if isinstance(value, list | dict) else str(value)
-            yield f"{key}: {told}"
+def _messages(body: Any) -> Iterator[str]:
+    """The messages in the body of an error: `message` and `errors` of GitHub, `errorMessages` of Jira, …"""
+    if isinstance(body, str):
+        yield body
+    elif isinstance(body, list):
+        for part in body:
+            yield from _messages(part)
+    elif isinstance(body, dict) and any(key in body for key in _MESSAGE_KEYS):
+        for key in _MESSAGE_KEYS:
+            yield from _messages(body.get(key))
+    elif isinstance(body, dict):
+        for key, value in body.items():
+            text = ", ".join(_messages(value)) if isinstance(value, list | dict) else str(value)
+            yield f"{key}: {text}"

@@ -1,6 +1,7 @@
-"""What trackers of issues over HTTP share: how an issue of ours is read, and told from one that is gone.
+"""Shared code of issue trackers over HTTP: reads issues, and recognizes deleted ones.
 
-An issue is known by its key, whatever people edit in it: only the mark of another finding says that it isn't ours.
+An issue is identified by its key, whatever people edit in it. Only the marker of another finding shows that it is not
+ours.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class IssueTracker(ABC, Generic[T]):
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
         issue = self._get(key)
-        return self._as_told(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
+        return self._issue_of(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
 
     def _get(self, key: str) -> T | None:
         """The issue; None: it was deleted."""
@@ -39,37 +40,37 @@ class IssueTracker(ABC, Generic[T]):
 
     @contextmanager
     def _warned_of(self, key: str, left_out: str) -> Iterator[None]:
-        """A part of a change that may be left out, such as a comment on a locked issue: a refusal is a warning.
+        """Logs the refusal of an optional part of a change, such as a comment on a locked issue, as a warning.
 
-        The tracker would refuse it in every run, and with it all that is still to come.
+        Otherwise the refusal would repeat in every run and block all later changes.
 
         Raises:
-            StreamwardenError: the issue is gone, or the user lacks a right that all issues need.
+            StreamwardenError: the issue was deleted, or the user misses a permission that all issues need.
         """
         try:
             yield
         except Refused as error:
             if isinstance(gone := self._gone_or(key, error), IssueGone):
                 raise gone from None
-            self._require_rights()
+            self._require_permissions()
             log.warning("%s: %s: %s", key, error, left_out)
 
     @abstractmethod
-    def _require_rights(self) -> None:
-        """Raises StreamwardenError where the user lacks a right that all issues need."""
+    def _require_permissions(self) -> None:
+        """Raises StreamwardenError where the user misses a permission that all issues need."""
 
     @abstractmethod
     def _read(self, key: str) -> T:
-        """Asks the tracker for it."""
+        """Reads the issue from the tracker."""
 
     @abstractmethod
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
-        """IssueGone where the refusal means that the issue was deleted, else what is to be raised."""
+        """IssueGone where the refusal means that the issue was deleted, else the error to raise."""
 
     @abstractmethod
     def _is_ours(self, issue: T, fingerprint: str) -> bool:
         """Whether it is the ticket of this finding."""
 
     @abstractmethod
-    def _as_told(self, issue: T) -> Issue:
+    def _issue_of(self, issue: T) -> Issue:
         """As `deliver` and `listen` know it."""

@@ -122,8 +122,8 @@ class Tracker(IssueTracker[_Issue]):
                 f"{self._api.url}: project {project.key} has no issue type '{self._settings.issue_type}'; it has"
                 f" {', '.join(types)}."
             )
-        self._require_rights(project.key)
-        return f"project {project.key}, type {self._settings.issue_type}: issues may be filed, edited and closed"
+        self._require_permissions(project.key)
+        return f"project {project.key}, type {self._settings.issue_type}: permission to file, edit, and close issues"
 
     def find(self, fingerprint: str) -> Issue | None:
         settings = self._settings
@@ -133,8 +133,8 @@ class Tracker(IssueTracker[_Issue]):
         jql = f'project = "{settings.project}" AND {known_by} ORDER BY created DESC'
         path = f"{self._rest}/search{'/jql' if settings.edition == 'cloud' else ''}"
         asked = {"jql": jql, "maxResults": CANDIDATES, "fields": self._fields()}
-        found = self._api.ask("POST", path, _Found, harmless=True, json=asked).issues
-        return next((self._as_told(issue) for issue in found if fingerprint in self._fingerprints(issue)), None)
+        found = self._api.request("POST", path, _Found, harmless=True, json=asked).issues
+        return next((self._issue_of(issue) for issue in found if fingerprint in self._fingerprints(issue)), None)
 
     def has(self, update: Update) -> bool:
         start = 0
@@ -162,7 +162,7 @@ class Tracker(IssueTracker[_Issue]):
             **({settings.fingerprint_field: issue_draft.fingerprint} if settings.fingerprint_field else {}),
             **settings.fields,
         }
-        created = self._api.ask("POST", f"{self._rest}/issue", _Created, json={"fields": fields})
+        created = self._api.request("POST", f"{self._rest}/issue", _Created, json={"fields": fields})
         if issue_draft.plot_png:
             self._attach(created.key, issue_draft.plot_png)
         return Issue(created.key, self._page(created.key), "open")
@@ -174,13 +174,13 @@ class Tracker(IssueTracker[_Issue]):
         path = f"{self._rest}/issue/{issue.key}"
         if edit := self._edit(issue, update):
             with self._warned_of(issue.key, "its labels stay as they are"):
-                self._api.ask("PUT", path, type(None), json=edit)
+                self._api.request("PUT", path, type(None), json=edit)
         is_done = issue.fields.status.statusCategory.key == "done"
         if update.action in ("close", "reopen") and is_done != (update.action == "close"):
             self._transit(issue, update)
         body = {"body": self._body(update.notification, update.marker)}
         with self._warned_of(issue.key, "the comment is left out"):
-            self._api.ask("POST", f"{path}/comment", _Comment, json=body)
+            self._api.request("POST", f"{path}/comment", _Comment, json=body)
 
     def _edit(self, issue: _Issue, update: Update) -> dict[str, Any]:
         """Labels and priority that differ; single labels, so that what people set meanwhile stays."""
@@ -214,21 +214,21 @@ class Tracker(IssueTracker[_Issue]):
             )
         resolution = settings.wont_fix_resolution if update.is_wont_fix else settings.resolution
         fields = {"fields": {"resolution": {"name": resolution}}} if closes and resolution else {}
-        self._api.ask("POST", path, type(None), json={"transition": {"id": chosen.id}, **fields})
+        self._api.request("POST", path, type(None), json={"transition": {"id": chosen.id}, **fields})
 
     def _attach(self, key: str, png: bytes) -> None:
         path, header = f"{self._rest}/issue/{key}/attachments", {"X-Atlassian-Token": "no-check"}
         try:
-            self._api.ask("POST", path, list[Any], files={"file": ("plot.png", png, "image/png")}, headers=header)
+            self._api.request("POST", path, list[Any], files={"file": ("plot.png", png, "image/png")}, headers=header)
         except StreamwardenError as error:  # a ticket without its picture is better than none
             log.warning("no plot at %s: %s", key, error)
 
-    def _require_rights(self, project: str | None = None) -> None:
+    def _require_permissions(self, project: str | None = None) -> None:
         project = project or self._project().key
         asked = {"projectKey": project, "permissions": ",".join(NEEDED)}
         held = self._api.get(f"{self._rest}/mypermissions", _Permissions, **asked).permissions
-        if lacks := [name for name in NEEDED if name not in held or not held[name].havePermission]:
-            raise StreamwardenError(f"{self._api.url}: project {project}: the user lacks {', '.join(lacks)}.")
+        if missing := [name for name in NEEDED if name not in held or not held[name].havePermission]:
+            raise StreamwardenError(f"{self._api.url}: project {project}: missing permissions: {', '.join(missing)}.")
 
     def _project(self) -> _Project:
         try:
@@ -237,7 +237,7 @@ class Tracker(IssueTracker[_Issue]):
             if error.status != 404:
                 raise
             raise TrackerDown(
-                f"{self._api.url}: no project {self._settings.project}, or the user may not see it."
+                f"{self._api.url}: no project {self._settings.project}, or the user has no access to it."
             ) from None
 
     def _read(self, key: str) -> _Issue:
@@ -260,11 +260,11 @@ class Tracker(IssueTracker[_Issue]):
 
     def _fingerprints(self, issue: _Issue) -> set[str]:
         """Of which findings it says that it is: at the end of its description, and in the field that is for that."""
-        said = getattr(issue.fields, self._settings.fingerprint_field or "", None)
+        value = getattr(issue.fields, self._settings.fingerprint_field or "", None)
         found = fingerprints(adf_text(issue.fields.description))
-        return found | ({said} if isinstance(said, str) and said else set())
+        return found | ({value} if isinstance(value, str) and value else set())
 
-    def _as_told(self, issue: _Issue) -> Issue:
+    def _issue_of(self, issue: _Issue) -> Issue:
         fields, settings = issue.fields, self._settings
         is_done = fields.status.statusCategory.key == "done"
         refusals = {"Won't Do", "Won't Fix", settings.wont_fix_resolution}

@@ -1,4 +1,4 @@
-"""Letters as Jira writes them: ADF (Atlassian Document Format, Cloud) and wiki markup (Data Center)."""
+"""Notifications as Jira writes them: ADF (Atlassian Document Format, Cloud) and wiki markup (Data Center)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def fingerprints(text: str) -> set[str]:
     return set(re.findall(rf"^{_BEFORE_WORDS}([0-9a-f]{{64}})\s*$", text, flags=re.MULTILINE))
 
 
-def _document(told: Sequence[Section], marker: str) -> Node:
-    content = [node for section in told for node in _nodes(section)]
+def _document(sections: Sequence[Section], marker: str) -> Node:
+    content = [node for section in sections for node in _nodes(section)]
     return {"version": 1, "type": "doc", "content": [*content, _paragraph(_text(reference(marker)))]}
 
 
@@ -96,8 +96,8 @@ def _link(link: Link) -> list[Node]:
     return [_text(f"{link.before}: "), title, _text(f" ({link.after})")] if link.before else [title]
 
 
-def _wiki(told: Sequence[Section], marker: str) -> str:
-    parts = [part for section in told for part in _wiki_parts(section)]
+def _wiki(sections: Sequence[Section], marker: str) -> str:
+    parts = [part for section in sections for part in _wiki_parts(section)]
     return "\n\n".join([*parts, reference(marker)])
 
 

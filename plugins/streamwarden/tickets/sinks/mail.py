@@ -1,6 +1,6 @@
 """Mail: a ticket is a thread, held together by Message-ID and References.
 
-A mail server can't be asked what it has. A mail without a clear answer is sent again under the same Message-ID, by
+A mail server cannot be asked what it has. A mail without a clear answer is sent again under the same Message-ID, by
 which most mailboxes know that they have it.
 """
 
@@ -59,7 +59,7 @@ class Tracker:
 
     def check(self) -> str:
         self.send(None)
-        return f"{self._settings.host} lets us in; whether it takes mail shows the first one"
+        return f"{self._settings.host} accepts the login; the first ticket shows whether it accepts mail"
 
     def find(self, fingerprint: str) -> Issue | None:
         return None
@@ -120,13 +120,13 @@ class Tracker:
             all_of_them = clean(", ".join(sorted(error.recipients)))
             raise StreamwardenError(f"{where}: the mail server refuses {all_of_them}: check `mail_to`.") from None
         except smtplib.SMTPResponseException as error:
-            told = (
+            response = (
                 error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
             )
             refusal = TrackerDown if error.smtp_code < 500 else StreamwardenError
-            raise refusal(f"{where}: the mail server says {error.smtp_code}: {clean(told)[:300]}") from None
+            raise refusal(f"{where}: the mail server responded {error.smtp_code}: {clean(response)[:300]}") from None
         except (smtplib.SMTPException, OSError) as error:
-            raise Unsure(f"{where}: no clear answer: {clean(error) or type(error).__name__}") from None
+            raise Unsure(f"{where}: no clear response: {clean(error) or type(error).__name__}") from None
         if new := refused.keys() - self._refused:
             self._refused |= new
             log.warning("%s", refusals(f"tickets.trackers.{self.name}.mail_to", {who: refused[who] for who in new}))
@@ -184,5 +184,7 @@ def hung_up(smtp: smtplib.SMTP) -> Iterator[smtplib.SMTP]:
 
 def refusals(key: str, refused: Refusals) -> str:
     """One line for recipients who were refused while others got the mail: `key` of the config names them."""
-    said = (f"{who} ({code} {clean(why.decode(errors='replace'))})" for who, (code, why) in sorted(refused.items()))
-    return f"{key}: the mail server refuses {clean(', '.join(said))[:1000]}: remove it; the others got the mail."
+    recipients = (
+        f"{who} ({code} {clean(why.decode(errors='replace'))})" for who, (code, why) in sorted(refused.items())
+    )
+    return f"{key}: the mail server refuses {clean(', '.join(recipients))[:1000]}: remove it; the others got the mail."

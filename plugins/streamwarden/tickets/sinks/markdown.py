@@ -1,4 +1,4 @@
-"""Letters as GitHub's and GitLab's Markdown. Nothing from outside is markup there, a mention or a quick action."""
+"""Notifications as GitHub's and GitLab's Markdown. External text is never markup, a mention, or an action."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WORD_JOINER = "\u2060"
 
 
 def markdown(notification: Notification, marker: str, limit: int) -> str:
-    """A letter, and what we know it by again, which isn't seen."""
-    told = fitting(notification, lambda some: len(_text(some)), limit - len(marker) - 10)
-    return f"{_text(told)}\n\n{hidden(marker)}\n"
+    """A notification as Markdown, with a hidden marker that identifies it."""
+    parts = fitting(notification, lambda some: len(_text(some)), limit - len(marker) - 10)
+    return f"{_text(parts)}\n\n{hidden(marker)}\n"
 
 
 def hidden(marker: str) -> str:
@@ -33,8 +33,8 @@ def escaped(text: str) -> str:
     return _BEGINS.sub(r"\1\\", _SPECIAL.sub(r"\\\1", _CALLS.sub(rf"\1{_WORD_JOINER}", text)))
 
 
-def _text(told: Sequence[Section]) -> str:
-    return "\n\n".join(part for section in told for part in _parts(section))
+def _text(sections: Sequence[Section]) -> str:
+    return "\n\n".join(part for section in sections for part in _parts(section))
 
 
 def _parts(section: Section) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 An incident is known by its dedup key, which is the fingerprint's: the same event twice is one incident. PagerDuty
 can't reopen: what comes back is a new incident of the same key. A resolving event has no text: without a token, why a
-ticket is closed isn't told, nor what is said of a closed one.
+ticket is closed is not delivered, nor are comments on a closed one.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ class Tracker:
 
     def check(self) -> str:
         if self._rest is None:
-            return "events can't be tried without an incident; without `api_token` nobody's answers are heard"
+            return "events cannot be tested without an incident; without `api_token` responses of people are not read"
         self._rest.get("/incidents", _Incidents, limit=1)
-        return "incidents can be read; events can't be tried without one"
+        return "incidents can be read; events cannot be tested without an incident"
 
     def find(self, fingerprint: str) -> Issue | None:
         incident = self._newest(_key(fingerprint))
-        return self._as_told(incident) if incident else None
+        return self._issue_of(incident) if incident else None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
         if key != _key(fingerprint):
             return None
         incident = self._newest(key)  # events are worked off later than they are taken: none isn't deleted
-        return self._as_told(incident) if incident else Issue(key, None, None)
+        return self._issue_of(incident) if incident else Issue(key, None, None)
 
     def has(self, update: Update) -> bool:
         self._require_ours(update)
@@ -109,7 +109,7 @@ class Tracker:
         incident = self._newest(update.key)
         if self._rest is not None and incident is None:
             raise StreamwardenError(
-                f"{self._rest.url}: {update.key}: the incident isn't there yet; told by the next run."
+                f"{self._rest.url}: {update.key}: the incident does not exist yet; the next run delivers it."
             )
         if update.action == "close":
             self._send({"event_action": "resolve", "dedup_key": update.key})
@@ -122,7 +122,7 @@ class Tracker:
         if self._rest is not None and incident is not None and update.action != "reopen":
             text = notification_text(update.notification, NOTE_LIMIT - 200)
             note = {"note": {"content": f"{text}\nReference: {update.marker}"}}
-            self._rest.ask("POST", f"/incidents/{incident.id}/notes", _NewNote, json=note)
+            self._rest.request("POST", f"/incidents/{incident.id}/notes", _NewNote, json=note)
 
     def _trigger(self, key: str, title: str, severity: str, notification: Notification | None, marker: str) -> None:
         finding = notification.finding if notification else None
@@ -150,7 +150,7 @@ class Tracker:
         self._send(event)
 
     def _send(self, event: dict[str, Any]) -> None:
-        self._events.ask("POST", "/v2/enqueue", _Accepted, json={"routing_key": self._routing_key, **event})
+        self._events.request("POST", "/v2/enqueue", _Accepted, json={"routing_key": self._routing_key, **event})
 
     def _newest(self, key: str) -> _Incident | None:
         if self._rest is None:
@@ -166,7 +166,7 @@ class Tracker:
         if update.key != _key(update.fingerprint):
             raise IssueGone(f"{update.key}: is not the incident that was triggered.")
 
-    def _as_told(self, incident: _Incident) -> Issue:
+    def _issue_of(self, incident: _Incident) -> Issue:
         return Issue(incident.incident_key, incident.html_url, STATES.get(incident.status))
 
 

@@ -1,4 +1,4 @@
-"""Letters as plain text, for trackers without markup: what is wrong, since when, what to do, the figures that convince.
+"""Notifications as plain text, for trackers without markup: symptom, since when, actions, key metrics.
 
 A tracker that shows more than plain text escapes it itself.
 """
@@ -18,7 +18,7 @@ NO_LIMIT = 10_000_000
 
 
 def issue_text(issue_draft: IssueDraft, limit: int = NO_LIMIT) -> str:
-    """A new ticket, the lines for machines last."""
+    """Text of a new ticket; the machine-readable lines come last."""
     values = {
         "fingerprint": issue_draft.fingerprint,
         "detector": issue_draft.detector,
@@ -29,13 +29,13 @@ def issue_text(issue_draft: IssueDraft, limit: int = NO_LIMIT) -> str:
 
 
 def notification_text(notification: Notification, limit: int = NO_LIMIT) -> str:
-    """A letter; a name at the start of a line doesn't pass for one of the lines for machines."""
-    text = _text(fitting(notification, lambda told: len(_text(told)), limit - 10))
+    """Text of a notification; no line of it can be mistaken for a machine-readable one."""
+    text = _text(fitting(notification, lambda parts: len(_text(parts)), limit - 10))
     return re.sub(r"^(?=(?:fingerprint|detector|resource_name):)", " ", text.strip(), flags=re.MULTILINE) + "\n"
 
 
-def _text(told: Sequence[Section]) -> str:
-    return "\n\n".join("\n".join(lines) for section in told if (lines := list(_lines(section))))
+def _text(sections: Sequence[Section]) -> str:
+    return "\n\n".join("\n".join(lines) for section in sections if (lines := list(_lines(section))))
 
 
 def _lines(section: Section) -> Iterator[str]:

@@ -46,14 +46,14 @@ class _Conflict(Exception):
 
 
 class _Refused(StreamwardenError):
-    """The tracker understood and said no."""
+    """The tracker refused the request."""
 
 
 def _give_up(state: RetryCallState) -> None:
     tracker, method = state.args[:2]
     error = state.outcome.exception() if state.outcome else None
     kind = TrackerDown if method == "GET" else Unsure
-    raise kind(f"{tracker.url}: the tracker doesn't answer: {error or 'no message given'}") from None
+    raise kind(f"{tracker.url}: the tracker does not respond: {error or 'no message given'}") from None
 
 
 class Tracker:
@@ -78,7 +78,7 @@ class Tracker:
     def check(self) -> str:
         self._ask("GET", "/issue", params={"@page_size": "1", "@fields": "status,keyword"})
         self._ask("GET", "/msg", params={"@page_size": "1", "@fields": "messageid"})
-        return "issues and messages can be read; whether they may be filed shows the first one"
+        return "issues and messages can be read; the first ticket shows whether filing is permitted"
 
     def find(self, fingerprint: str) -> Issue | None:
         # Two questions: the API doesn't search issues by a property of their messages.
@@ -148,7 +148,9 @@ class Tracker:
                 return
             except _Conflict:
                 continue
-        raise StreamwardenError(f"{self.url}/issue{update.key}: others edit it all the time; the next run tries again.")
+        raise StreamwardenError(
+            f"{self.url}/issue{update.key}: edited by others at the same time; the next run tries again."
+        )
 
     def _messages(self, message_id: str) -> list[str]:
         """Ids of the messages with this Message-ID, oldest first; a lost answer may have left one without issue."""
@@ -174,11 +176,11 @@ class Tracker:
     def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         try:
             answer = self._client.request(method, f"{self.url}/rest/data{path}", **request)
-            said = json_of(answer.content)
+            body = json_of(answer.content)
         except LimitExceeded as limit:
             raise (TrackerDown if method == "GET" else Unsure)(f"{self.url}: {method} {path}: {limit}.") from None
         except ValueError:
-            said = None
+            body = None
         if answer.status_code >= 500 or answer.status_code == 429:
             raise _Passing(f"HTTP {answer.status_code}")
         if answer.status_code == 401:
@@ -188,15 +190,15 @@ class Tracker:
             )
         if answer.status_code == 412:
             raise _Conflict
-        if not isinstance(said, dict):
+        if not isinstance(body, dict):
             raise TrackerDown(f"{self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
-        if "data" not in said:
-            message = " ".join(str(said.get("error", {}).get("msg", "no reason given")).split())
+        if "data" not in body:
+            message = " ".join(str(body.get("error", {}).get("msg", "no message given")).split())
             # Retired is Roundup's word for deleted: it may still be read, but not changed.
             if answer.status_code == 404 or "is retired" in message:
                 raise IssueGone(f"{self.url}: {method} {path}: {message}")
             raise _Refused(f"{self.url}: {method} {path.partition('/@')[0]}: {message} (HTTP {answer.status_code})")
-        return dict(said["data"])
+        return dict(body["data"])
 
     def _issue(self, found: dict[str, Any]) -> Issue:
         status = (found.get("status") or {}).get("name", "")

@@ -1,7 +1,7 @@
 """A notification as sections without markup: symptom, impact, actions, key metrics, incident.
 
-Every value from outside has gone through `clean`, so that no name can add a line or a terminal code; what a markup
-takes for its own, that markup escapes.
+Every external value passes `clean`, so that no name can add a line or a terminal code. Each markup escapes its own
+special characters.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Section:
 
 
 def sections(notification: Notification) -> list[Section]:
-    """All that a notification has, in the order in which it is read."""
+    """The sections of a notification, in reading order."""
     finding = _finding(notification, notification.finding) if notification.finding else ()
     return [*_note(notification.note), *finding, *_incident(notification), *_ways_on(notification)]
 
 
 def _note(note: str) -> Iterator[Section]:
     for paragraph in note.strip().split("\n\n"):
-        lines = [told for line in paragraph.split("\n") if (told := clean(line))]
+        lines = [text for line in paragraph.split("\n") if (text := clean(line))]
         items = tuple(line.removeprefix("- ") for line in lines if line.startswith("- "))
         if lines:
             yield Section(lines=tuple(line for line in lines if not line.startswith("- ")), items=items)
@@ -107,12 +107,17 @@ def _ways_on(notification: Notification) -> Iterator[Section]:
 
 
 def fitting(notification: Notification, length: Callable[[Sequence[Section]], int], limit: int) -> list[Section]:
-    """The sections, the longest lists and lines cut until their length as the tracker counts it is within its limit."""
-    told = sections(notification)
-    while length(told) > limit:
-        longest = max(range(len(told)), key=lambda index: length([told[index]]))
-        told[longest] = _halved(told[longest])
-    return told
+    """The sections of a notification, cut to the limit of a tracker.
+
+    Args:
+        length: length of sections as the tracker counts it.
+        limit: its limit; the longest lists and lines are halved until they fit.
+    """
+    found = sections(notification)
+    while length(found) > limit:
+        longest = max(range(len(found)), key=lambda index: length([found[index]]))
+        found[longest] = _halved(found[longest])
+    return found
 
 
 def _halved(section: Section) -> Section:
@@ -124,4 +129,4 @@ def _halved(section: Section) -> Section:
     return Section(section.heading, lines=(*half, _LEFT_OUT)) if half else Section()
 
 
-_LEFT_OUT = "(Too long for this tracker: the page has the rest.)"
+_LEFT_OUT = "(Truncated: the limit of this tracker is reached. The page has the rest.)"

@@ -89,12 +89,12 @@ class Tracker(IssueTracker[_Incident]):
 
     def check(self) -> str:
         self._require_table()
-        return "incidents can be read; whether they may be filed shows the first one"
+        return "incidents can be read; the first ticket shows whether filing is permitted"
 
     def find(self, fingerprint: str) -> Issue | None:
         query = f"correlation_id={fingerprint}^ORDERBYDESCsys_created_on"
         found = self._api.get(TABLE, _Many, sysparm_query=query, sysparm_limit=1, sysparm_fields=FIELDS).result
-        return self._as_told(found[0]) if found else None
+        return self._issue_of(found[0]) if found else None
 
     def has(self, update: Update) -> bool:
         asked = {"sysparm_fields": "work_notes", "sysparm_display_value": "all"}
@@ -114,12 +114,12 @@ class Tracker(IssueTracker[_Incident]):
             **({"assignment_group": self._settings.assignment_group} if self._settings.assignment_group else {}),
             **self._settings.fields,
         }
-        incident = self._api.ask("POST", TABLE, _One, json=values, params={"sysparm_fields": FIELDS}).result
+        incident = self._api.request("POST", TABLE, _One, json=values, params={"sysparm_fields": FIELDS}).result
         if incident.correlation_id != issue_draft.fingerprint:
-            raise Unsure(f"{self._api.url}: answered with another incident than the one that was sent.")
+            raise Unsure(f"{self._api.url}: returned another incident than the one that was sent.")
         if issue_draft.plot_png:
             self._attach(incident.sys_id, issue_draft.plot_png)
-        return self._as_told(incident)
+        return self._issue_of(incident)
 
     def update(self, update: Update) -> None:
         incident = self._get(update.key)
@@ -141,21 +141,21 @@ class Tracker(IssueTracker[_Incident]):
             values["state"] = NEW  # whether somebody works on it again is for them to say
         asked = {"sysparm_fields": FIELDS}
         try:
-            self._api.ask("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
+            self._api.request("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
         except Refused:
             if not is_over:
                 raise
             with self._warned_of(update.key, "it is closed, and the work note is left out"):
                 raise
 
-    def _require_rights(self) -> None:
+    def _require_permissions(self) -> None:
         self._require_table()
 
     def _attach(self, sys_id: str, png: bytes) -> None:
         asked = {"table_name": "incident", "table_sys_id": sys_id, "file_name": "plot.png"}
         header = {"Content-Type": "image/png"}
         try:
-            self._api.ask("POST", "/api/now/attachment/file", object, params=asked, content=png, headers=header)
+            self._api.request("POST", "/api/now/attachment/file", object, params=asked, content=png, headers=header)
         except StreamwardenError as error:  # a ticket without its picture is better than none
             log.warning("no plot in ServiceNow: %s", error)
 
@@ -178,7 +178,7 @@ class Tracker(IssueTracker[_Incident]):
         """A sys_id is one incident's for ever: only the fingerprint of another finding says that it isn't ours."""
         return incident.correlation_id == fingerprint or not re.fullmatch("[0-9a-f]{64}", incident.correlation_id)
 
-    def _as_told(self, incident: _Incident) -> Issue:
+    def _issue_of(self, incident: _Incident) -> Issue:
         url = f"{self._api.url}/nav_to.do?uri=incident.do%3Fsys_id%3D{incident.sys_id}"
         return Issue(f"{incident.number}/{incident.sys_id}", url, STATES.get(incident.state))
 

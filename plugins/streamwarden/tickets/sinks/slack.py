@@ -1,4 +1,4 @@
-"""Slack: a ticket is a message, what is told later its thread. Both carry metadata by which they are found again.
+"""Slack: a ticket is a message, and updates are replies in its thread. Both carry metadata that identifies them.
 
 Slack has no idempotency keys, and its history is read, not searched. The mark `white_check_mark` on the message says
 that it is closed; people acknowledge with `eyes`.
@@ -42,8 +42,8 @@ DOWN = ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account
         "not_in_channel", "is_archived", "missing_scope")  # fmt: skip
 LOCKED = ("restricted_action_thread_locked", "cannot_reply_to_message", "thread_locked", "too_many_reactions",
           "too_many_emoji")  # fmt: skip
-"""Of one message: it stays as it is, and what is to be said there is left out."""
-CURES = {
+"""Errors that concern one message: the reply or reaction is left out."""
+ACTIONS = {
     "not_in_channel": "invite the app: /invite @streamwarden",
     "channel_not_found": "check `channel` (an id, C…), and invite the app",
 }
@@ -75,8 +75,8 @@ class _Message(BaseModel):
 
     def is_marked(self, kind: str, key: str, value: str) -> bool:
         """Whether it is ours and carries this."""
-        told = self.metadata
-        return told is not None and told.event_type == kind and told.event_payload.get(key) == value
+        found = self.metadata
+        return found is not None and found.event_type == kind and found.event_payload.get(key) == value
 
 
 class _More(BaseModel):
@@ -117,13 +117,13 @@ class Tracker:
     def check(self) -> str:
         identity = self._read("auth.test", _Identity)
         self._read("conversations.history", _Messages, channel=self._settings.channel, limit=1)
-        return f"{identity.user} reads channel {self._settings.channel}; whether it may write shows the first ticket"
+        return f"{identity.user} reads channel {self._settings.channel}; the first ticket shows whether it may write"
 
     def find(self, fingerprint: str) -> Issue | None:
         oldest = f"{(self._now() - LOOK_BACK).timestamp():.6f}"
         for message in self._pages("conversations.history", oldest=oldest):
             if message.is_marked(TICKET, "fingerprint", fingerprint):
-                return self._as_told(f"{self._settings.channel}/{message.ts}", message)
+                return self._issue_of(f"{self._settings.channel}/{message.ts}", message)
         return None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
@@ -133,7 +133,7 @@ class Tracker:
             return None
         if message is None or not message.is_marked(TICKET, "fingerprint", fingerprint):
             return None
-        return self._as_told(key, message)
+        return self._issue_of(key, message)
 
     def has(self, update: Update) -> bool:
         messages = self._pages("conversations.replies", ts=_ts(update.key))
@@ -148,7 +148,7 @@ class Tracker:
         }
         self._address()  # asked before the deed, so that nothing fails after it
         posted = self._post(mrkdwn(issue_draft.notification, title), TICKET, payload)
-        return self._as_told(f"{posted.channel}/{posted.ts}", _Message(ts=str(posted.ts)))
+        return self._issue_of(f"{posted.channel}/{posted.ts}", _Message(ts=str(posted.ts)))
 
     def update(self, update: Update) -> None:
         if self.look(update.key, update.fingerprint) is None:
@@ -180,9 +180,7 @@ class Tracker:
         posted = self._ask("chat.postMessage", _Posted, {"json": body}, enough=LOCKED if more else ())
         self._warn_if_locked(str(more.get("thread_ts")), posted)
         if posted.ok and (posted.channel != self._settings.channel or not posted.ts):
-            raise Unsure(
-                f"{self._api.url}: chat.postMessage: answered with another message than the one that was sent."
-            )
+            raise Unsure(f"{self._api.url}: chat.postMessage: returned another message than the one that was sent.")
         return posted
 
     def _pages(self, method: str, **asked: Any) -> Iterator[_Message]:
@@ -198,17 +196,17 @@ class Tracker:
         return self._ask(method, kind, {"params": asked})
 
     def _ask(self, method: str, kind: type[A], request: dict[str, Any], enough: tuple[str, ...] = ()) -> A:
-        answer = self._api.ask("GET" if "params" in request else "POST", f"/api/{method}", kind, **request)
+        answer = self._api.request("GET" if "params" in request else "POST", f"/api/{method}", kind, **request)
         if answer.ok or answer.error in enough:
             return answer
         if answer.error in GONE:
             raise IssueGone(f"{self._api.url}: {method}: {answer.error}")
         needed = f": the app needs the scope {answer.needed}" if answer.needed else ""
-        actions = f": {CURES[answer.error]}" if answer.error in CURES else needed
+        actions = f": {ACTIONS[answer.error]}" if answer.error in ACTIONS else needed
         refusal = TrackerDown if answer.error in DOWN else StreamwardenError
         raise refusal(f"{self._api.url}: {method}: {escaped(answer.error or 'no message given')}{actions}")
 
-    def _as_told(self, key: str, message: _Message) -> Issue:
+    def _issue_of(self, key: str, message: _Message) -> Issue:
         names = {reaction.name for reaction in message.reactions}
         state: State | None = "acknowledged" if ACKNOWLEDGED in names else None
         return Issue(key, f"{self._address()}archives/{key.replace('/', '/p').replace('.', '')}", state)
@@ -220,9 +218,9 @@ class Tracker:
 
 
 def mrkdwn(notification: Notification, title: str) -> str:
-    """A letter in Slack's own markup."""
-    told = fitting(notification, lambda some: len(_text(some, title)), TEXT_LIMIT)
-    return _text(told, title)
+    """A notification in Slack's own markup."""
+    parts = fitting(notification, lambda some: len(_text(some, title)), TEXT_LIMIT)
+    return _text(parts, title)
 
 
 def escaped(text: str) -> str:
@@ -230,8 +228,8 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _text(told: Sequence[Section], title: str) -> str:
-    return "\n".join(filter(None, (title, *(part for section in told for part in _parts(section)))))
+def _text(sections: Sequence[Section], title: str) -> str:
+    return "\n".join(filter(None, (title, *(part for section in sections for part in _parts(section)))))
 
 
 def _parts(section: Section) -> Iterator[str]:

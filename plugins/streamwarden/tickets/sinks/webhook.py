@@ -36,7 +36,7 @@ class Tracker:
         self._api = Api(name, settings.url, network, secrets=(self._secret,))
 
     def check(self) -> str:
-        return "can't be tried without a ticket"
+        return "cannot be tested without a ticket"
 
     def find(self, fingerprint: str) -> Issue | None:
         return None
@@ -95,7 +95,7 @@ class Tracker:
             "Idempotency-Key": marker,
             "X-Streamwarden-Signature": f"t={at},v1={signature}",
         }
-        self._api.ask("POST", "", object, content=body, headers=headers)
+        self._api.request("POST", "", object, content=body, headers=headers)
 
 
 def _filled(template: Any, values: dict[str, str]) -> Any:

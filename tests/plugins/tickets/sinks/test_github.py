@@ -68,9 +68,9 @@ def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.Log
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"repository": "acme/other"}, "no repository acme/ops, or the token may not see it"),
-        ({"archived": True}, "is archived: nothing can be filed there"),
-        ({"has_issues": False}, "has its issues switched off"),
+        ({"repository": "acme/other"}, "no repository acme/ops, or the token has no access to it"),
+        ({"archived": True}, "is archived: issues cannot be filed"),
+        ({"has_issues": False}, "has issues disabled"),
         ({"role": "none"}, "the token may not label issues there: give it Issues: read and write"),
     ],
 )
@@ -94,7 +94,7 @@ def test_an_apps_token_has_no_role_and_files() -> None:
 def test_a_repository_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).repository = "acme/private"
-    with pytest.raises(TrackerDown, match="the token may not see it"):
+    with pytest.raises(TrackerDown, match="the token has no access to it"):
         team.sink.look(issue.key, PRINT)
 
 

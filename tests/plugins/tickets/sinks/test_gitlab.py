@@ -33,7 +33,7 @@ def test_labels_and_the_plot(team: Team) -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"project": "acme/other"}, "no project acme/ops, or the token may not see it"),
+        ({"project": "acme/other"}, "no project acme/ops, or the token has no access to it"),
         ({"archived": True}, "is archived"),
         ({"role": 10}, "the token's role is below Reporter"),
     ],

@@ -63,7 +63,7 @@ def box() -> Iterator[tuple[Box, int]]:
 
 def test_a_ticket_is_one_thread_with_its_plot(box: tuple[Box, int]) -> None:
     sink = Tracker("team", Mail(port=box[1], security="none", **SETTINGS))
-    assert "lets us in" in sink.check()
+    assert "accepts the login" in sink.check()
     issue = sink.create(issue_draft())
     sink.update(change(issue.key, "close", "Healthy again."))
     first, second = box[0].mails
@@ -129,7 +129,7 @@ def test_refusals_are_one_line(box: tuple[Box, int]) -> None:
     box[0].refuses = {"team@acme.example"}
     with pytest.raises(StreamwardenError, match=r"the mail server refuses team@acme\.example: check `mail_to`"):
         Tracker("team", Mail(port=box[1], security="none", **SETTINGS)).create(issue_draft())
-    with pytest.raises(TrackerDown, match=r"the mail server says 421: .*Connection refused"):
+    with pytest.raises(TrackerDown, match=r"the mail server responded 421: .*Connection refused"):
         Tracker("team", Mail(port=9, security="none", **SETTINGS)).check()
 
 
@@ -141,10 +141,10 @@ def test_refusals_are_one_line(box: tuple[Box, int]) -> None:
             TrackerDown,
             "refuses user 'bot': check `user` and `pass",
         ),
-        (smtplib.SMTPDataError(451, b"try\nlater"), TrackerDown, "says 451: try later"),
-        (smtplib.SMTPDataError(552, b"too big"), StreamwardenError, "says 552: too big"),
-        (smtplib.SMTPServerDisconnected("gone"), Unsure, "no clear answer: gone"),
-        (TimeoutError("timed out"), Unsure, "no clear answer: timed out"),
+        (smtplib.SMTPDataError(451, b"try\nlater"), TrackerDown, "responded 451: try later"),
+        (smtplib.SMTPDataError(552, b"too big"), StreamwardenError, "responded 552: too big"),
+        (smtplib.SMTPServerDisconnected("gone"), Unsure, "no clear response: gone"),
+        (TimeoutError("timed out"), Unsure, "no clear response: timed out"),
     ],
 )
 def test_what_was_surely_not_sent_is_told_from_what_may_have_been(

@@ -62,13 +62,13 @@ def test_an_incident_that_is_not_there_yet_is_not_taken_for_gone() -> None:
     issue = team.sink.create(issue_draft())
     seen = team.sink.look(issue.key, PRINT)
     assert seen is not None and seen.state is None
-    with pytest.raises(StreamwardenError, match="the incident isn't there yet; told by the next run"):
+    with pytest.raises(StreamwardenError, match="the incident does not exist yet; the next run delivers it"):
         team.sink.update(change(issue.key, "comment", "More."))
     assert len(endpoint_of(team).events) == 1
 
 
 def test_wrong_keys_are_named() -> None:
-    with pytest.raises(TrackerDown, match=r"doesn't know us \(HTTP 401\)"):
+    with pytest.raises(TrackerDown, match=r"rejects the credentials \(HTTP 401\)"):
         Team("pagerduty", api_token="wrong").sink.check()
     with pytest.raises(StreamwardenError, match=r"Event object is invalid; Invalid routing key \(HTTP 400\)|HTTP 400"):
         Team("pagerduty_events", password="x" * 32).sink.create(issue_draft())

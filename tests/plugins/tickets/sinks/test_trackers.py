@@ -223,7 +223,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(team: Team) -> None:
     (told,) = team.endpoint.tickets()
     for text in told.said[:2]:
         assert "findings/ab" in text, "the way to the page is never cut"
-    assert "Too long for this tracker" in "".join(told.said).replace("\\", "")
+    assert "Truncated: the limit of this tracker is reached" in "".join(told.said).replace("\\", "")
 
 
 def test_a_long_title_is_cut(team: Team) -> None:
@@ -255,7 +255,9 @@ def test_credentials_are_not_carried_to_another_host(team: Team, status: int) ->
         return httpx.Response(status, headers={"Location": "https://user:pw@e.vil/take"})
 
     sink = opened(team.settings, httpx.MockTransport(elsewhere), team.clock)
-    with pytest.raises(TrackerDown, match=r"it leads to https://e\.vil, where credentials aren't sent: check `url`"):
+    with pytest.raises(
+        TrackerDown, match=r"redirects to https://e\.vil\. Credentials are not sent to another host: check `url`"
+    ):
         sink.create(issue_draft())
     assert "e.vil" not in asked
 
@@ -273,13 +275,13 @@ def test_a_tracker_that_is_busy_is_waited_for_but_not_for_ever(team: Team) -> No
     assert len(team.endpoint.tickets()) == 1
     waits = httpx.MockTransport(lambda request: httpx.Response(429, headers={"Retry-After": "3600"}))
     before = team.clock.now
-    with pytest.raises(TrackerDown, match="too many requests; it asks to wait for 1 h"):
+    with pytest.raises(TrackerDown, match="rate limit exceeded: the tracker requests a wait of 1 h"):
         opened(team.settings, waits, team.clock).create(issue_draft())
     assert team.clock.now == before
 
 
 def test_a_tracker_that_is_away_is_told_in_one_line(team: Team) -> None:
-    with pytest.raises(TrackerDown, match="the tracker doesn't answer: connection refused"):
+    with pytest.raises(TrackerDown, match="the tracker does not respond: connection refused"):
         team.through(*["no connection"] * 20).create(issue_draft())
     assert team.endpoint.tickets() == []
 
