@@ -111,7 +111,7 @@ def low_rate_on_many_partitions(life: Life) -> None:
     count = life.chance.choice([12, 24, 48])
     topic = _events(life, partitions=count)
     topic.messages *= count * life.uniform(50, 500) / float(np.mean(topic.messages * topic.size) / 3600)
-    life.fault(WASTED, "wasted", names="events")
+    life.fault(WASTED, "overpartitioned", names="events")
 
 
 def low_rate_on_many_partitions_of_a_changelog(life: Life) -> None:
