@@ -1,8 +1,8 @@
 /*
-title: What should be compacted or deleted here
+title: Log size by topic
 unit: bytes
 kind: lines
-why: "By the hour of the last days: compaction makes saw-teeth; a ramp without teeth is a log that nobody compacts or deletes."
+why: "Compacted and overdue topics of this broker, by hour. Compaction shows as a sawtooth; a steady ramp is a log that is not cleaned."
 */
 with overdue as (
   select distinct topic

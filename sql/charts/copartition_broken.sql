@@ -1,8 +1,8 @@
 /*
-title: Partitions of what the application reads and keeps
+title: Partition counts of the application's topics
 unit: partitions
 kind: lines
-why: "A line that has left the others is the topic that got more."
+why: "Topics that the application reads or owns. A line that leaves the others is the topic that got more partitions."
 */
 select
   t.hour as at,

@@ -1,8 +1,8 @@
 /*
-title: Topics that nobody writes or reads
+title: Log size of unused topics
 unit: bytes
 kind: stacked
-why: "The largest of them, all replicas: what their logs take, and since when nobody wrote or read them stands in the finding."
+why: "The largest unused topics, all replicas. The finding lists how long each has been unused."
 */
 select
   one.topic as label,

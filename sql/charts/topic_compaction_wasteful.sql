@@ -1,12 +1,12 @@
 /*
-title: Bytes that compaction would free, by changelog
+title: Reclaimable bytes by changelog
 unit: bytes
 kind: stacked
-why: "The topics that the finding shows, all replicas: what the advised settings would free."
+why: "The topics that the finding lists, all replicas: bytes that the advised settings would free."
 */
 select
   one.topic as label,
-  'to be freed' as series,
+  'reclaimable' as series,
   one.saved_bytes as value
 from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb))

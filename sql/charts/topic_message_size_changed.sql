@@ -1,8 +1,8 @@
 /*
-title: Bytes per message against a week earlier
+title: Mean message size, this week and the week before
 unit: bytes
 kind: lines
-why: "Over two weeks: a step away from the line of a week earlier is a change of the messages, a rhythm that both share is none."
+why: "Two weeks. A step away from the line of the week before is a change of the messages; a cycle that both lines share is not."
 */
 select
   line.at,
@@ -10,7 +10,7 @@ select
   t.bytes_in / t.messages_in as value
 from metrics.topic_hourly as t
 cross join lateral (
-  values ('bytes per message', t.hour), ('a week earlier', t.hour + interval '7 days')
+  values ('bytes per message', t.hour), ('one week before', t.hour + interval '7 days')
 ) as line (series, at)
 where t.hour > :hour - interval '21 days' and t.hour <= :hour
 and line.at > :hour - interval '14 days' and line.at <= :hour

@@ -1,8 +1,8 @@
 /*
-title: Partitions of topics with little traffic
+title: Needed and unneeded partitions by topic
 unit: partitions
 kind: stacked
-why: "The topics that the finding shows: what their traffic needs, and what is beyond."
+why: "The topics that the finding lists: partitions that their traffic needs, and the rest."
 */
 select
   one.topic as label,
@@ -12,7 +12,7 @@ from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb))
   as one (topic text, partitions double precision, needed_partitions double precision)
 cross join lateral (
-  values ('needed', one.needed_partitions), ('beyond', one.partitions - one.needed_partitions)
+  values ('needed', one.needed_partitions), ('not needed', one.partitions - one.needed_partitions)
 ) as part (series, value)
 where e.hour = :hour and e.detector = 'topic_overpartitioned'
 and e.identity ->> 'cluster' = :cluster and json_typeof(e.metrics -> 'worst_topics') = 'array'

@@ -1,12 +1,12 @@
 /*
-title: Bytes that are kept beyond need, by topic
+title: Bytes beyond the needed retention, by topic
 unit: bytes
 kind: stacked
-why: "The topics that the finding shows, all replicas: what nobody was late enough to need."
+why: "The topics that the finding lists, all replicas: records older than any consumer group needed."
 */
 select
   one.topic as label,
-  'beyond need' as series,
+  'beyond needed retention' as series,
   one.saved_bytes as value
 from detect.evaluation as e
 cross join lateral jsonb_to_recordset(cast(e.metrics -> 'worst_topics' as jsonb))

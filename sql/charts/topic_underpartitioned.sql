@@ -1,10 +1,10 @@
 /*
-title: Records that come in, and what the readers can take
+title: Incoming records and consumer capacity
 unit: records/s
 kind: lines
-why: "By the hour of two weeks, against what the group's threads can take as judged now: peaks at or above that line leave a backlog."
+why: "Two weeks by hour, with the group's capacity as evaluated now. Peaks at or above that line leave a backlog."
 */
-with able as (
+with evaluated as (
   select
     cast(metrics ->> 'capacity_records_per_second' as double precision) as capacity,
     cast(metrics ->> 'thread_records_per_second' as double precision) as thread
@@ -18,12 +18,12 @@ select
   line.series,
   line.value
 from metrics.topic_hourly as t
-cross join able
+cross join evaluated
 cross join lateral (
   values
   ('records', t.messages_in / nullif(t.covered_seconds, 0)),
-  ('limit capacity', able.capacity),
-  ('one thread', able.thread)
+  ('limit capacity', evaluated.capacity),
+  ('one thread', evaluated.thread)
 ) as line (series, value)
 where t.cluster = :cluster and t.topic = :topic
 and t.hour > :hour - interval '14 days' and t.hour <= :hour

@@ -1,23 +1,24 @@
--- The topics of an hour, and how many partitions those need whose rate is low: less than bytes_per_partition came in for
--- each partition in 95 % of the known hours of the days that end with the hour, so bursts count. (Counted, as a percentile
--- would have to sort two weeks of all topics.) Judged are plain topics with least_partitions that were there before the
--- days. Those that a group reads together with a busy topic of as many partitions keep theirs, as these must stay equal. A
--- group that reads more than set_topics such topics is a mirror or an archive: it joins nothing.
+-- The topics of an hour, and the partitions that topics with a low rate need. A rate is low when less than
+-- bytes_per_partition per partition came in, in 95 % of the known hours of the days that end with the hour; bursts count.
+-- (Hours are counted, because a percentile would sort two weeks of all topics.) Evaluated are plain topics with
+-- least_partitions that existed before the days. Topics that a group reads together with a busy topic of as many
+-- partitions keep theirs, because co-partitioned counts must stay equal. A group that reads more than set_topics such
+-- topics is a mirror or an archive: it joins nothing.
 create or replace function public.topics_by_rate(
   as_of timestamptz, days integer, least_partitions integer, bytes_per_partition double precision, set_topics integer
 ) returns table (
   cluster text, topic text,
-  owner text,                                  -- of those of which some could go
+  owner text,                                  -- of topics with unneeded partitions
   partitions integer,
   cluster_was_there boolean,                   -- before the days
-  is_judged boolean,
-  is_known boolean,                            -- JMX counted its bytes in half of the hours; asked of those that are judged
-  is_new boolean,                              -- made within the week before the days
-  p95_bytes_per_second double precision,       -- this and what follows: null where no partition could go
+  is_evaluated boolean,
+  is_known boolean,                            -- JMX reported its bytes in half of the hours
+  is_new boolean,                              -- created within the week before the days
+  p95_bytes_per_second double precision,       -- this and the following: null if all partitions are needed
   needed_partitions integer, freed_partitions integer, freed_replicas integer, freed_open_files integer
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops, or sort
--- two weeks of all topics by name to merge them.
+-- The planner's statistics do not cover the newest hour: it expects one row, and would choose nested loops or a merge join
+-- that sorts two weeks of all topics.
 language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = off set enable_sort = off as $$
   with topic as materialized (
     select cluster, topic, kind, partitions, replication_factor from inventory.topic_hourly where hour = as_of
@@ -38,7 +39,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     group by cluster, topic
   ),
 
-  -- A day's hours, so that one that wasn't gathered makes nothing young.
+  -- A day of hours, so that a missing hour does not make a topic appear new.
   before as materialized (
     select distinct cluster, topic
     from inventory.topic_hourly
@@ -56,7 +57,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
       t.*,
       coalesce(r.is_low, false) as is_low,
       t.cluster in (select cluster from before) as cluster_was_there,
-      t.kind = 'plain' and t.partitions >= least_partitions and b.topic is not null as is_judged,
+      t.kind = 'plain' and t.partitions >= least_partitions and b.topic is not null as is_evaluated,
       coalesce(r.known_hours >= days * 12, false) as is_known,
       w.topic is null and t.cluster in (select cluster from week_before) as is_new
     from topic as t
@@ -72,7 +73,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     where p.hour = as_of and a.partitions >= least_partitions
   ),
 
-  -- All low topics of a set may shrink together; one that is busy, or isn't known, holds the others.
+  -- Co-partitioned topics may shrink together; one that is busy or unknown keeps the others as they are.
   held as (
     select distinct cluster, topic
     from read
@@ -88,7 +89,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     select a.*
     from aged as a
     left join held as h using (cluster, topic)
-    where a.is_judged and a.is_low and a.is_known and h.topic is null
+    where a.is_evaluated and a.is_low and a.is_known and h.topic is null
   ),
 
   p95 as (
@@ -119,17 +120,17 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     n.owner,
     a.partitions,
     a.cluster_was_there,
-    a.is_judged,
+    a.is_evaluated,
     a.is_known,
     a.is_new,
     n.bytes_per_second,
     n.partitions,
     n.freed,
     n.freed * coalesce(a.replication_factor, 1),
-    -- Log, index and time index of the one segment that a replica has at least.
+    -- Log, index, and time index of the one segment that each replica has at least.
     n.freed * coalesce(a.replication_factor, 1) * 3
   from aged as a
   left join need as n using (cluster, topic)
 $$;
 comment on function public.topics_by_rate is
-'The topics of an hour, and how many partitions those need whose rate is low. See the detector topic_overpartitioned.';
+'The topics of an hour, and the partitions that topics with a low rate need. See the detector topic_overpartitioned.';

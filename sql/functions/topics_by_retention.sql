@@ -1,41 +1,41 @@
--- The topics of an hour that are deleted by time, and the bytes, all replicas, that those would save which keep their
--- records much longer than anybody needed them.
+-- The topics of an hour with retention by time, and the bytes (all replicas) that a shorter retention would save where no
+-- consumer group needed the records.
 create or replace function public.topics_by_retention(
   as_of timestamptz, days integer, least_seconds double precision, kept_over_needed double precision,
   min_bytes double precision, keep text
 ) returns table (
   cluster text, topic text,
-  owner text,                                  -- of those that keep them too long
+  owner text,                                  -- of topics with too long a retention
   groups bigint, kept_seconds double precision, needed_seconds double precision,
   log_bytes double precision,
-  cluster_was_there boolean,                   -- whether its groups are known since the days began
-  is_judged boolean,                           -- large, or of unknown size, and none of `keep`
-  is_known boolean,                            -- whether all is known that decides; unread topics needn't be
-  saved_bytes double precision,                -- null: it doesn't keep them too long
+  cluster_was_there boolean,                   -- whether its groups were collected since the days began
+  is_evaluated boolean,                           -- large, or of unknown size, and none of `keep`
+  is_known boolean,                            -- whether all inputs are known; not required without consumers
+  saved_bytes double precision,                -- null: the retention is not too long
   saved_usd_per_month double precision
 ) language sql stable rows 10000 set enable_nestloop = off as $$
   with topic as materialized (
     select
       r.*,
       need.seconds as needed_seconds,
-      could.is_free,
+      gain.is_free,
       case
         when
-          r.cluster_was_there and not r.went_back and not r.is_unknown and could.is_free
+          r.cluster_was_there and not r.went_back and not r.is_unknown and gain.is_free
           and r.written_bytes_per_second is not null
-          and r.kept_seconds >= kept_over_needed * need.seconds and could.saved_bytes >= min_bytes
-          then could.saved_bytes
+          and r.kept_seconds >= kept_over_needed * need.seconds and gain.saved_bytes >= min_bytes
+          then gain.saved_bytes
       end as saved_bytes
     from public.topic_retentions(as_of, days, min_bytes) as r
     cross join lateral (select greatest(r.read_seconds, least_seconds) as seconds) as need
-    -- A log that isn't as old as its topic keeps holds less: what comes in while it is needed stays.
+    -- A log younger than its retention holds less than a full one: the inflow of the needed time stays.
     cross join lateral (
       select
         keep = '' or r.topic !~ keep as is_free,
         r.log_bytes - greatest(
           r.log_bytes * need.seconds / nullif(r.kept_seconds, 0), r.written_bytes_per_second * need.seconds
         ) as saved_bytes
-    ) as could
+    ) as gain
   ),
 
   owned as (
@@ -64,4 +64,4 @@ create or replace function public.topics_by_retention(
   left join inventory.broker_storage_price(as_of) as price using (cluster)
 $$;
 comment on function public.topics_by_retention is
-'The topics of an hour that are deleted by time, and what those would save that keep their records much longer than anybody needed them. See the detector topic_retention_wasteful.';
+'The topics of an hour with retention by time, and the bytes that a shorter retention would save. See the detector topic_retention_wasteful.';

@@ -35,8 +35,8 @@ one as (
     count(*) over (partition by kind.weakness) as shown_topics,
     cast(case kind.weakness
       when 'one replica' then t.metrics ->> 'single_topics'
-      when 'stops writes' then t.metrics ->> 'stopping_topics'
-      when 'deceives' then t.metrics ->> 'deceiving_topics'
+      when 'high min.insync.replicas' then t.metrics ->> 'high_min_isr_topics'
+      when 'low min.insync.replicas' then t.metrics ->> 'low_min_isr_topics'
       when 'one rack' then t.metrics ->> 'one_rack_topics'
       else t.metrics ->> 'misplaced_topics'
     end as integer) as topics
@@ -55,8 +55,8 @@ select
   one.topics
 from (select count(*) as times from told) as judged
 -- Of more than two replicas another setting is enough.
-left join one on one.weakness not in ('stops writes', 'deceives') or one.replicas <= 2
+left join one on one.weakness not in ('high min.insync.replicas', 'low min.insync.replicas') or one.replicas <= 2
 where judged.times > 0
 order by
-  array_position(array['one replica', 'stops writes', 'deceives', 'astray', 'one rack'], one.weakness) asc,
+  array_position(array['one replica', 'high min.insync.replicas', 'low min.insync.replicas', 'astray', 'one rack'], one.weakness) asc,
   one.place asc

@@ -3,14 +3,14 @@ create or replace view public.topics_low_rate as
 select
   l.cluster,  -- Kafka cluster
   l.topic,  -- Topic
-  l.owner,  -- Whose it is, as far as known
+  l.owner,  -- Owner, if known
   l.p95_bytes_per_second,  -- Bytes produced per second, 95th percentile of the hours
   l.partitions,  -- Partitions it has
   l.needed_partitions,  -- Partitions it needs
-  l.freed_partitions,  -- What it has more than it needs
-  l.freed_replicas,  -- The same times its replicas
-  l.freed_open_files,  -- Open files of brokers that these take, at least
-  l.is_new,  -- Whether it was made within the week before the days that are looked at
+  l.freed_partitions,  -- Partitions that it does not need
+  l.freed_replicas,  -- Replicas of these
+  l.freed_open_files,  -- Open files of these on brokers, at least
+  l.is_new,  -- Whether it was created within the week before the evaluated days
   j.hour  -- The hour (UTC)
 from (
   select

@@ -1,15 +1,15 @@
--- All topics that topic_retention_wasteful found in its newest hour, with its parameters of that hour; most bytes first.
+-- All topics that topic_retention_wasteful found in its newest hour, with the parameters of that hour; most bytes first.
 create or replace view public.topics_retention as
 select
   o.cluster,  -- Kafka cluster
   o.topic,  -- Topic
-  o.owner,  -- Whose it is, as far as known
+  o.owner,  -- Owner, if known
   o.groups,  -- Groups that read it
   o.kept_seconds,  -- Age at which its records are deleted
-  o.needed_seconds,  -- Age of the oldest that a group had yet to read, or the least that the detector grants
+  o.needed_seconds,  -- Largest time lag of its groups, or the minimum that the detector allows
   o.log_bytes,  -- Size of its logs, all replicas
-  o.saved_bytes,  -- What it would save to keep only what is needed, all replicas
-  o.saved_usd_per_month,  -- Its price, by the brokers' volumes; null: not known
+  o.saved_bytes,  -- Bytes that the needed retention would free, all replicas
+  o.saved_usd_per_month,  -- Price of these, by the brokers' volumes; null: not known
   j.hour  -- The hour (UTC)
 from (
   select

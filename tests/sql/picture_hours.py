@@ -661,7 +661,7 @@ def topic_replication_weak() -> Rows:
     weak = [
         {"owner": owner, "weakness": weakness, "bytes": size * GIB}
         for owner, weakness, size in (("payments", "one replica", 310), ("payments", "one rack", 140),
-                                      ("search", "one replica", 95), (None, "stops writes", 60))
+                                      ("search", "one replica", 95), (None, "high min.insync.replicas", 60))
     ]  # fmt: skip
     return {"detect.evaluation": [said("topic_replication_weak", {"cluster": "shop"}, {"weak_topics": weak})]}
 

@@ -92,7 +92,10 @@ def store(connection: sa.Connection, said: dict[str, Any], status: str) -> str:
 def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        for resource, of, reason in (("cluster:c", "topic_overpartitioned", "wasted"), ("cluster:c", MANY, "many")):
+        for resource, of, reason in (
+            ("cluster:c", "topic_overpartitioned", "overpartitioned"),
+            ("cluster:c", MANY, "many"),
+        ):
             store(connection, {"of": of, "resource": resource, "reason": reason}, "firing")
     for _ in range(2):
         assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 ties refused"

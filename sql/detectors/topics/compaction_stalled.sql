@@ -1,69 +1,141 @@
 /*
-title: Logs aren't compacted or deleted any more
+title: Log cleaner stalled
 resource_kind: broker
 owner_role: platform
 maturity: stable
-reads: [metrics.broker_hourly, metrics.broker_topic_sample, inventory.topic_hourly, metrics.partition_hourly, metrics.replica_sample]
+reads:
+  - metrics.broker_hourly
+  - metrics.broker_topic_sample
+  - inventory.topic_hourly
+  - metrics.partition_hourly
+  - metrics.replica_sample
 params:
-  still_hours: {default: 24, unit: h, why: "the cleaner looks for work every 15 s; only a log of many hours' work keeps all of its threads longer"}
-  overdue_hours: {default: 24, unit: h, why: "Kafka looks every 5 minutes for what to delete (log.retention.check.interval.ms); a day also covers clocks that differ"}
+  still_hours:
+    default: 24
+    unit: h
+    why: "an idle cleaner checks for work every 15 s; only a log of many hours' work occupies all threads longer"
+  overdue_hours:
+    default: 24
+    unit: h
+    why: "Kafka checks retention every 5 minutes (log.retention.check.interval.ms); a day also covers clock skew"
 key_metrics: [dead_cleaner_threads, uncleanable_partitions, cleaner_last_run_seconds, compacted_bytes, overdue_bytes]
 verdicts:
   threads_dead:
     status: firing
     severity: critical
-    message: "{{ dead_cleaner_threads | counted('thread') }} of its log cleaner {{ 'is' if dead_cleaner_threads == 1 else 'are' }} dead: what is compacted grows from now on{% if compacted_bytes %}, {{ compacted_bytes }} in {{ compacted_topics | counted('topic') }} here{% endif %}{% if largest_topics %}, most of it in {{ largest_topics }}{% endif %}."
+    message: >-
+      {{ dead_cleaner_threads | counted("log cleaner thread") }} of broker {{ broker_id }}
+      {{ dead_cleaner_threads | plural("is", "are") }} dead; compaction does not resume before the broker restarts.
+    details: &details
+      - >-
+        {% if compacted_bytes %}Broker {{ broker_id }} stores {{ compacted_bytes }} in
+        {{ compacted_topics | counted("compacted topic") }}.{% endif %}
+      - "{% if largest_topics %}Largest compacted topics: {{ largest_topics }}.{% endif %}"
+    impact: &impact >-
+      Compacted topics grow without limit: the disk fills up, and restores of state stores and consumer offsets slow down.
     actions:
-      - &cure "Restart the broker: nothing else starts a cleaner thread again. Before that look into log-cleaner.log for the partition and the error that ended it, or it ends again."
+      - &error "Find the partition and the error in log-cleaner.log; the thread dies again if the cause remains."
+      - &restart "Restart broker {{ broker_id }}: nothing else restarts a cleaner thread."
+      - &alert "Alert on kafka.log:type=LogCleaner,name=DeadThreadCount above 0."
     commands: &commands
       - "grep -h -e 'uncleanable' -e 'Error due to' /var/log/kafka/log-cleaner.log* | tail -20"
-      - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}{% if largest_topics %} --topic-list {{ largest_topics | replace(', ', ',') }}{% endif %}"
+      - >-
+        kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}
+        {% if largest_topics %}--topic-list {{ largest_topics | replace(", ", ",") }}{% endif %}
   not_run:
     status: firing
     severity: warning
-    message: "Its log cleaner hasn't looked for work for {{ cleaner_last_run_seconds }}: {{ compacted_topics | counted('compacted topic') }}{% if compacted_bytes %} with {{ compacted_bytes }}{% endif %} {{ 'grows' if compacted_topics == 1 else 'grow' }} meanwhile{% if largest_topics %}, most of it {{ largest_topics }}{% endif %}."
+    message: >-
+      The log cleaner of broker {{ broker_id }} last ran {{ cleaner_last_run_seconds }} ago (limit {{ still_hours }});
+      {{ compacted_topics | counted("compacted topic") }} {{ compacted_topics | plural("grows", "grow") }} meanwhile.
+    details: *details
+    impact: *impact
     actions:
-      - *cure
+      - *error
+      - *restart
+      - *alert
     commands: *commands
   uncleanable:
     status: firing
     severity: warning
-    message: "{{ uncleanable_partitions | counted('partition') }} can't be compacted{% if uncleanable_bytes %}, {{ uncleanable_bytes }} of log{% endif %}: the cleaner failed on {{ 'it' if uncleanable_partitions == 1 else 'them' }}, and leaves {{ 'it' if uncleanable_partitions == 1 else 'them' }} out until the broker is restarted."
+    message: >-
+      Broker {{ broker_id }} marked {{ uncleanable_partitions | counted("partition") }} as uncleanable; the log cleaner
+      skips {{ uncleanable_partitions | plural("it", "them") }} until the broker restarts.
+    details:
+      - >-
+        {% if uncleanable_bytes %}The uncleanable
+        {{ uncleanable_partitions | plural("partition takes", "partitions take") }} {{ uncleanable_bytes }}.{% endif %}
+    impact: >-
+      The uncleanable partitions grow without limit: the disk fills up, and restores read ever more records.
     actions:
-      - "log-cleaner.log names the partition and the error. A corrupt segment on this replica alone: stop the broker, move the partition's directory away, and start it: the replica is fetched anew from its leader."
+      - "Find the partition and the error in log-cleaner.log."
+      - >-
+        If only this replica has a corrupt segment: stop the broker and move the partition's directory away.
+        After the start, the broker fetches the replica from its leader.
+      - "If all replicas have it, remove the segment; its records are lost."
     commands: *commands
   not_deleted:
     status: firing
     severity: warning
-    message: "It doesn't delete what retention.ms no longer keeps: at least {{ overdue_partitions | counted('partition') }} that it leads, of {{ overdue_topics | counted('topic') }}, {{ 'begins' if overdue_partitions == 1 else 'begin' }} with records that should be gone{% if overdue_bytes %}, {{ overdue_bytes }} of them{% endif %}. {{ first_topic }} keeps {{ first_kept_seconds }}, and has some from before {{ first_overdue_from }}."
+    message: >-
+      Broker {{ broker_id }} keeps records past retention.ms in at least
+      {{ overdue_partitions | counted("partition") }} of {{ overdue_topics | counted("topic") }} that it leads.
+    details:
+      - >-
+        Topic {{ first_topic }} has retention.ms {{ first_kept_seconds }}, but still holds records from before
+        {{ first_overdue_from }}.
+      - "{% if overdue_bytes %}Records past their retention take {{ overdue_bytes }}.{% endif %}"
+    impact: "The disk of broker {{ broker_id }} fills up with records that retention should have deleted."
     actions:
-      - "Look into server.log for the log on which kafka-log-retention fails: those behind it wait as well. Restart the broker; if the same log fails again, move its directory away while the broker is stopped, and let it be fetched anew from its leader."
+      - "Find the log on which kafka-log-retention fails in server.log; the logs after it wait as well."
+      - "Restart broker {{ broker_id }}."
+      - >-
+        If the same log fails again, move its directory away while the broker is stopped.
+        The broker fetches it from the leader after the start.
     commands:
       - "grep -h -A3 -e 'kafka-log-retention' -e 'Error while deleting segments' /var/log/kafka/server.log* | tail -20"
       - "kafka-get-offsets.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ first_topic }} --time earliest"
-  cleans: {status: ok, message: "Its log cleaner looked for work {{ cleaner_last_run_seconds }} ago, and left nothing out."}
-  nothing_compacted: {status: ok, message: "No topic is compacted here."}
-  silent: {status: unknown, message: "The broker did not answer over JMX."}
-  untold: {status: unknown, message: "The broker does not tell of its log cleaner: it is older than Kafka 2.5, or has none."}
+  cleaner_running:
+    status: ok
+    message: >-
+      The log cleaner of broker {{ broker_id }} last ran {{ cleaner_last_run_seconds }} ago;
+      no partition is uncleanable.
+  nothing_compacted: {status: ok, message: "Broker {{ broker_id }} has no compacted topic."}
+  no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
+  not_reported:
+    status: unknown
+    message: >-
+      Not evaluated: broker {{ broker_id }} does not expose the log cleaner's metrics (older than Kafka 2.5, or without a
+      log cleaner).
 causes:
   cleaner_fills_disk: [threads_dead, not_run, uncleanable, not_deleted]
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  A broker's own gauges: cleaner threads that are dead, partitions that it gave up, or no look for work for still_hours,
-  where it has topics that are compacted. One sample of the run is enough: none of them heals without a restart.
-  Or, whatever its gauges say, a partition that it leads begins with records which retention.ms should have taken
-  overdue_hours ago: retention.ms + segment.ms + overdue_hours ago they were in the log, and none in it was dated later.
+  Fires on a broker's own metrics: dead cleaner threads, uncleanable partitions, or no run of the cleaner for still_hours
+  while the broker has compacted topics. One sample is enough, because none of these recovers without a restart.
+  Also fires when a partition that the broker leads begins with records past their retention. These records were in the
+  log retention.ms + segment.ms + overdue_hours ago, and no record in the log had a later timestamp then.
 runbook: |
-  1. log-cleaner.log: which partition, which error? Corrupt records, a key without a value where one must be, no memory for the offset map.
-  2. Is the other replica whole? Then let this one be fetched anew; else take the segment out and lose what is in it.
-  3. Restart the broker. Restores of state stores take longer by all that wasn't compacted: look at the changelogs named.
+  ## Meaning
+  The log cleaner compacts topics; the retention task deletes old segments. At least one of them does not work on this
+  broker.
+  ## Impact
+  Logs grow until the disk is full. State stores restore more slowly by all records that were not compacted.
+  ## Diagnosis
+  1. Find the partition and the error in log-cleaner.log (compaction) or server.log (retention).
+  2. Typical errors: corrupt records, a record without a key, too little memory for the offset map.
+  3. Compare with the other replicas: is the segment corrupt on this broker only?
+  ## Mitigation
+  1. Corrupt on this broker only: let the broker fetch the replica from its leader.
+  2. Corrupt on all replicas: remove the segment; its records are lost.
+  3. Restart the broker, and check that the cleaner runs again.
 limitations: |
-  JMX doesn't tell which partitions are given up. A cleaner that runs and doesn't keep up isn't told. Retention is judged
-  only of partitions that have been known for longer than they keep records and a segment. It isn't judged of topics that
-  are compacted too (the cleaner joins old segments with new ones), that are in tiered storage or bound by size alone, nor
-  of those that were made anew, cut or kept longer within that time, or have records that were dated ahead: these are kept
-  for so much longer, but not by a broker's fault. Of one broker a hundred partitions are looked at.
+  JMX does not expose which partitions are uncleanable. A cleaner that runs but is too slow is not detected.
+  Retention is evaluated only for partitions known for longer than retention.ms + segment.ms. Not evaluated are topics
+  that are also compacted (the cleaner merges segments), tiered topics, and topics with retention by size only.
+  Topics that were recreated, truncated, or kept longer in that time, or with records dated in the future, are left out.
+  At most 100 partitions per broker are evaluated.
 */
 with compacted as (
   select
@@ -78,13 +150,13 @@ with compacted as (
   group by s.cluster, s.endpoint
 ),
 
-read as (
+listed_cluster as (
   select distinct cluster
   from inventory.topic_hourly
   where hour = :hour
 ),
 
-late as materialized (
+overdue_partition as materialized (
   select
     o.*,
     b.size_bytes * o.overdue_ratio as overdue_bytes
@@ -107,7 +179,7 @@ overdue as (
     (array_agg(topic order by overdue_bytes desc nulls last, topic asc))[1] as first_topic,
     (array_agg(kept_seconds order by overdue_bytes desc nulls last, topic asc))[1] as first_kept_seconds,
     (array_agg(overdue_from order by overdue_bytes desc nulls last, topic asc))[1] as first_overdue_from
-  from late
+  from overdue_partition
   group by cluster, broker_id
 ),
 
@@ -122,12 +194,12 @@ select
     when b.dead_cleaner_threads > 0 then 'threads_dead'
     when b.uncleanable_partitions > 0 then 'uncleanable'
     when o.broker_id is not null then 'not_deleted'
-    when b.samples is null then 'silent'
-    when num_nulls(b.cleaner_last_run_seconds, b.uncleanable_partitions) > 0 then 'untold'
-    when r.cluster is not null and c.cluster is null then 'nothing_compacted'
-    when b.cleaner_last_run_seconds >= :still_hours * 3600 and c.cluster is null then 'untold'
+    when b.samples is null then 'no_response'
+    when num_nulls(b.cleaner_last_run_seconds, b.uncleanable_partitions) > 0 then 'not_reported'
+    when l.cluster is not null and c.cluster is null then 'nothing_compacted'
+    when b.cleaner_last_run_seconds >= :still_hours * 3600 and c.cluster is null then 'not_reported'
     when b.cleaner_last_run_seconds >= :still_hours * 3600 then 'not_run'
-    else 'cleans'
+    else 'cleaner_running'
   end as reason,
   coalesce(b.cluster, o.cluster) as cluster,
   coalesce(b.broker_id::text, o.broker_id::text, b.endpoint) as broker_id,
@@ -149,4 +221,4 @@ select
 from broker as b
 full join overdue as o on b.cluster = o.cluster and b.broker_id = o.broker_id
 left join compacted as c on b.cluster = c.cluster and b.endpoint = c.endpoint
-left join read as r on b.cluster = r.cluster
+left join listed_cluster as l on b.cluster = l.cluster

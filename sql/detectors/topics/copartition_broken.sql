@@ -1,39 +1,71 @@
 /*
-title: Topics that belong together have different numbers of partitions
+title: Co-partitioning broken
 resource_kind: application
 owner_role: application
 maturity: stable
 reads: [inventory.topic_hourly, metrics.consumer_group_hourly, metrics.consumer_partition_hourly]
 params:
-  look_back_days: {default: 14, unit: d, why: "what has differed for two weeks runs so"}
+  look_back_days:
+    default: 14
+    unit: d
+    why: "partition counts that have differed for two weeks are in use as they are"
 key_metrics: [changed_topic, partitions, partitions_before, behind_topics, members]
 verdicts:
   broken:
     status: firing
     severity: warning
-    message: "{{ changed_topic }} has {{ partitions | counted('partition') }}, {{ partitions_before }} until {{ last_equal_at }}; of what the application keeps or reads with it, {{ behind_names }} still {{ 'has' if behind_topics.value == 1 else 'have' }} {{ partitions_before }}. Kafka Streams refuses to start with that; joins would miss records whose keys went elsewhere."
+    message: >-
+      Topic {{ changed_topic }} has {{ partitions | counted("partition") }} ({{ partitions_before }} until
+      {{ last_equal_at }}); {{ behind_topics | counted("co-partitioned topic") }} of {{ application_id }} still
+      {{ behind_topics | plural("has", "have") }} {{ partitions_before }}.
+    details:
+      - "Topics with {{ partitions_before | counted('partition') }}: {{ behind_names }}."
+    impact: >-
+      Kafka Streams refuses to start with different partition counts; other joins miss records with keys that moved to
+      another partition.
     actions:
-      - "Partitions can't be taken away. {% if behind_plain %}Bring {{ behind_plain }} to {{ partitions | counted('partition') }} too. {% endif %}{% if behind_internal %}Its internal topics follow only when they are made anew: reset the application, or give it a new application.id, and let it read from the start. {% endif %}Old keys stay where they are: what is joined or counted by key must be read anew."
-    commands: &commands
-      - "{% for name in plain_topics.value %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --alter --topic {{ name }} --partitions {{ partitions.value }}; {% endfor %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic {{ changed_topic }}"
-  equal: {status: ok, message: "What it reads and keeps together has the numbers of partitions that it had."}
-  unread: {status: unknown, message: "What the application reads isn't known."}
-  short_history: {status: unknown, message: "The cluster's topics are known since today."}
+      - >-
+        {% if behind_plain %}Increase the partitions of {{ behind_plain }} to {{ partitions }} as well; Kafka cannot
+        remove partitions.{% endif %}
+      - >-
+        {% if behind_internal %}Reset the application or change its application.id, and let it read from the start;
+        internal topics keep their partition count until they are recreated.{% endif %}
+      - "Rebuild joins and aggregations by key: existing records stay in their old partitions."
+    commands:
+      - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic {{ changed_topic }}"
+      - >-
+        {% if plain_topics %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --alter --topic
+        {{ plain_topics | join("|") | replace(".", "[.]") }} --partitions {{ partitions.value }}{% endif %}
+  equal: {status: ok, message: "The partition counts of all topics that {{ application_id }} reads and owns still match."}
+  not_reported:
+    status: unknown
+    message: "Not evaluated: consumer group {{ application_id }} reported no topic that it reads."
+  insufficient_history:
+    status: unknown
+    message: "Not evaluated: the topics of cluster {{ cluster }} have been collected for less than a day."
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  An application with internal topics. Of two topics that it reads or keeps (its group's topics, its changelogs and
-  repartition topics), one has changed its number of partitions within look_back_days; both had the same number on a day
-  before, and haven't any more.
+  Evaluates applications with internal topics: the topics that their consumer group reads, their changelogs, and their
+  repartition topics. Fires when one of two such topics changed its partition count within look_back_days, both had the
+  same count on an earlier day, and the counts differ now.
 runbook: |
-  1. Who added partitions, and what for? They can't be taken away again.
-  2. Which topics are joined with it, which stores are built from it? These need the same number.
-  3. Stateful applications: stop, kafka-streams-application-reset.sh, start; or a new application.id beside the old one.
-  4. Other consumers that rely on the order of a key see it broken once, at the time of the change.
+  ## Meaning
+  Topics that are joined, or from which one state store is built, must have the same number of partitions.
+  One of them got more partitions.
+  ## Impact
+  Kafka Streams does not start any more (TopologyException). Other consumers process a key out of order once, at the time
+  of the change.
+  ## Diagnosis
+  1. Find out who added partitions, and why: Kafka cannot remove them.
+  2. List the topics that are joined with it, and the state stores that are built from it.
+  ## Mitigation
+  1. Increase the partitions of the other input topics to the same number.
+  2. Stateful applications: stop them, run kafka-streams-application-reset.sh, and start them again.
+  3. Without downtime: start the application with a new application.id next to the old one.
 limitations: |
-  Numbers that were equal by chance look as if they belonged together: an application that merges topics without joining
-  them is told wrongly where these had the same number. Tables that are read whole (GlobalKTable) have no group. Which
-  number was whose a change and back within a day isn't seen.
+  Counts that were equal by chance count as co-partitioning: an application that merges topics without joining them is a
+  false positive. Global tables (GlobalKTable) have no consumer group. A change that was reverted within a day is missed.
 */
 with present as materialized (
   select
@@ -50,14 +82,14 @@ day as materialized (
   from generate_series(1, cast(:look_back_days as integer)) as n
 ),
 
--- The numbers that topics have had.
+-- The partition counts of the days before.
 before as materialized (
   select distinct
     c.cluster,
     c.topic,
     c.partitions
   from inventory.topic_hourly as c
-  where c.hour = any(array(select day.hour from day)) -- read by day; a join would read all hours
+  where c.hour = any(array(select day.hour from day)) -- an array selects partitions of the table by day; a join would scan all hours
 ),
 
 changed as materialized (
@@ -92,7 +124,7 @@ reader as materialized (
   where c.hour = :hour and c.is_assigned is distinct from false
 ),
 
--- What an application that reads a changed topic reads and keeps.
+-- All topics that an application with a changed input topic reads or owns.
 related as materialized (
   select
     r.*,
@@ -154,8 +186,8 @@ worst as (
 select
   case
     when w.cluster is not null then 'broken'
-    when not exists (select 1 from before as b where b.cluster = a.cluster) then 'short_history'
-    when coalesce(a.partitions, 0) = 0 then 'unread'
+    when not exists (select 1 from before as b where b.cluster = a.cluster) then 'insufficient_history'
+    when coalesce(a.partitions, 0) = 0 then 'not_reported'
     else 'equal'
   end as reason,
   a.cluster,

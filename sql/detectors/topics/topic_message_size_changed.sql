@@ -1,55 +1,110 @@
 /*
-title: Messages of a topic have become larger
+title: Message size increase
 resource_kind: topic
 owner_role: platform
 maturity: stable
 reads: [metrics.topic_hourly, inventory.topic_hourly, inventory.schema_hourly, metrics.client_topic_hourly]
 params:
-  jump_ratio: {default: 1.5, unit: ratio, why: "half as much again on disks, network and in readers' memory; less is a new field"}
-  mads: {default: 6, unit: MAD, why: "what lies within six deviations of its usual is its noise"}
-  trend_ratio: {default: 1.25, unit: ratio, why: "a quarter more within two weeks doubles it within seven"}
-  trend_days: {default: 14, unit: d, why: "two weekly rhythms"}
-  least_trend_days: {default: 12, unit: d, why: "of these; a slope over fewer follows one weekend"}
-  rising: {default: 0.75, unit: ratio, why: "of the days must be larger than the day before: one jump isn't a trend"}
-  min_messages: {default: 10000, unit: messages, why: "an hour: the mean of fewer is chance"}
-  min_bytes: {default: 10485760, unit: bytes, why: "an hour: what is less costs nothing"}
-  least_history: {default: 168, unit: h, why: "a week has every hour that is another mix by habit"}
-key_metrics: [message_bytes, usual_message_bytes, extra_bytes_per_second, kept_bytes, usd_per_month]
+  jump_ratio:
+    default: 1.5
+    unit: ratio
+    why: "half as much again on disks, network, and in consumers' memory; less is one new field"
+  mads: {default: 6, unit: MAD, why: "changes within six deviations of the baseline are noise"}
+  trend_ratio: {default: 1.25, unit: ratio, why: "a quarter more within two weeks doubles the size within seven weeks"}
+  trend_days: {default: 14, unit: d, why: "two weekly cycles"}
+  least_trend_days: {default: 12, unit: d, why: "of trend_days; a slope over fewer days follows one weekend"}
+  rising: {default: 0.75, unit: ratio, why: "share of days larger than the day before; one jump is not a trend"}
+  min_messages: {default: 10000, unit: messages, why: "per hour: the mean of fewer messages is random"}
+  min_bytes: {default: 10485760, unit: bytes, why: "per hour: less costs nothing"}
+  least_history: {default: 168, unit: h, why: "one week covers every recurring mix of messages"}
+key_metrics: [message_bytes, baseline_message_bytes, extra_bytes_per_second, kept_bytes, usd_per_month]
 verdicts:
   jumped:
     status: firing
     severity: warning
-    message: "A message of {{ topic }} takes {{ message_bytes }}, {{ usual_message_bytes }} {{ 'at this hour of the week' if usual_kind == 'hour_of_week' else 'in the hours before' }}{% if extra_bytes_per_second %}: {{ extra_bytes_per_second }} more for brokers and readers{% endif %}, since {{ since }}.{% if compression_before and compression != compression_before %} compression.type is {{ compression }}, before it was {{ compression_before }}.{% endif %}"
+    message: >-
+      Messages of topic {{ topic }} have a mean size of {{ message_bytes }} (baseline {{ baseline_message_bytes }})
+      since {{ since }}.
+    details:
+      - >-
+        The baseline is the median of
+        {{ "this hour of the week" if baseline_kind == "hour_of_week" else "the hours before" }}.
+      - >-
+        {% if extra_bytes_per_second %}Replicas and consumers transfer {{ extra_bytes_per_second }} more than
+        before.{% endif %}
+      - "{% if new_schema_versions %}New schema versions since then: {{ new_schema_versions }}.{% endif %}"
+      - >-
+        {% if compression_before and compression != compression_before %}The topic's compression.type changed from
+        {{ compression_before }} to {{ compression }}.{% endif %}
+    impact: &impact "Disks, network, and consumers' memory carry more per message; the retained log grows accordingly."
     actions:
-      - &cure "Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %} what was added to the messages then{% if new_schema_versions %}: the registry has new versions of its schema since ({{ new_schema_versions }}){% endif %}. If it is meant to be so, check disks and retention; else take it back."
-    commands: &commands ["kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --entity-type topics --entity-name {{ topic }}"]
+      - &owner >-
+        {% if producers %}Ask {{ producers | map(attribute="app") | unique | join(", ") }}, the producers of
+        {{ topic }}, what changed in the messages.{% endif %}
+      - &unknown_owner >-
+        {% if not producers %}Ask the owner of {{ topic }} which producer changed its messages.{% endif %}
+      - "If the change is intended, check disk space and retention. If not, roll it back."
+    commands: &commands
+      - >-
+        kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --entity-type topics
+        --entity-name {{ topic }}
   grew:
     status: firing
     severity: warning
-    message: "Messages of {{ topic }} grow day by day: from {{ trend_from_bytes }} to {{ trend_to_bytes }} within {{ trend_days.value }} days; a message takes {{ message_bytes }} now."
+    message: >-
+      Messages of topic {{ topic }} grew from {{ trend_from_bytes }} to {{ trend_to_bytes }} within
+      {{ trend_days }}; the mean size is {{ message_bytes }} now.
+    impact: *impact
     actions:
-      - "Something is appended to each message that is never removed: a list, a history, a map with ever more keys. Ask {% if producers %}{{ producers | map(attribute='app') | unique | join(', ') }}{% else %}who produces it{% endif %}."
+      - *owner
+      - *unknown_owner
+      - >-
+        Find the field that only grows: a list, a history, or a map with ever more keys.
+        Limit it or move it out of the message.
     commands: *commands
-  less_traffic: {status: ok, message: "{{ messages }} messages came, {{ usual_messages }} are usual: smaller batches compress worse, so that their size isn't compared."}
-  usual: {status: ok, message: "A message takes {{ message_bytes }}{% if usual_message_bytes %}; {{ usual_message_bytes }} are usual{% else %}, no more than in other hours{% endif %}."}
-  few: {status: unknown, message: "Fewer than {{ min_messages.value }} messages or {{ min_bytes }} came in the hour: their mean is chance.", is_not_applicable: true}
-  short_history: {status: unknown, message: "The size of its messages is known of only {{ known_hours }}."}
-  uncounted: {status: unknown, message: "JMX did not tell what came in."}
+  less_traffic:
+    status: ok
+    message: >-
+      Topic {{ topic }} received {{ messages }} messages (baseline {{ baseline_messages }}); sizes are not compared,
+      because smaller batches compress worse.
+  stable: {status: ok, message: "Messages of topic {{ topic }} have a mean size of {{ message_bytes }}, as in earlier hours."}
+  insufficient_traffic:
+    status: unknown
+    message: >-
+      Not applicable: topic {{ topic }} received fewer than {{ min_messages.value }} messages or less than
+      {{ min_bytes }} in the hour.
+    is_not_applicable: true
+  insufficient_history:
+    status: unknown
+    message: "Not evaluated: the message size of topic {{ topic }} was reported for {{ known_hours }} only."
+  not_reported:
+    status: unknown
+    message: "Not evaluated: brokers did not report incoming messages and bytes of topic {{ topic }} over JMX."
 open_after_hours: 3
 clear_after_hours: 3
 description: |
-  Bytes per message are jump_ratio times their usual or more, and more than mads deviations above it; usual is the largest
-  of this hour of the week and the hours beside it, as a batch may come an hour earlier or later (in summer, say). Or the
-  Theil-Sen slope over the daily medians of trend_days makes them trend_ratio times as large, and most days are larger
-  than the day before. Only with at least half of the usual number of messages.
+  Fires on a jump: bytes per message are at least jump_ratio times the baseline and more than mads deviations above it.
+  The baseline is the largest of this hour of the week and its neighbors, because a batch may start an hour earlier or
+  later (daylight saving time, for example).
+  Fires on a trend: the Theil-Sen slope over the daily medians of trend_days makes messages trend_ratio times as large,
+  and most days are larger than the day before.
+  Hours with less than half of the baseline's messages are not compared.
 runbook: |
-  1. Since when, and which producer was released then? New versions of the schema and a changed compression.type are named.
-  2. Is it compression? Producers that compress (compression.type of the producer) and stop look just so.
-  3. What it costs: extra bytes times replicas and readers, and what the retention keeps of it.
+  ## Meaning
+  The mean size of this topic's messages increased, suddenly or day by day.
+  ## Impact
+  More disk, network, and memory per message: for brokers (times the replication factor) and for every consumer.
+  ## Diagnosis
+  1. Compare the start with the releases of the producers; new schema versions and a new compression.type are listed.
+  2. Check compression: producers that stop compressing cause the same symptom.
+  3. Estimate the cost: extra bytes, times replicas and consumers, times retention.
+  ## Mitigation
+  1. Roll back the producer, or enable compression again.
+  2. If the change is intended, check disk space and shorten the retention.
 limitations: |
-  Bytes are those on the wire: compressed, in batches. A topic that two applications write, one of which falls silent, has
-  another mean though no message changed. Which producer it was isn't known without producers' own metrics, which don't
-  tell what a message took before it was compressed. A trend over months is slower than trend_days see.
+  Bytes are measured on the wire: compressed, in batches. If one of two applications that produce to a topic stops, the
+  mean changes although no message does. Only producers' own metrics identify the producer; they do not include sizes
+  before compression. Trends over months are slower than trend_days can show.
 */
 with topic as materialized (
   select
@@ -58,7 +113,7 @@ with topic as materialized (
   from public.message_sizes(:hour, :min_messages, :min_bytes, least(:jump_ratio, :trend_ratio))
 ),
 
--- Only of topics whose messages are larger than in some hour before.
+-- Only topics with messages larger than in some hour before.
 larger as materialized (
   select
     cluster,
@@ -102,8 +157,8 @@ trend as (
   group by cluster, topic
 ),
 
--- Each call takes a tenth of a millisecond: only of topics that what is known so far doesn't clear.
-usual as materialized (
+-- Each call takes a tenth of a millisecond: only for topics that can still fire.
+baseline as materialized (
   select
     s.*,
     size.median,
@@ -115,31 +170,31 @@ usual as materialized (
 ),
 
 jumped as (
-  select u.cluster, u.topic
-  from usual as u
+  select b.cluster, b.topic
+  from baseline as b
   cross join lateral public.topic_baseline(
-    :hour - interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
+    :hour - interval '1 hour', b.past_hours, b.past_message_bytes, cast(:least_history as integer)
   ) as earlier
   cross join lateral public.topic_baseline(
-    :hour + interval '1 hour', u.past_hours, u.past_message_bytes, cast(:least_history as integer)
+    :hour + interval '1 hour', b.past_hours, b.past_message_bytes, cast(:least_history as integer)
   ) as later
-  where u.message_bytes >= :jump_ratio * u.median and u.message_bytes > u.median + :mads * u.mad
-  and u.message_bytes >= :jump_ratio * greatest(earlier.median, later.median)
+  where b.message_bytes >= :jump_ratio * b.median and b.message_bytes > b.median + :mads * b.mad
+  and b.message_bytes >= :jump_ratio * greatest(earlier.median, later.median)
 ),
 
 grown as materialized (
   select
-    u.*,
-    traffic.median as usual_messages,
+    b.*,
+    traffic.median as baseline_messages,
     j.topic is not null as has_jumped
-  from usual as u
+  from baseline as b
   left join jumped as j using (cluster, topic)
   left join trend as t using (cluster, topic)
-  cross join lateral public.topic_baseline(:hour, u.past_hours, u.past_messages, cast(:least_history as integer)) as traffic
+  cross join lateral public.topic_baseline(:hour, b.past_hours, b.past_messages, cast(:least_history as integer)) as traffic
   where j.topic is not null or t.is_rising and t.middle + t.half >= :trend_ratio * (t.middle - t.half)
 ),
 
--- The hour before the first of those that are nearer to what is now than to what was usual.
+-- The last hour with messages nearer to the baseline than to the present size.
 changed as (
   select
     g.cluster,
@@ -197,19 +252,19 @@ producer as (
 
 select
   case
-    when t.messages is null or t.bytes_per_second is null then 'uncounted'
-    when t.message_bytes is null then 'few'
-    when t.known_hours < :least_history then 'short_history'
-    when t.messages * 2 < g.usual_messages then 'less_traffic'
+    when t.messages is null or t.bytes_per_second is null then 'not_reported'
+    when t.message_bytes is null then 'insufficient_traffic'
+    when t.known_hours < :least_history then 'insufficient_history'
+    when t.messages * 2 < g.baseline_messages then 'less_traffic'
     when g.has_jumped then 'jumped'
     when g.topic is not null then 'grew'
-    else 'usual'
+    else 'stable'
   end as reason,
   t.cluster,
   t.topic,
   t.message_bytes,
-  u.median as usual_message_bytes,
-  u.kind as usual_kind,
+  b.median as baseline_message_bytes,
+  b.kind as baseline_kind,
   t.known_hours,
   extra.bytes_per_second * (i.replication_factor + t.readers) as extra_bytes_per_second,
   kept.bytes as kept_bytes,
@@ -223,10 +278,10 @@ select
   trend.middle - trend.half as trend_from_bytes,
   trend.middle + trend.half as trend_to_bytes,
   t.messages,
-  g.usual_messages,
+  g.baseline_messages,
   p.producers
 from topic as t
-left join usual as u using (cluster, topic)
+left join baseline as b using (cluster, topic)
 left join grown as g using (cluster, topic)
 left join trend using (cluster, topic)
 left join changed as c using (cluster, topic)
@@ -237,7 +292,7 @@ left join inventory.topic_hourly as i_before
   on c.before = i_before.hour and t.cluster = i_before.cluster and t.topic = i_before.topic
 left join inventory.broker_storage_price(:hour) as price on t.cluster = price.cluster
 cross join lateral (
-  select (1 - u.median / t.message_bytes) * t.bytes_per_second as bytes_per_second
+  select (1 - b.median / t.message_bytes) * t.bytes_per_second as bytes_per_second
 ) as extra
 left join lateral (
   select extra.bytes_per_second * i.replication_factor * i.retention_ms / 1000 as bytes

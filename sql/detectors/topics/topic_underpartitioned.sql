@@ -1,72 +1,164 @@
 /*
-title: A topic gets almost as much as its readers can take
+title: Topic under-partitioned
 resource_kind: reading
 owner_role: application
 maturity: stable
-reads: [metrics.consumer_partition_hourly, metrics.consumer_group_hourly, metrics.jvm_app_hourly, metrics.topic_hourly, inventory.topic_hourly]
+reads:
+  - metrics.consumer_partition_hourly
+  - metrics.consumer_group_hourly
+  - metrics.jvm_app_hourly
+  - metrics.topic_hourly
+  - inventory.topic_hourly
 params:
-  utilisation: {default: 0.8, unit: ratio, why: "above it a restart or a slow hour leaves a backlog that hardly shrinks"}
-  headroom: {default: 1.3, unit: ratio, why: "what is advised bears a third more than the peak"}
-  skew: {default: 3, unit: ratio, why: "of the mean; less is what keys do by chance"}
-  days: {default: 14, unit: d, why: "two weekly rhythms"}
-  waiting_ratio: {default: 0.5, unit: ratio, why: "threads that spend half of their time in poll have as much to spare"}
-  caught_up_seconds: {default: 900, unit: s, why: "in an hour; who is late on purpose stays as late as it is, and reads as much as comes in"}
-  spread: {default: 0.1, unit: ratio, why: "a mean of an hour and the speed of one member are of different minutes"}
-  least_records: {default: 1000, unit: records, why: "the mean latency of fewer is chance, and so is who got them"}
+  utilisation: {default: 0.8, unit: ratio, why: "above it, a restart or a slow hour leaves a backlog that hardly shrinks"}
+  headroom: {default: 1.3, unit: ratio, why: "the advised capacity is a third above the peak"}
+  skew: {default: 3, unit: ratio, why: "of the mean; less is normal variation between keys"}
+  days: {default: 14, unit: d, why: "two weekly cycles"}
+  waiting_ratio: {default: 0.5, unit: ratio, why: "threads that spend half of their time in poll have as much in reserve"}
+  caught_up_seconds:
+    default: 900
+    unit: s
+    why: "per hour; a group that lags on purpose keeps its lag and reads only what comes in"
+  spread: {default: 0.1, unit: ratio, why: "an hourly mean and the speed of one member cover different minutes"}
+  least_records: {default: 1000, unit: records, why: "the mean latency and the partition shares of fewer are random"}
 key_metrics: [peak_records_per_second, capacity_records_per_second, thread_records_per_second, threads, partitions]
 verdicts:
-  few_members:
+  too_few_threads:
     status: firing
     severity: warning
-    message: &reason "At its peak (99th percentile of the hours of {{ days }}) {{ topic }} gets {{ peak_records_per_second }}. {% if is_estimate %}At {{ record_latency_ms }} a record {{ group_id }} can take an estimated {{ capacity_records_per_second }}{% else %}The fastest that one of {{ group_id }}'s members was seen to read while it caught up is {{ thread_records_per_second }}; {{ working_threads }} times that is {{ capacity_records_per_second }}{% endif %}: the peak is {{ utilisation_ratio }} of it. It has {{ threads | counted('reading thread') }} for {{ partitions | counted('partition') }}."
+    message: &message >-
+      Topic {{ topic }} peaks at {{ peak_records_per_second }}, {{ utilisation_ratio }} of the
+      {{ capacity_records_per_second }} that {{ group_id }} can process with
+      {{ threads | counted("thread") }} for {{ partitions | counted("partition") }}.
+    details: &details
+      - "The peak is the 99th percentile of the hours of {{ days }}."
+      - &estimate >-
+        {% if is_estimate %}One thread processes an estimated {{ thread_records_per_second }}, at
+        {{ record_latency_ms }} per record.{% endif %}
+      - &measured >-
+        {% if not is_estimate %}One member read {{ thread_records_per_second }} at most while it caught up.{% endif %}
+    impact: &impact "After a restart or a slow hour, consumer lag of {{ group_id }} hardly shrinks; it grows at each peak."
     actions:
-      - "Run {{ advised_threads }} threads or members.{% if needed_threads.value > partitions.value %} That is as many as there are partitions: it takes {{ needed_threads }} of both{% if together_names %}, and as many of {{ together_names }}{% endif %}.{% endif %} Or make a record cheaper."
-    commands: ["kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ group_id }}"]
-  partitions_short:
+      - "Run {{ advised_threads }} threads or members."
+      - >-
+        {% if more_partitions %}Plan more partitions: the peak needs {{ more_partitions }} partitions, and as many
+        threads.{% endif %}
+      - &together >-
+        {% if together_names %}Keep co-partitioned topics equal: {{ together_names }}.{% endif %}
+      - &cheaper "Reduce the processing time per record."
+    commands:
+      - >-
+        kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose
+        --group {{ group_id }}
+  too_few_partitions:
     status: firing
     severity: warning
-    message: *reason
+    message: *message
+    details: *details
+    impact: *impact
     actions:
-      - "More threads can't help: each partition has its own. Give {{ topic }} {{ needed_threads | counted('partition') }}{% if together_names %}, and as many to what {{ group_id }} reads or keeps with the same number: {{ together_names }}{% endif %}{% if owner_names %} (ask {{ owner_names }}){% endif %}; then run as many threads. Keys move to other partitions: joins and stores by key must be built anew, from the start. Or make a record cheaper."
-    commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --alter --topic {{ topic }} --partitions {{ needed_threads.value }}"]
+      - >-
+        Increase {{ topic }} to {{ needed_threads | counted("partition") }}, then run as many threads; more threads
+        alone stay idle.
+      - *together
+      - "{% if owner_names %}Ask {{ owner_names }} about the co-partitioned topics.{% endif %}"
+      - "Rebuild joins and state stores from the start: keys move to other partitions."
+      - *cheaper
+    commands:
+      - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic {{ topic }}"
+      - >-
+        kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --alter --topic {{ topic }}
+        --partitions {{ needed_threads.value }}
   hot_key:
     status: firing
     severity: warning
-    message: "Partition {{ hot_partition }} of {{ topic }} got {{ hot_ratio }} of the last hour's records. {% if hot_hours %}At its own peak (99th percentile of {{ hot_hours | counted('hour') }} of {{ days }}) it got {{ hot_records_per_second }}.{% else %}Of its peak (99th percentile of the hours of {{ days }}: {{ peak_records_per_second }}) that is {{ hot_records_per_second }}.{% endif %} One thread of {{ group_id }} reads a partition, and {% if is_estimate %}can take an estimated {{ thread_records_per_second }} at {{ record_latency_ms }} a record{% else %}the fastest that one was seen to read while it caught up is {{ thread_records_per_second }}{% endif %}."
+    message: >-
+      Partition {{ hot_partition }} of topic {{ topic }} peaks at {{ hot_records_per_second }}; one thread of
+      {{ group_id }} processes at most {{ thread_records_per_second }}.
+    details:
+      - "This partition received {{ hot_ratio }} of the topic's records in the last hour."
+      - >-
+        {% if hot_hours %}The peak is the 99th percentile of {{ hot_hours | counted("hour") }} of this partition
+        within {{ days }}.{% endif %}
+      - >-
+        {% if not hot_hours %}The peak is this share of the topic's peak, {{ peak_records_per_second }} (99th percentile
+        of {{ days }}).{% endif %}
+      - *estimate
+      - *measured
+    impact: "Consumer lag of this partition grows at each peak, and more threads or partitions do not help."
     actions:
-      - "More partitions won't help: a key stays in one. Find the keys that get so many records; add something to the key that spreads them, or make these records cheaper."
-    commands: ["kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ hot_partition.value }} --offset latest --max-messages 1000 --property print.key=true --property print.value=false"]
-  waits: {status: ok, message: "At the topic's peak, {{ peak_records_per_second }}, the threads spend {{ poll_ratio }} of their time in poll: they have time to spare."}
-  fits: {status: ok, message: "At most {{ most_records_per_second }} came in within {{ days }}; its readers can take {{ 'an estimated' if is_estimate else 'at least' }} {{ capacity_records_per_second }}."}
-  outpaced: {status: unknown, message: "What a thread can take isn't known: it was seen to read {{ seen_records_per_second }} on the mean of an hour, and {{ 'by its latency' if is_estimate else 'while it caught up' }} it would be {{ thread_records_per_second }}."}
-  few_records: {status: unknown, message: "Only {{ records }} records were processed in the hour, and it had nothing to catch up with in {{ days }}: how many it could take isn't known."}
-  unseen: {status: unknown, message: "How long a record takes isn't known, and it had nothing to catch up with in {{ days }}: how many it could take isn't known."}
-  threads_unknown: {status: unknown, message: "How many threads or members read it isn't known."}
-  uncounted: {status: unknown, message: "How many partitions it has, or how many records come in, isn't known."}
-  young: {status: unknown, message: "What comes in is known of {{ known_hours }} only."}
+      - "Find the keys with most records in this partition."
+      - "Add a suffix to these keys so that they spread over partitions; a key always stays in one partition."
+      - *cheaper
+    commands:
+      - >-
+        kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }}
+        --partition {{ hot_partition.value }} --offset latest --max-messages 1000
+        --property print.key=true --property print.value=false
+  idle_threads:
+    status: ok
+    message: >-
+      At the peak of topic {{ topic }}, {{ peak_records_per_second }}, threads of {{ group_id }} spend {{ poll_ratio }} of
+      their time in poll: they have capacity in reserve.
+  sufficient:
+    status: ok
+    message: >-
+      Topic {{ topic }} received at most {{ most_records_per_second }} within {{ days }}; {{ group_id }} can process
+      {{ "an estimated" if is_estimate else "at least" }} {{ capacity_records_per_second }}.
+  inconsistent_capacity:
+    status: unknown
+    message: >-
+      Not evaluated: members of {{ group_id }} read {{ hourly_records_per_second }} on average, more than the capacity
+      of {{ thread_records_per_second }} from their {{ "latency" if is_estimate else "catch-up speed" }}.
+  insufficient_records:
+    status: unknown
+    message: >-
+      Not evaluated: {{ group_id }} processed only {{ records }} in the hour, and had no lag to catch up
+      within {{ days }}.
+  latency_not_reported:
+    status: unknown
+    message: >-
+      Not evaluated: {{ group_id }} did not report its record latency, and had no lag to catch up within {{ days }}.
+  threads_not_reported:
+    status: unknown
+    message: "Not evaluated: the number of threads or members of {{ group_id }} was not reported."
+  traffic_not_reported:
+    status: unknown
+    message: "Not evaluated: the partitions or the incoming records of topic {{ topic }} were not reported."
+  insufficient_history:
+    status: unknown
+    message: "Not evaluated: incoming records of topic {{ topic }} were reported for {{ known_hours }} only."
 open_after_hours: 2
 clear_after_hours: 24
 description: |
-  Plain and repartition topics that a group's members are assigned. What one thread can take is the greater of
-  1 ÷ mean time for a record (Kafka Streams; of at least least_records in the hour) and the fastest that a member read, of
-  all its partitions, which was behind for as long as its commits of the hour tell (`days`), where the group caught up by
-  caught_up_seconds in that hour. The group can take as much as
-  the lesser of its threads and the topic's partitions, even if it read nothing else. The 99th percentile of the hours'
-  records of `days` reaches utilisation of that; or the share of it that the busiest partition gets, at least skew times
-  the mean, reaches utilisation of one thread, and so does the 99th percentile of that partition's own hours, where half
-  of those of `days` are known: a key that gets most of a quiet hour fills nothing. A group whose members on the mean of an hour read faster than that isn't
-  judged, and one whose threads spend more than waiting_ratio of the peak's hours in poll is well.
+  Evaluates plain and repartition topics that are assigned to members of a group. The capacity of one thread is the
+  greater of two values: 1 ÷ mean record latency (Kafka Streams, with at least least_records in the hour), and the highest
+  rate of one member that had lag in all its commits of an hour in which the group caught up by caught_up_seconds. The
+  group's capacity is that of its threads or of the topic's partitions, whichever are fewer.
+  Fires when the 99th percentile of the hours of `days` reaches utilisation of the group's capacity. Fires also when the
+  busiest partition (at least skew times the mean) reaches utilisation of one thread, by its share of the peak and by its
+  own 99th percentile, if half of its hours are known. Threads that spend more than waiting_ratio of the peak in poll have
+  reserves. Groups that read faster than their capacity on the mean of an hour are not evaluated.
 runbook: |
-  1. Is a record dearer than it was? A look-up, a database, a larger store: cheaper than more partitions.
+  ## Meaning
+  The peak traffic of the topic almost reaches what the consumer group can process.
+  ## Impact
+  A restart or a slow hour leaves a backlog that shrinks slowly or not at all.
+  ## Diagnosis
+  1. Compare the record latency with earlier: a database call or a larger state store may have slowed processing.
+  2. Compare threads with partitions: each partition is processed by one thread.
+  3. Check the keys of a hot partition.
+  ## Mitigation
+  1. Reduce the processing time per record; this is cheaper than more partitions.
   2. Fewer members than partitions: scale out first.
-  3. Partitions can't be taken away again, and keys move. Topics that are joined need the same number, and so do
-     changelogs and repartition topics: reset the application, or a new application.id beside the old one.
+  3. Add partitions last: Kafka cannot remove them, keys move, and co-partitioned topics, changelogs, and repartition
+     topics need the same number. Reset the application, or start a new application.id next to the old one.
 limitations: |
-  What was never seen is an estimate, and says so. Who has neither told its latency (only Kafka Streams does) nor
-  caught up for an hour in `days` isn't judged at all. Limits outside: with more threads a database may become the limit.
-  What else the group reads takes time too, and isn't taken off. Members with one client id on one host count by their
-  mean. Peaks within an hour are higher than its mean. The hot partition is the last hour's; where its own hours are known
-  of less than half of `days`, its share of that hour is taken for its share of the peak.
+  Without a catch-up phase the capacity is an estimate, and the details state it. Groups without reported latency (only
+  Kafka Streams exposes it) and without a catch-up phase within `days` are not evaluated. A shared database may become the
+  limit with more threads. Other topics of the group take time too, and are not subtracted. Members with the same client
+  id on one host are averaged. Peaks within an hour exceed its mean. The hot partition is that of the last hour; if less
+  than half of its own hours are known, its share of that hour is applied to the peak.
 */
 with topic as materialized (
   select
@@ -115,7 +207,7 @@ application as materialized (
   group by cluster, application_id
 ),
 
--- The fastest that its members read: on the mean of them and of an hour.
+-- The highest mean rate per member of an hour.
 speed as materialized (
   select
     cluster,
@@ -126,7 +218,7 @@ speed as materialized (
   group by cluster, group_id
 ),
 
--- And one of them while the group caught up.
+-- The highest rate of one member in an hour in which the group caught up.
 caught_up as materialized (
   select
     s.cluster,
@@ -140,7 +232,7 @@ caught_up as materialized (
   group by s.cluster, s.group_id
 ),
 
-able as materialized (
+capacity as materialized (
   select
     g.cluster,
     g.group_id,
@@ -148,7 +240,7 @@ able as materialized (
     a.records,
     a.record_latency_ms,
     s.seen_per_second,
-    -- Seen is seen: within the spread of both figures it is what a thread can take.
+    -- A measured rate within the spread of both values is within capacity.
     case
       when s.seen_per_second <= known.per_second * (1 + :spread) then greatest(known.per_second, s.seen_per_second)
       else known.per_second
@@ -176,7 +268,7 @@ rate as materialized (
   group by cluster, topic
 ),
 
-judged as materialized (
+measured as materialized (
   select
     r.*,
     a.threads,
@@ -195,45 +287,45 @@ judged as materialized (
         then r.busiest_per_second / r.arriving_per_second
     end as hot_ratio
   from reading as r
-  inner join able as a using (cluster, group_id)
+  inner join capacity as a using (cluster, group_id)
   left join rate as t using (cluster, topic)
 ),
 
--- Where even the largest hour fits, the 99th percentile does: of the others all hours, by the index.
-seen as materialized (
+-- Only for groups with a largest hour above the limit: the others cannot fire. An index reads these hours.
+peak_candidate as materialized (
   select
-    j.cluster,
-    j.topic,
-    j.group_id,
+    m.cluster,
+    m.topic,
+    m.group_id,
     h.hour,
     h.messages_in / nullif(h.covered_seconds, 0) as per_second
-  from judged as j
+  from measured as m
   inner join metrics.topic_hourly as h using (cluster, topic)
   where h.hour = any(
     array(select :hour - n * interval '1 hour' from generate_series(0, :days * 24 - 1) as n)
   )
   and (
-    j.most_per_second >= :utilisation * j.capacity_per_second
-    or j.most_per_second * j.hot_ratio >= :utilisation * j.thread_per_second
+    m.most_per_second >= :utilisation * m.capacity_per_second
+    or m.most_per_second * m.hot_ratio >= :utilisation * m.thread_per_second
   )
 ),
 
 near as materialized (
   select
-    j.*,
+    m.*,
     peak.per_second as peak_per_second
-  from judged as j
+  from measured as m
   inner join (
     select
       cluster,
       topic,
       group_id,
       percentile_disc(0.99) within group (order by per_second) as per_second
-    from seen
+    from peak_candidate
     group by cluster, topic, group_id
   ) as peak using (cluster, topic, group_id)
-  where peak.per_second >= :utilisation * j.capacity_per_second
-  or peak.per_second * j.hot_ratio >= :utilisation * j.thread_per_second
+  where peak.per_second >= :utilisation * m.capacity_per_second
+  or peak.per_second * m.hot_ratio >= :utilisation * m.thread_per_second
 ),
 
 peak_hour as materialized (
@@ -243,7 +335,7 @@ peak_hour as materialized (
     n.group_id,
     h.hour
   from near as n
-  inner join seen as h
+  inner join peak_candidate as h
     on n.cluster = h.cluster and n.topic = h.topic and n.group_id = h.group_id and n.peak_per_second <= h.per_second
 ),
 
@@ -269,7 +361,7 @@ at_peak as materialized (
   group by h.cluster, h.topic, h.group_id
 ),
 
--- The busiest partition of the hour, and what it got at its own peak.
+-- The busiest partition of the hour, and its own peak.
 hot as materialized (
   select
     n.cluster,
@@ -318,8 +410,8 @@ short as materialized (
   where h.partition is not null or n.peak_per_second >= :utilisation * n.capacity_per_second
 ),
 
--- What must have as many partitions: what it reads with the same number, its changelogs and repartition topics.
-beside as materialized (
+-- Co-partitioned topics: inputs with the same partition count, changelogs, and repartition topics.
+copartitioned as materialized (
   select
     s.cluster,
     s.topic,
@@ -348,43 +440,45 @@ beside as materialized (
 
 select
   case
-    when j.threads is null then 'threads_unknown'
-    when j.partitions is null or j.most_per_second is null then 'uncounted'
-    when j.known_hours < :days * 12 then 'young'
-    when j.thread_per_second is null and j.record_latency_ms is not null then 'few_records'
-    when j.thread_per_second is null then 'unseen'
-    when j.seen_per_second > j.thread_per_second then 'outpaced'
-    when s.poll_ratio > :waiting_ratio then 'waits'
+    when m.threads is null then 'threads_not_reported'
+    when m.partitions is null or m.most_per_second is null then 'traffic_not_reported'
+    when m.known_hours < :days * 12 then 'insufficient_history'
+    when m.thread_per_second is null and m.record_latency_ms is not null then 'insufficient_records'
+    when m.thread_per_second is null then 'latency_not_reported'
+    when m.seen_per_second > m.thread_per_second then 'inconsistent_capacity'
+    when s.poll_ratio > :waiting_ratio then 'idle_threads'
     when s.hot_partition is not null then 'hot_key'
-    when s.threads < s.partitions then 'few_members'
-    when s.topic is not null then 'partitions_short'
-    else 'fits'
+    when s.threads < s.partitions then 'too_few_threads'
+    when s.topic is not null then 'too_few_partitions'
+    else 'sufficient'
   end as reason,
-  j.cluster,
-  j.topic,
-  j.group_id,
+  m.cluster,
+  m.topic,
+  m.group_id,
   s.peak_per_second as peak_records_per_second,
-  j.capacity_per_second as capacity_records_per_second,
-  j.thread_per_second as thread_records_per_second,
-  j.threads,
-  j.partitions,
+  m.capacity_per_second as capacity_records_per_second,
+  m.thread_per_second as thread_records_per_second,
+  m.threads,
+  m.partitions,
   s.utilisation_ratio,
-  j.working_threads,
+  m.working_threads,
   s.needed_threads,
   least(s.needed_threads, s.partitions) as advised_threads,
-  j.is_estimate,
-  j.record_latency_ms,
-  j.records,
-  j.most_per_second as most_records_per_second,
-  j.seen_per_second as seen_records_per_second,
-  j.known_hours,
+  case when s.needed_threads > s.partitions then s.needed_threads end as more_partitions,
+  m.is_estimate,
+  m.record_latency_ms,
+  m.records,
+  m.most_per_second as most_records_per_second,
+  m.seen_per_second as hourly_records_per_second,
+  m.known_hours,
   s.poll_ratio,
   s.hot_partition,
   case when s.hot_partition is not null then s.hot_ratio end as hot_ratio,
   s.hot_per_second as hot_records_per_second,
   s.hot_hours,
-  beside.names as together_names,
-  beside.owners as owner_names
-from judged as j
+  copartitioned.names as together_names,
+  copartitioned.owners as owner_names
+from measured as m
 left join short as s using (cluster, topic, group_id)
-left join beside on s.cluster = beside.cluster and s.topic = beside.topic and s.group_id = beside.group_id
+left join copartitioned
+  on s.cluster = copartitioned.cluster and s.topic = copartitioned.topic and s.group_id = copartitioned.group_id

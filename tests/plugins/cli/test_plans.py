@@ -422,9 +422,9 @@ def test_the_plan_of_replicas_is_a_file_for_each_topic(warehouse: sa.Engine, env
         _insert(warehouse, "inventory.broker_hourly", {"cluster": "c", "broker_id": number, "rack": rack})
     weak = [
         {"topic": "t", "weakness": "one rack", "replicas": 2},
-        {"topic": "else", "weakness": "stops writes", "replicas": 3},
+        {"topic": "else", "weakness": "high min.insync.replicas", "replicas": 3},
     ]
-    metrics = {"weak_topics": weak, "one_rack_topics": 2, "stopping_topics": 1}
+    metrics = {"weak_topics": weak, "one_rack_topics": 2, "high_min_isr_topics": 1}
     _weak(warehouse, "topic_replication_weak", metrics, {"replicas": 3})
     done = in_this_process("plan", "replicas", "c", **environment)
     assert done.returncode == 0, done.stderr
@@ -447,8 +447,8 @@ def test_two_replicas_get_a_third_and_what_lies_on_a_parked_broker_goes(
     warehouse: sa.Engine, environment: dict[str, str]
 ) -> None:
     _uneven(warehouse)
-    two = {"topic": "t", "weakness": "stops writes", "replicas": 2}
-    metrics = {"weak_topics": [two | {"weakness": "one replica", "topic": "gone"}, two], "stopping_topics": 1}
+    two = {"topic": "t", "weakness": "high min.insync.replicas", "replicas": 2}
+    metrics = {"weak_topics": [two | {"weakness": "one replica", "topic": "gone"}, two], "high_min_isr_topics": 1}
     _weak(warehouse, "topic_replication_weak", metrics, {"replicas": 3})
     done = in_this_process("plan", "replicas", "c", **environment)
     lines = done.stdout.splitlines()

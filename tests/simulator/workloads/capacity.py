@@ -59,13 +59,13 @@ def _names(life: Life, reason: str, group: str) -> None:
 def peak_fills_the_threads_of_all_partitions(life: Life) -> None:
     count = life.chance.choice([4, 6, 8])
     _application(life, count, count, _used(life), life.onset(26, 9 * DAY))
-    _names(life, "partitions_short", APP)
+    _names(life, "too_few_partitions", APP)
 
 
 def peak_fills_fewer_threads_than_partitions(life: Life) -> None:
     count = life.chance.choice([2, 4])
     _application(life, count, 3 * count, _used(life), life.onset(26, 9 * DAY))
-    _names(life, "few_members", APP)
+    _names(life, "too_few_threads", APP)
 
 
 def key_fills_the_thread_of_its_partition(life: Life) -> None:
@@ -94,7 +94,7 @@ def _catches_up(life: Life, used: float, thread: float) -> Group:
 
 def peak_fills_what_was_read_while_behind(life: Life) -> None:
     _catches_up(life, _used(life), life.uniform(50, 300))
-    _names(life, "partitions_short", READER)
+    _names(life, "too_few_partitions", READER)
 
 
 def readers_that_caught_up_have_room(life: Life) -> None:

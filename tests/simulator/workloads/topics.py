@@ -111,7 +111,7 @@ def low_rate_on_many_partitions(life: Life) -> None:
     count = life.chance.choice([12, 24, 48])
     topic = _events(life, partitions=count)
     topic.messages *= count * life.uniform(50, 500) / float(np.mean(topic.messages * topic.size) / 3600)
-    life.fault(WASTED, "wasted", names="events")
+    life.fault(WASTED, "overpartitioned", names="events")
 
 
 def low_rate_on_many_partitions_of_a_changelog(life: Life) -> None:
@@ -153,21 +153,21 @@ def one_replica(life: Life) -> None:
     _events(life, brokers=(life.chance.choice((1, 2, 3)),))
     life.topic("orders")
     life.group("search", "orders")
-    life.fault(WEAK, "single", names="events")
+    life.fault(WEAK, "single_replica", names="events")
 
 
 def changelog_with_one_replica(life: Life) -> None:
     _events(life)
     life.application("joiner", "events")
     life.topics["joiner-totals-changelog"].brokers = (2,)
-    life.fault(WEAK, "single", names="joiner-totals-changelog")
+    life.fault(WEAK, "single_replica", names="joiner-totals-changelog")
 
 
 def all_replicas_needed(life: Life) -> None:
     two = life.chance.random() < 0.5
     _events(life, brokers=(1, 2) if two else (1, 2, 3),
             configs=PLAIN | {"min.insync.replicas": "2" if two else "3"})  # fmt: skip
-    life.fault(WEAK, "stops_writes", names="events")
+    life.fault(WEAK, "min_isr_too_high", names="events")
 
 
 def one_copy_is_enough(life: Life) -> None:
@@ -176,7 +176,7 @@ def one_copy_is_enough(life: Life) -> None:
     _events(life)
     life.topic("payments", brokers=brokers, configs=PLAIN | {"min.insync.replicas": "1"})
     life.group("ledger", "payments")
-    life.fault(WEAK, "deceives", names="payments")
+    life.fault(WEAK, "min_isr_too_low", names="payments")
 
 
 def one_copy_of_a_changelog_is_enough(life: Life) -> None:
@@ -185,7 +185,7 @@ def one_copy_of_a_changelog_is_enough(life: Life) -> None:
     life.application("payments", "events")
     changelog = life.topics["payments-totals-changelog"]
     changelog.configs = changelog.configs | {"min.insync.replicas": "1"}
-    life.fault(WEAK, "deceives", names=changelog.name)
+    life.fault(WEAK, "min_isr_too_low", names=changelog.name)
 
 
 def one_copy_is_enough_beside_one_that_stops(life: Life) -> None:
@@ -193,7 +193,7 @@ def one_copy_is_enough_beside_one_that_stops(life: Life) -> None:
     life.topic("payments", configs=PLAIN | {"min.insync.replicas": "1"})
     life.group("ledger", "payments")
     _events(life, configs=PLAIN | {"min.insync.replicas": "3"})
-    life.fault(WEAK, "stops_writes", names="payments events")
+    life.fault(WEAK, "min_isr_too_high", names="payments events")
 
 
 def two_copies_are_enough(life: Life) -> None:
