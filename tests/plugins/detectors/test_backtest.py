@@ -244,7 +244,7 @@ def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector; there are: "),
+        (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector. Available: "),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06", "--set", "x=1"], "--set x: unknown"),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06"], "it has none yet."),

@@ -54,7 +54,7 @@ def shown(**asked: str) -> list[list[str]]:
 
 @pytest.mark.usefixtures("findings")
 def test_every_finding_is_on_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(pages, "MAX_FINDINGS", 3)
     found = shown()
     assert [len(page) for page in found] == [3, 3, 1]
     assert [name for page in found for name in page] == NAMES[1::2] + NAMES[::2]  # the worst first
@@ -62,13 +62,13 @@ def test_every_finding_is_on_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("findings")
 def test_filters_stay_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_FINDINGS", 1)
+    monkeypatch.setattr(pages, "MAX_FINDINGS", 1)
     assert shown(severity="warning", q="g 2 & m", detector="d") == [[NAMES[2]]]
     assert shown(severity="critical", q="thing") == [[name] for name in NAMES[1::2]]
 
 
 @pytest.mark.usefixtures("findings")
 def test_after_one_that_is_gone_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(pages, "MAX_FINDINGS", 3)
     values = pages.findings(None, None, None, "f" * 64)
     assert (values["is_first"], [finding["place"] for finding in values["findings"]]) == (True, [1, 2, 3])
