@@ -22,7 +22,7 @@ from streamwarden.base.addresses import masked
 from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.causes import find_causes
+from streamwarden.causes import find_causes, rule
 from streamwarden.dag_graph import PRICES, hour_graph
 from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
 from streamwarden.store.migrate import migrated_warehouse
@@ -103,7 +103,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
                 of_subject = [detector for detector in detectors.values() if detector.subject == name]
                 run.detector_runs.extend(judge(warehouse, of_subject, hour, config, progress))
             elif step == "causes":
-                progress("causes", find_causes(warehouse, detectors, hour), True)
+                progress("causes", find_causes(warehouse, detectors, hour, rule.params_in_force(config)), True)
             else:
                 progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)
         except Exception as error:

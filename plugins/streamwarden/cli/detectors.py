@@ -53,28 +53,29 @@ def explain(
 
 @app.command()
 def causes(hour: HourOption = None) -> None:
-    """Weigh what may have caused what in an hour, by the rules as they are now; stores nothing."""
-    from streamwarden.causes import weigh
+    """Weigh which finding may have caused which in an hour, by the rule as it is now; stores nothing."""
+    from streamwarden.base.config import load_config
+    from streamwarden.causes import rule, weigh
     from streamwarden.detectors import load_detectors
     from streamwarden.rendering.readable import clean
     from streamwarden.store.queries import ask
 
     with shared.warehouse().connect() as connection:
-        found = weigh(connection, load_detectors(), shared.hour(hour))
+        found = weigh(connection, load_detectors(), shared.hour(hour), rule.params_in_force(load_config()))
         prints = list({one for cause in found for one in (cause.effect, cause.cause)})
         names = {row["fingerprint"]: row["name"] for row in ask(connection, "causes/names", fingerprints=prints)}
         stored = ask(connection, "causes/stored", hour=shared.hour(hour))
-    table = Table("effect", "cause", "strength", "why", "stored", box=None, pad_edge=False)
+    table = Table("effect", "cause", "strength", "evidence", "stored", box=None, pad_edge=False)
     before = {(row["effect"], row["cause"]): row["strength"] for row in stored}
     for cause in found:
         strength = f"{cause.strength:.2f}"
         known = before.get((cause.effect, cause.cause))
         table.add_row(
             *(escape(clean(names.get(one, one[:12]))) for one in (cause.effect, cause.cause)),
-            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.render_text)),
+            f"[bold]{strength}[/]" if cause.is_accepted else strength, escape(clean(cause.message)),
             "–" if known is None else f"{known:.2f}",
         )  # fmt: skip
-    out.print(table if found else "Nothing in alarm hangs together with anything else in alarm.")
+    out.print(table if found else "No firing finding is connected with another one.")
 
 
 @app.command()

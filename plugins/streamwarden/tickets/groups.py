@@ -1,7 +1,7 @@
 """Which open findings are one incident: what follows from what, what people joined, and what still belongs together.
 
 A finding joins the incident of its accepted cause. It stays in the one that it is in while it may follow from what is
-open there (between 0.3 and 0.6 nothing changes), or while too little is known to say that it doesn't; and for two hours
+open there (a possible cause changes nothing), or while too little is known to say that it doesn't; and for two hours
 after its cause is over. What people split stays apart, what they joined stays together.
 """
 

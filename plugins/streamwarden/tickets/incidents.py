@@ -240,12 +240,12 @@ def _before(run: Run, group: Group, evidence: Evidence) -> list[str]:
 
 
 def _things_between(inside: set[str], evidence: Evidence) -> set[str]:
-    """What lies on the ways from causes to the places at which they act, within an incident."""
+    """The resources on the paths from causes to the places where they act, within an incident."""
     return {
         resource
         for (effect, cause), row in evidence.weighed.items()
         if effect in inside and cause in inside
-        for resource in row["way"]
+        for resource in row["path"]
     }
 
 

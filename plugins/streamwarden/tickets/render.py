@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamwarden.base.config import Config
-from streamwarden.causes.weighing import POSSIBLE, short_name
+from streamwarden.causes.weighing import short_name
 from streamwarden.detectors import Detector, Finding
 from streamwarden.detectors.mechanisms import may_cause
 from streamwarden.rendering.readable import clean, counted, moment, readable
@@ -82,15 +82,15 @@ def unexplained(
 def refusal(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
     """Why an effect isn't thought to follow from a cause, by the factor that speaks most against it; said of either."""
     metrics = weighed["metrics"]
-    if weighed["strength"] >= POSSIBLE:
+    if weighed["is_possible"]:
         may = "may be its cause" if of_cause else "may follow from it"
         return f"{may} ({clean(weighed['message'])}; {weighed['strength']:.0%})."
     reasons = {
         "time_factor": f"{'this' if of_cause else 'it'} began before, or long after.",
         "share_factor": f"{clean(weighed['message'])}.",
-        "siblings_factor": (
-            f"{metrics.get('well_there', 0)} others that hang on the same are well, and"
-            f" {metrics.get('sick_elsewhere', 0)} that don't are not."
+        "peers_factor": (
+            f"{metrics.get('healthy_there', 0)} peers at the same place are healthy, and"
+            f" {metrics.get('affected_elsewhere', 0)} peers elsewhere are affected."
         ),
         "amount_factor": f"only {clean(weighed['message'])}.",
     }

@@ -33,9 +33,9 @@ def incident(fingerprint: str) -> Row:
         inside = [row for row in weighed if row["effect"] in prints]
         # The likeliest of the causes that each was held against.
         outside = list({row["effect"]: row for row in reversed(weighed) if row["effect"] not in prints}.values())
-        ways = {key for row in inside if row["cause"] in prints for key in row["way"]}
+        between = {key for row in inside if row["cause"] in prints for key in row["path"]}
         is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]
-        resources = list({row["resource"] for row in members} | ways)
+        resources = list({row["resource"] for row in members} | between)
         return {
             "place": "findings",
             "asked": fingerprint,
