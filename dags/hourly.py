@@ -63,11 +63,14 @@ def judge(subject: str, hour: str) -> str:
 
 @task(trigger_rule="all_done")
 def causes(hour: str) -> str:
-    """Weighs which finding in alarm may have caused which."""
+    """Weighs which firing finding may have caused which."""
     from streamwarden import pipeline
 
     config = load_config()
-    return pipeline.find_causes(pipeline.migrated_warehouse(config), load_detectors(config=config), parse_hour(hour))
+    params = pipeline.rule.params_in_force(config)
+    return pipeline.find_causes(
+        pipeline.migrated_warehouse(config), load_detectors(config=config), parse_hour(hour), params
+    )
 
 
 @task(trigger_rule="all_done")

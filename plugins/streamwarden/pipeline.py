@@ -23,7 +23,7 @@ from streamwarden.base.addresses import masked
 from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.causes import find_causes
+from streamwarden.causes import find_causes, rule
 from streamwarden.dag_graph import PRICES, hour_graph
 from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
 from streamwarden.store.migrate import migrated_warehouse
@@ -128,7 +128,7 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
                 lacking = Counter(filter(None, (_not_configured(detector, config) for detector in judging)))
                 for what, number in lacking.items():
                     progress("judge", f"{what} configured: {number} detectors not evaluated", True)
-                progress("causes", find_causes(warehouse, detectors, hour), True)
+                progress("causes", find_causes(warehouse, detectors, hour, rule.params_in_force(config)), True)
             else:
                 progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)
         except Exception as error:

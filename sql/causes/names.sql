@@ -1,4 +1,4 @@
--- Findings by name, as they were judged last.
+-- Names of findings, as last evaluated.
 select distinct on (fingerprint)
   fingerprint,
   detector || ': ' || resource_name as name

@@ -1,4 +1,4 @@
--- What was weighed and stored of an hour.
+-- The stored strengths of an hour.
 select
   effect,
   cause,

@@ -11,7 +11,7 @@ create or replace function tickets.related(of_ticket bigint) returns table (
     select c.effect, c.cause
     from this
     inner join detect.cause as c on c.hour = this.last_firing_hour and this.fingerprint in (c.effect, c.cause)
-    where c.strength >= 0.3
+    where c.is_possible
   ),
 
   other as (

@@ -1,13 +1,14 @@
--- What a finding was held against as its cause in an hour, the likeliest first: one row without a cause if nothing was,
--- and none at all where the hour's causes weren't weighed.
+-- The causes weighed of a finding in an hour, the likeliest first: one row without a cause if there were none, and no row
+-- where the hour's causes were not weighed.
 select
   w.hour,
   c.cause,
   c.strength,
   c.is_accepted,
+  c.is_possible,
   c.time_factor,
   c.share_factor,
-  c.siblings_factor,
+  c.peers_factor,
   c.amount_factor,
   c.message,
   c.metrics,

@@ -1,16 +1,17 @@
--- What was weighed of an incident's findings last: each with its likeliest causes, and others that were held against them.
+-- The pairs weighed last of an incident's findings: each with its likeliest causes, and with what it was weighed to cause.
 select
   c.hour,
   c.effect,
   c.cause,
   c.strength,
   c.is_accepted,
+  c.is_possible,
   c.place_factor,
   c.time_factor,
   c.share_factor,
-  c.siblings_factor,
+  c.peers_factor,
   c.amount_factor,
-  c.way,
+  c.path,
   c.message,
   c.metrics,
   effect.title as effect_title,

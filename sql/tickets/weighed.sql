@@ -1,16 +1,17 @@
--- What a finding was held against as its cause when it was in alarm last, the likeliest first.
+-- The causes weighed of a finding when it fired last, the likeliest first.
 select
   c.hour,
   c.cause,
   c.mechanism,
   c.strength,
   c.is_accepted,
+  c.is_possible,
   c.place_factor,
   c.time_factor,
   c.share_factor,
-  c.siblings_factor,
+  c.peers_factor,
   c.amount_factor,
-  c.way,
+  c.path,
   c.seen_hour,
   c.message,
   c.metrics,

@@ -52,6 +52,8 @@ def test_a_case_of_causes(module_warehouse: sa.Engine, fleet: dict[str, Any], ca
                 resources[store(connection, said, status)] = said["resource"]
         found = {(resources[c.effect], resources[c.cause]): c for c in weigh(connection, DETECTORS, HOUR)}
         transaction.rollback()
+    keys = {"effect", "cause", "accepted", "strength", "message"}
+    assert all(set(row) <= keys for row in case["expect"])
     expected = {(row["effect"], row["cause"]): row for row in case["expect"]}
     assert set(found) == set(expected)
     for pair, row in expected.items():
@@ -98,7 +100,7 @@ def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
         ):
             store(connection, {"of": of, "resource": resource, "reason": reason}, "firing")
     for _ in range(2):
-        assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 ties refused"
+        assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 pairs ruled out"
         with warehouse.connect() as connection:
             rows = connection.execute(sa.text("select hour, mechanism, strength, message from detect.cause")).all()
         assert rows == [(HOUR, "waste_adds_partitions", 0.59, "partitions that nobody needs are counted among them")]

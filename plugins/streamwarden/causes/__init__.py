@@ -1,4 +1,4 @@
-"""Which finding in alarm caused which: weighed per hour, stored, and tried again for any hour of the past."""
+"""Which firing finding caused which: weighed per hour, stored, and weighed again for any past hour."""
 
 from streamwarden.causes.weighing import Cause, find_causes, weigh
 

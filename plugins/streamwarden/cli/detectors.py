@@ -52,13 +52,14 @@ def explain(
 @app.command()
 def causes(hour: HourOption = None) -> None:
     """Show possible root causes of the findings of an hour, by the present detectors; stores nothing."""
-    from streamwarden.causes import weigh
+    from streamwarden.base.config import load_config
+    from streamwarden.causes import rule, weigh
     from streamwarden.detectors import load_detectors
     from streamwarden.rendering.readable import clean
     from streamwarden.store.queries import ask
 
     with shared.warehouse().connect() as connection:
-        found = weigh(connection, load_detectors(), shared.hour(hour))
+        found = weigh(connection, load_detectors(), shared.hour(hour), rule.params_in_force(load_config()))
         prints = list({one for cause in found for one in (cause.effect, cause.cause)})
         names = {row["fingerprint"]: row["name"] for row in ask(connection, "causes/names", fingerprints=prints)}
         stored = ask(connection, "causes/stored", hour=shared.hour(hour))

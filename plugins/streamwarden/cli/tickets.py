@@ -129,11 +129,11 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
             line = f"{'  ' * one['depth']}{clean(one['title'])}, since {one['opened_hour']:%Y-%m-%d %H:%M}{over}{why}"
             out.print(f"[bold]{escape(line)}[/]" if one["depth"] == 0 else escape(line), soft_wrap=True)
         weighed = ask(connection, "tickets/weighed", fingerprint=ticket["fingerprint"])
-    table = Table("possible cause", "strength", "place", "time", "share", "siblings", "amount", "evidence", box=None)
+    table = Table("possible cause", "strength", "place", "time", "share", "peers", "amount", "evidence", box=None)
     for row in weighed:
-        factors = (row[f"{name}_factor"] for name in ("place", "time", "share", "siblings", "amount"))
+        factors = (row[f"{name}_factor"] for name in ("place", "time", "share", "peers", "amount"))
         shown = ["" if factor is None else f"{factor:.2f}" for factor in factors]
-        accepted = "[bold]accepted[/]" if row["is_accepted"] else "possible" if row["strength"] >= 0.3 else "ruled out"
+        accepted = "[bold]accepted[/]" if row["is_accepted"] else "possible" if row["is_possible"] else "ruled out"
         name = escape(clean(f"{row['title'] or ''}: {row['resource_name'] or row['cause'][:12]}"))
         table.add_row(name, f"{row['strength']:.2f} {accepted}", *shown, escape(clean(row["message"])))
     if weighed:

@@ -152,21 +152,33 @@ class Detector:
         Raises:
             StreamwardenError: a name that the detector doesn't have, a value of another type, or a negative one.
         """
-        for name, value in replaced.items():
-            if name not in values:
-                known = ", ".join(sorted(values)) or "none"
-                raise StreamwardenError(f"{key}{name}: unknown parameter; {self.id} has: {known}.")
-            if _kind(value) != _kind(values[name]):
-                like = f"{_kind(values[name])} like {values[name]!r}"
-                raise StreamwardenError(f"{key}{name}: must be a {like}, not {value!r}.")
-            if isinstance(value, int | float) and not 0 <= value <= sys.float_info.max:
-                raise StreamwardenError(f"{key}{name}: must be 0 or more and finite, not {value!r:.40}.")
-            if isinstance(value, str) and self.params[name].unit in ("regex", "pattern"):
-                try:
-                    compiles_in_postgres(value)
-                except ValueError as error:
-                    raise StreamwardenError(f"{key}{name}: {error} (value: {value!r}).") from None
-        return {**values, **replaced}
+        return replaced_params(self.id, self.params, values, replaced, key)
+
+
+def replaced_params(
+    owner: str, params: Mapping[str, Parameter], values: Mapping[str, ParameterValue],
+    replaced: Mapping[str, ParameterValue], key: str,
+) -> dict[str, ParameterValue]:  # fmt: skip
+    """The values, some of them replaced; `owner` has the parameters, `key` stands before a name where people wrote it.
+
+    Raises:
+        StreamwardenError: a name that the owner does not have, a value of another type, or a negative one.
+    """
+    for name, value in replaced.items():
+        if name not in values:
+            known = ", ".join(sorted(values)) or "none"
+            raise StreamwardenError(f"{key}{name}: unknown parameter; {owner} has: {known}.")
+        if _kind(value) != _kind(values[name]):
+            like = f"{_kind(values[name])} like {values[name]!r}"
+            raise StreamwardenError(f"{key}{name}: must be a {like}, not {value!r}.")
+        if isinstance(value, int | float) and not 0 <= value <= sys.float_info.max:
+            raise StreamwardenError(f"{key}{name}: must be 0 or more and finite, not {value!r:.40}.")
+        if isinstance(value, str) and params[name].unit in ("regex", "pattern"):
+            try:
+                compiles_in_postgres(value)
+            except ValueError as error:
+                raise StreamwardenError(f"{key}{name}: {error} (value: {value!r}).") from None
+    return {**values, **replaced}
 
 
 def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check: bool = True) -> dict[str, Detector]:

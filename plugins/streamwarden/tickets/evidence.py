@@ -10,7 +10,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from streamwarden.causes.weighing import POSSIBLE
 from streamwarden.detectors import Detector
 from streamwarden.detectors.mechanisms import may_cause
 from streamwarden.store.queries import ask
@@ -70,7 +69,7 @@ def gather(run: Run, fingerprints: list[str]) -> Evidence:
         evidence.weighed.setdefault(pair, dict(row))
         if row["is_accepted"] and row["hour"] == evidence.hours[0]:
             evidence.accepted[row["effect"]] = row["cause"]
-        if row["strength"] >= POSSIBLE:
+        if row["is_possible"]:
             evidence.near[row["effect"]].add(row["cause"])
             evidence.near[row["cause"]].add(row["effect"])
     evidence.firing = dict(run.connection.execute(_ALARMS, asked).tuples().all())

@@ -1,7 +1,7 @@
 """Groups open findings into incidents: by accepted causes, by manual links, and by the incident that they were in.
 
 A finding joins the incident of its accepted cause. It stays in its incident while an open finding there is a possible
-cause (a strength between 0.3 and 0.6 changes nothing), while data is missing that could rule the cause out, and for two
+cause, while data is missing that could rule the cause out, and for two
 hours after its cause is resolved. Splits and links by people always hold.
 """
 

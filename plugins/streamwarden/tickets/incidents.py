@@ -266,7 +266,7 @@ def _resources_between(inside: set[str], evidence: Evidence) -> set[str]:
         resource
         for (effect, cause), row in evidence.weighed.items()
         if effect in inside and cause in inside
-        for resource in row["way"]
+        for resource in row["path"]
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamwarden.base.config import Config
-from streamwarden.causes.weighing import POSSIBLE, short_name
+from streamwarden.causes.weighing import short_name
 from streamwarden.detectors import Detector, Finding
 from streamwarden.detectors.mechanisms import may_cause
 from streamwarden.rendering.readable import clean, counted, moment, readable
@@ -109,7 +109,7 @@ def ruled_out(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
         of_cause: whether the line is about the cause; else it is about the effect.
     """
     metrics = weighed["metrics"]
-    if weighed["strength"] >= POSSIBLE:
+    if weighed["is_possible"]:
         return f"possible {'cause' if of_cause else 'downstream effect'} {cause_evidence(weighed)}."
     reasons = {
         "time_factor": (
@@ -117,9 +117,9 @@ def ruled_out(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:
             else "it started before this finding, or long after it."
         ),
         "share_factor": f"{clean(weighed['message'])}.",
-        "siblings_factor": (
-            f"{metrics.get('well_there', 0)} other resources with the same dependency are healthy, and"
-            f" {metrics.get('sick_elsewhere', 0)} without it are not."
+        "peers_factor": (
+            f"{metrics.get('healthy_there', 0)} other resources with the same dependency are healthy, and"
+            f" {metrics.get('affected_elsewhere', 0)} without it are not."
         ),
         "amount_factor": f"only {clean(weighed['message'])}.",
     }  # fmt: skip

@@ -97,10 +97,11 @@ class Story:
             insert_row(connection, "detect.weighing", {"hour": hour(number)})
             strongest = {effect: max(s for (e, _), s in ties.items() if e == effect) for effect, _ in ties}
             for (effect, cause), strength in ties.items():
-                one = dict.fromkeys(("place_factor", "time_factor", "share_factor", "siblings_factor"), 1.0)
+                one = dict.fromkeys(("place_factor", "time_factor", "share_factor", "peers_factor"), 1.0)
                 row = one | {
                     "hour": hour(number), "effect": effect, "cause": cause, "strength": strength, factor: strength,
-                    "is_accepted": strength >= 0.6 and strength == strongest[effect], "way": "{}",
+                    "is_accepted": strength >= 0.6 and strength == strongest[effect],
+                    "is_possible": strength >= 0.3, "path": "{}",
                     "message": "its partitions lie there",
                 }  # fmt: skip
                 insert_row(connection, "detect.cause", row)

@@ -351,7 +351,7 @@ def test_what_changed_just_before_is_told_of_the_things_between_as_well(tell: Te
             insert_row(connection, "inventory.volume_hourly", at | volume)
     tell.story.causes(0, {(g("g1"), V1): 0.9})
     with story.engine.begin() as connection:
-        connection.execute(sa.text("update detect.cause set way = '{volume:1/r/v1,broker:c/3}'"))
+        connection.execute(sa.text("update detect.cause set path = '{volume:1/r/v1,broker:c/3}'"))
     tell.go({"v1": "firing"}, {"g1": "firing"})
     assert tell.sink.issue_drafts[0].notification.before == (
         "broker 3 was restarted at 2026-01-05 08:58 UTC",

@@ -597,7 +597,9 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
     assert "removed" not in groups
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
-    judged_now = {row["resource_name"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource_name").values()}
+    judged_now = {
+        row["resource_name"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource_name").values()
+    }
     assert judged_now["shop/idle and lost"] == "unknown"
 
 

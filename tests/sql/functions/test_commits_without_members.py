@@ -36,6 +36,6 @@ def test_who_commits_without_members(module_warehouse: sa.Engine) -> None:
         query = "select * from public.commits_without_members(:hour)"
         found = {row.group_id: row.is_committing for row in connection.execute(sa.text(query), {"hour": HOUR})}
         assert found == {"flink": True, "flink that stopped": False, "had a member before": True}
-        query = "select group_id, commits_without_members as told from public.consumer_lag"
+        query = "select group_id, commits_without_members as output from public.consumer_lag"
         shown = {row.group_id: row.output for row in connection.execute(sa.text(query))}
         assert shown == dict.fromkeys(GROUPS) | found

@@ -59,7 +59,7 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
             (
                 "metrics.client_hourly",
                 back,
-                {"cluster": "a", "app": app, "endpoint": "e", "kind": kind, "client_id": "expected"},
+                {"cluster": "a", "app": app, "endpoint": "e", "kind": kind, "client_id": "told"},
             )
             for back, app, kind in ((0, "shop", "consumer"), (0, "a-producer", "producer"), (1, "before", "consumer"))
         ),

@@ -357,6 +357,14 @@ class DetectorSettings(Section):
     )
 
 
+class CausesSettings(Section):
+    """How causes are weighed."""
+
+    params: dict[str, float | int] = Field(
+        default_factory=dict, description="Parameters to replace; docs/causes.md lists them."
+    )
+
+
 class Owner(Section):
     """Who owns things whose keys match a pattern."""
 
@@ -403,6 +411,7 @@ class Config(Section):
     jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
     gathering: Gathering = Field(default_factory=lambda: Gathering(), description="How sources are read.")
     detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
+    causes: CausesSettings = Field(default_factory=lambda: CausesSettings(), description="How causes are weighed.")
     owners: list[Owner] = Field(
         default_factory=list,
         description="Who owns what has no tag `owner`: the first that matches; else who owns what it belongs to.",

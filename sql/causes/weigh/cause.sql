@@ -1,0 +1,27 @@
+-- Each firing finding with a reason that starts a mechanism: when it fired last, and since when it has fired.
+with cause_reason as (
+  select * from jsonb_to_recordset(cast(:causes as jsonb)) as (mechanism text, detector text, reasons text[])
+),
+
+recent_firing as (
+  select distinct on (f.fingerprint, c.mechanism)
+    c.mechanism,
+    m.kinds,
+    f.fingerprint,
+    f.resource,
+    f.hour,
+    f.affected,
+    f.metrics,
+    c.reasons
+  from firing as f
+  inner join cause_reason as c on f.detector = c.detector and f.reason = any(c.reasons)
+  inner join mechanism as m on c.mechanism = m.mechanism
+  order by f.fingerprint asc, c.mechanism asc, f.hour desc
+)
+
+select
+  r.*,
+  b.began,
+  detect.since_of(r.metrics) as since
+from recent_firing as r
+cross join lateral detect.firing_began(r.fingerprint, r.reasons, r.hour) as b

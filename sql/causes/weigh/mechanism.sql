@@ -1,0 +1,14 @@
+-- The mechanisms of sql/mechanisms.yaml; `kinds` are the resource kinds on the path from a cause to its place of action.
+select
+  mechanism,
+  path as kinds,
+  parts,
+  least_share,
+  within_hours,
+  amount,
+  contributes,
+  alone
+from jsonb_to_recordset(cast(:mechanisms as jsonb)) as (
+  mechanism text, path text[], parts text, least_share double precision, within_hours double precision,
+  amount text, contributes boolean, alone boolean
+)

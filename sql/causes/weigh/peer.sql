@@ -1,0 +1,103 @@
+-- How peers of the effect fare by the same detector: those exposed to the place of the cause, and those elsewhere in the
+-- cluster. A cause is more likely if exposed peers fire and the others do not.
+with exposed as materialized (
+  select
+    mechanism,
+    cause,
+    detector,
+    resource
+  from explained
+  union
+  select
+    q.mechanism,
+    q.cause,
+    q.detector,
+    g.resource
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector,
+      place,
+      parts
+    from pair
+    where parts in ('leader', 'member')
+  ) as q
+  inner join group_place as g on q.parts = g.parts and q.place = g.place
+  inner join group_total as t on g.resource = t.resource
+  where g.partitions >= :exposed_share * t.partitions
+  union
+  select
+    q.mechanism,
+    q.cause,
+    q.detector,
+    p.place
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector
+    from pair
+    where parts = 'resource'
+  ) as q
+  inner join place as p on q.mechanism = p.mechanism and q.cause = p.cause
+),
+
+evaluated as materialized (
+  select
+    detector,
+    resource,
+    fingerprint,
+    identity ->> 'cluster' as cluster,
+    status = 'firing' as is_affected
+  from detect.evaluation
+  where hour = :hour and status in ('firing', 'ok') and detector = any(array(select distinct p.detector from pair as p))
+),
+
+peer_there as (
+  select
+    x.mechanism,
+    x.cause,
+    x.detector,
+    count(*) filter (where v.is_affected) as affected_there,
+    count(*) filter (where not v.is_affected) as healthy_there
+  from exposed as x
+  inner join evaluated as v on x.detector = v.detector and x.resource = v.resource
+  group by x.mechanism, x.cause, x.detector
+),
+
+peer_elsewhere as (
+  select
+    q.mechanism,
+    q.cause,
+    q.detector,
+    count(distinct v.resource) filter (where v.is_affected and x.resource is null and o.effect is null)
+      as affected_elsewhere,
+    count(distinct v.resource) filter (where not v.is_affected and x.resource is null) as healthy_elsewhere
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector,
+      cluster
+    from pair
+    where cluster is not null
+  ) as q
+  inner join evaluated as v on q.detector = v.detector and q.cluster = v.cluster
+  left join exposed as x
+    on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and v.resource = x.resource
+  -- What another cause explains, or this one by another mechanism, is no evidence against this one.
+  left join explained as o on v.fingerprint = o.effect and (q.cause, q.mechanism) <> (o.cause, o.mechanism)
+  group by q.mechanism, q.cause, q.detector
+)
+
+select
+  mechanism,
+  cause,
+  detector,
+  t.affected_there,
+  t.healthy_there,
+  e.affected_elsewhere,
+  e.healthy_elsewhere
+from peer_there as t
+full join peer_elsewhere as e using (mechanism, cause, detector)

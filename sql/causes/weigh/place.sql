@@ -1,0 +1,45 @@
+-- Where each cause acts: the resources at the end of its mechanism's path, reached over the topology of the hour.
+-- `seen_hour` is the hour of the oldest link on the path; of several paths to a place, the most recent counts.
+with recursive link as materialized (
+  select
+    upstream,
+    downstream,
+    split_part(downstream, ':', 1) as kind,
+    max(seen_hour) as seen_hour
+  from public.resource_links(:hour)
+  where basis not in ('leads', 'read by', 'writes')
+  group by upstream, downstream
+),
+
+walk as (
+  select
+    mechanism,
+    kinds,
+    fingerprint,
+    array[resource] as path,
+    resource as reached,
+    array_position(kinds, split_part(resource, ':', 1)) as position,
+    :hour as seen_hour
+  from cause
+  union all
+  select
+    w.mechanism,
+    w.kinds,
+    w.fingerprint,
+    w.path || l.downstream,
+    l.downstream,
+    w.position + 1,
+    least(w.seen_hour, l.seen_hour)
+  from walk as w
+  inner join link as l on w.reached = l.upstream and w.kinds[w.position + 1] = l.kind
+)
+
+select distinct on (mechanism, fingerprint, reached)
+  mechanism,
+  fingerprint as cause,
+  reached as place,
+  path,
+  seen_hour
+from walk
+where position = cardinality(kinds)
+order by mechanism asc, fingerprint asc, reached asc, seen_hour desc
