@@ -61,7 +61,7 @@ def ensure(jars: JarSet) -> list[Path]:
 
 
 def write_locks(*sets: JarSet) -> None:
-    """Resolves the sets anew and writes their lock files; for whoever raises a version."""
+    """Resolves the sets again and writes their lock files; for whoever raises a version."""
     for lock in dict.fromkeys(jars.lock for jars in sets):
         lines: list[str] = []
         for jars in (jars for jars in sets if jars.lock == lock):

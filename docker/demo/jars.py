@@ -1,6 +1,6 @@
 """The jars of the demo fleet, with their versions: the broker's, the Streams application's, and the Jolokia agent.
 
-`python -m demo.jars` fetches them and shows progress; `--lock` resolves anew and rewrites the lock file.
+`python -m demo.jars` fetches them and shows progress; `--lock` resolves again and rewrites the lock file.
 """
 
 from __future__ import annotations

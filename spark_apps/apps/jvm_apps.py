@@ -42,7 +42,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     configured, nodes = (
         asked_in_time(rows(samples.sparkSession, config), sources["jmx"]) for rows in (_configured, _nodes)
     )
-    # Kept: several tables are made from them, and to plan them anew for each costs more than to read them.
+    # Kept: several tables are made from them, and to plan them again for each costs more than to read them.
     instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes")).persist()
     gained = counts(readings, sources["earlier_counters"], hour).persist()
     columns = ("metric", "labels", "at", "kind", "value", "process_started_at")

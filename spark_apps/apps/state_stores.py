@@ -1,6 +1,6 @@
 """State stores: what the values in their changelogs look like, which schema versions the log holds, what changed.
 
-The log is read anew each hour, evenly sampled within bounds (see `spark_apps.sources.changelog_values`): only the log
+The log is read again each hour, evenly sampled within bounds (see `spark_apps.sources.changelog_values`): only the log
 itself can say what compaction has left of older versions, and so an hour comes out the same whenever it is run. Spark
 types values exactly (`schema_of_variant`; its own inference would merge conflicts away), one of each that look alike,
 and counts equal shapes per stretch of the log; `spark_apps.models.schema_versions` finds versions and changes in those

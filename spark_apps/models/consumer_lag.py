@@ -26,7 +26,7 @@ def lag_records() -> Column:
     What retention took before it was read is lost, not behind; markers and aborted records in front (up to
     `next_offset`, which is -1 where nothing is behind them) can't be had. Beyond the last stable offset transactions
     are open; who has committed there reads uncommitted records too. Unknown: a commit beyond the log's end (the topic
-    was made anew, or an offset was set by hand), a log whose start has passed that hour's end since, and, where clocks
+    was made again, or an offset was set by hand), a log whose start has passed that hour's end since, and, where clocks
     were refuted, a place at the very end of what is proven, as more may have come.
     """
     committed, end = f.col("committed_offset"), _readable_end()

@@ -150,7 +150,7 @@ def _is_whole(first: Column, last: Column, since: Column) -> Column:
 
 
 def _let(value: Column, use: Callable[[Column], Column]) -> Column:
-    """`use` of a value that is made once: in another lambda it would be made anew for each element."""
+    """`use` of a value that is made once: in another lambda it would be made again for each element."""
     return f.get(f.transform(f.array(value), use), f.lit(0))
 
 

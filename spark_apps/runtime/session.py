@@ -107,7 +107,7 @@ class _Remembered:
 
 
 def _remember_classes(spark: SparkSession) -> None:
-    """pyspark asks the JVM for these classes and their methods anew with each column: 14,000 times in a small hour."""
+    """pyspark asks the JVM for these classes and their methods again with each column: 14,000 times in a small hour."""
     jvm = spark.sparkContext._jvm
     for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
         if name not in vars(jvm):
@@ -144,6 +144,6 @@ def pieces(spark: SparkSession) -> int:
 def _tuned(spark: SparkSession) -> SparkSession:
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
     if is_local(spark):
-        # Planning each stage anew costs more than it saves where a partition for each core is all there is.
+        # Planning each stage again costs more than it saves where a partition for each core is all there is.
         spark.conf.set("spark.sql.adaptive.enabled", "false")
     return spark

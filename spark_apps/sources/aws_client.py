@@ -297,7 +297,7 @@ def _session(region: str, **keys: str) -> boto3.Session:
 
 @cache
 def _models() -> Loader:
-    """AWS' descriptions of its services, read once a process: each session would read EC2's anew, 0.2 s of CPU."""
+    """AWS' descriptions of its services, read once a process: each session would read EC2's again, 0.2 s of CPU."""
     return create_loader(botocore.session.Session().get_config_variable("data_path"))
 
 

@@ -57,7 +57,7 @@ SLICES_PER_TOPIC = 4
 STALLED_SECONDS = 10
 _POSITION_BITS = 20
 _HARMLESS = (
-    KafkaError._TRANSPORT,  # a lost connection is made anew
+    KafkaError._TRANSPORT,  # a lost connection is made again
     KafkaError.GROUP_AUTHORIZATION_FAILED,  # the client looks for a group's coordinator that it has no need of
 )
 

@@ -11,7 +11,7 @@ where it was an hour ago has had it all the time.
 Reads: ListGroups, OffsetFetch (one per group), ListOffsets (two per 200 partitions, three or four more per 200 that got
 records); metrics.partition_hourly of the hour before. Needs: Describe on topics and groups. Can't see: partitions
 without a leader (a gap row each), offsets by time where producers' clocks are wrong, a topic that was deleted, made
-anew and filled beyond its old end within the hour.
+again and filled beyond its old end within the hour.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ partition, whose `log_partition` is negative: those of `__consumer_offsets` begi
 
 A checkpoint is JSON: {SSP: {system, stream, partition, offset}}, in version 2 as `inputOffsets` of an object. Its
 offset is the last record that was processed, so the position is the next one. Where several tasks wrote of one
-partition (it is broadcast, or tasks were grouped anew) the one that wrote last counts.
+partition (it is broadcast, or tasks were grouped again) the one that wrote last counts.
 
 Reads: metadata, Fetch of the checkpoint topics: they are compacted. Needs: Describe and Read on them. Can't see:
 checkpoints kept elsewhere than in this cluster; whether an input of the same name is another system's.

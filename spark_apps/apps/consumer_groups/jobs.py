@@ -12,7 +12,7 @@ from spark_apps.apps.consumer_groups.rows import GROUP
 def with_jobs(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
     """The sources with rows of jobs among those of groups. A job that is named as a group is left out: whose a commit
     is couldn't be told. Which jobs there are is known only of now: none is listed in an hour that is over. What is
-    persisted is what was read, so this is done anew for each who asks."""
+    persisted is what was read, so this is done again for each who asks."""
     if "samza_checkpoints" not in sources:
         return sources
     groups = sources["kafka_groups"].filter("group_id is not null").select(*GROUP)

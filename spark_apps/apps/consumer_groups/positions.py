@@ -57,7 +57,7 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     in_last_run = is_commit & f.coalesce(f.col("log_offset") >= f.col("last_rewind"), f.lit(True))
     lately = in_last_run & (seconds >= (f.col("run_began") + f.col("run_ended")) / 2)
     counted = is_commit & (f.col("at") >= f.lit(hour))
-    # Else somebody set it by hand, or the topic was made anew.
+    # Else somebody set it by hand, or the topic was made again.
     proves = is_commit & (f.col("committed_offset") <= f.col("log_end_offset"))
     return steps.groupBy(*place).agg(
         f.bool_or(is_commit).alias("has_commits"),

@@ -1,4 +1,4 @@
-"""Generation steps of consumer groups: when their members joined anew, who was gone then and who had come.
+"""Generation steps of consumer groups: when their members joined again, who was gone then and who had come.
 
 A generation begins when all members have joined; while they do, classic groups read nothing.
 """
