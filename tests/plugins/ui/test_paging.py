@@ -43,7 +43,7 @@ def shown(**asked: str) -> list[list[str]]:
     names, query = [], {"severity": None, "detector": None, "q": None, "after": None, **asked}
     while True:
         values = pages.findings(query["severity"], query["detector"], query["q"], query["after"])
-        page = render("findings.html", {"root": "", "airflow": "", "assets": ""} | values)
+        page = render("findings.html", {"root": "", "airflow": "", "assets": "", "version": "0.1.0"} | values)
         names.append([finding["resource_name"] for finding in values["findings"]])
         found = re.search(r'rel="next" href="([^"]+)"', page)
         if not found:
