@@ -378,7 +378,7 @@ def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> 
     )
     assert rows == [{"is_joined": True, "words": "It is, after all."}]
     assert "No cause is known" in cli("tickets", "explain", V1)
-    assert "Nothing in alarm hangs together" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")
+    assert "No firing finding is connected" in cli("detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}")
 
 
 @pytest.fixture
