@@ -37,7 +37,7 @@ def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
         assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 pairs ruled out"
         with warehouse.connect() as connection:
             rows = connection.execute(sa.text("select hour, mechanism, strength, message from detect.cause")).all()
-        assert rows == [(HOUR, "waste_adds_partitions", 0.59, "unneeded partitions are among those counted")]
+        assert rows == [(HOUR, "overpartitioning_adds_partitions", 0.59, "unneeded partitions are among those counted")]
     assert find_causes(warehouse, DETECTORS, HOUR - timedelta(days=1)).startswith("0 findings follow")
 
 

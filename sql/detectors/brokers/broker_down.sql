@@ -50,12 +50,12 @@ verdicts:
   listed: {status: ok, message: "The cluster lists it."}
   unread: {status: unknown, message: "The cluster could not be asked which brokers it has: whether they are down, or our way to them, isn't known."}
 causes:
-  broker_takes_replicas: &ends [machine_gone, disk_full, files_used_up, down]
-  broker_lacks_replicas: *ends
-  broker_leaves_partitions: *ends
+  broker_down_loses_replicas: &ends [machine_gone, disk_full, files_used_up, down]
+  broker_loses_replicas: *ends
+  broker_down_leaves_partitions_offline: *ends
 caused_by:
-  machine_ends_broker: [machine_gone, disk_full, files_used_up, down]
-  limits_end_broker: [machine_gone, disk_full, files_used_up, down]
+  instance_failure_stops_broker: [machine_gone, disk_full, files_used_up, down]
+  limits_stop_broker: [machine_gone, disk_full, files_used_up, down]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

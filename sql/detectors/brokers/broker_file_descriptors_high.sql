@@ -54,7 +54,7 @@ verdicts:
   silent: {status: unknown, message: "The broker did not answer over JMX."}
   untold: {status: unknown, message: "The broker did not tell its open files, or their limit."}
 causes:
-  limits_end_broker: [nearly_full, filling, high, maps_high]
+  limits_stop_broker: [nearly_full, filling, high, maps_high]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -22,14 +22,14 @@ verdicts:
   few: {status: unknown, message: "Only {{ flushes }} flushes: too few to judge."}
   untold: {status: unknown, message: "The broker did not tell its flush times."}
 causes:
-  broker_lacks_replicas: [slow]
+  broker_loses_replicas: [slow]
   leader_loses_followers: [slow]
-  broker_delays_readers: [slow]
+  broker_delays_consumers: [slow]
 caused_by:
   disk_slows_broker: [slow]
   cpu_slows_broker: [slow]
   broker_slows_flushes: [slow]
-  move_slows_brokers: [slow]
+  reassignment_slows_brokers: [slow]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -36,9 +36,9 @@ verdicts:
   led: {status: ok, message: "All {{ partitions }} partitions have a leader."}
   short_history: {status: unknown, message: "{{ leaderless_partitions | counted('partition') }} without a leader, but whether their topics are just being made isn't known: nothing is known of the {{ look_back }} h before."}
 causes:
-  leaderless_stops_readers: [leaderless]
+  offline_partition_stops_consumers: [leaderless]
 caused_by:
-  broker_leaves_partitions: [leaderless]
+  broker_down_leaves_partitions_offline: [leaderless]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

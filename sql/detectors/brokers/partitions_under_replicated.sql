@@ -47,13 +47,13 @@ verdicts:
   silent: {status: unknown, message: "The broker did not answer over JMX, and the cluster didn't say whose replicas are in sync."}
   untold: {status: unknown, message: "The broker did not tell its under-replicated partitions."}
 caused_by:
-  broker_takes_replicas: [missing, read_only]
+  broker_down_loses_replicas: [missing, read_only]
   disk_slows_broker: [missing, read_only]
   cpu_slows_broker: [missing, read_only]
   broker_slows_flushes: [missing, read_only]
   leader_loses_followers: [missing, read_only]
-  move_slows_brokers: [missing, read_only]
-  broker_lacks_replicas: [followers_missing, followers_read_only]
+  reassignment_slows_brokers: [missing, read_only]
+  broker_loses_replicas: [followers_missing, followers_read_only]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -77,15 +77,15 @@ causes:
   lag_delays_records: [one_stands, stands, falls_behind, catches_up_slowly]
   lag_nears_retention: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
 caused_by:
-  broker_delays_readers: [stands, falls_behind, catches_up_slowly]
-  machine_delays_readers: [stands, falls_behind, catches_up_slowly]
-  leaderless_stops_readers: [one_stands, stands, falls_behind]
-  transaction_stops_readers: [one_stands, stands, falls_behind]
-  move_delays_readers: [stands, falls_behind, catches_up_slowly]
-  threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
+  broker_delays_consumers: [stands, falls_behind, catches_up_slowly]
+  instance_delays_consumers: [stands, falls_behind, catches_up_slowly]
+  offline_partition_stops_consumers: [one_stands, stands, falls_behind]
+  transaction_stops_consumers: [one_stands, stands, falls_behind]
+  reassignment_delays_consumers: [stands, falls_behind, catches_up_slowly]
+  dead_threads_stop_group: [nobody, one_stands, stands, falls_behind, catches_up_slowly]
   external_calls_slow_group: [stands, falls_behind, catches_up_slowly]
   rebalances_stop_group: [stands, falls_behind, catches_up_slowly]
-  record_stops_partition: [one_stands, stands]
+  poison_pill_stops_partition: [one_stands, stands]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -57,8 +57,8 @@ verdicts:
 causes:
   rebalances_stop_group: [slow_records, expires, leaves, nobody_leaves, epochs]
 caused_by:
-  record_unrests_group: [slow_records, expires, leaves]
-  restarts_unrest_group: [expires, leaves, epochs]
+  poison_pill_rebalances_group: [slow_records, expires, leaves]
+  restarts_rebalance_group: [expires, leaves, epochs]
 open_after_hours: 2
 clear_after_hours: 3
 description: |

@@ -38,8 +38,8 @@ verdicts:
   calm: {status: ok, message: "Nobody leaves the group."}
   unread: {status: unknown, message: "The history of its commits and members couldn't be read."}
 causes:
-  record_stops_partition: [loops, kills]
-  record_unrests_group: [loops, kills]
+  poison_pill_stops_partition: [loops, kills]
+  poison_pill_rebalances_group: [loops, kills]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -31,7 +31,7 @@ verdicts:
   untold: {status: unknown, message: "{{ untold_partitions }} of its partitions did not tell their last stable offset."}
   short_history: {status: unknown, message: "A transaction is open, and what was before is known of only {{ known_seconds }}."}
 causes:
-  transaction_stops_readers: [holds_readers]
+  transaction_stops_consumers: [holds_readers]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

@@ -43,10 +43,10 @@ verdicts:
   short_history: {status: unknown, message: "It has {{ cpu_credits }} of CPU; whether it spends them isn't known: only {{ known_hours }} of the last {{ spent_hours }} are."}
 causes:
   cpu_slows_broker: [held]
-  broker_lacks_replicas: [held]
+  broker_loses_replicas: [held]
   leader_loses_followers: [held]
-  broker_delays_readers: [held]
-  machine_delays_readers: [held]
+  broker_delays_consumers: [held]
+  instance_delays_consumers: [held]
 open_after_hours: 1
 clear_after_hours: 3
 description: |

@@ -44,10 +44,10 @@ verdicts:
   minutes_missing: {status: unknown, message: "CloudWatch has only {{ minutes_present.value }} of the {{ minutes_expected.value }} minutes."}
   limits_unknown: {status: unknown, message: "EC2 does not tell what the network of its type{% if instance_type %} ({{ instance_type }}){% endif %} sustains."}
 causes:
-  broker_lacks_replicas: &hurting [at_peak, held]
+  broker_loses_replicas: &hurting [at_peak, held]
   leader_loses_followers: *hurting
-  broker_delays_readers: *hurting
-  machine_delays_readers: *hurting
+  broker_delays_consumers: *hurting
+  instance_delays_consumers: *hurting
 open_after_hours: 1
 clear_after_hours: 2
 description: |

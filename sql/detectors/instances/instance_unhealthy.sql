@@ -56,7 +56,7 @@ verdicts:
   activities_unknown: {status: unknown, message: "Auto Scaling did not tell whether it took instances out of service."}
   memory_untold: {status: unknown, message: "Status checks pass; of {{ untold_instances | counted('instance') }} nobody tells the memory: neither CloudWatch's agent nor a node exporter."}
 causes:
-  machine_ends_broker: [out_of_memory, taken_out, checks_fail, exhausting]
+  instance_failure_stops_broker: [out_of_memory, taken_out, checks_fail, exhausting]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -119,7 +119,7 @@ description: |
   expected of them at least, and at most what Kafka's defaults give them. A missing figure is never healthy: it alarms where the known ones are too much already, it is fine where the most that
   it can be still fits, and else it isn't judged.
 causes:
-  memory_ends_threads: [badly_split, outgrows, system_full, heap_full, collecting]
+  memory_stops_threads: [badly_split, outgrows, system_full, heap_full, collecting]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -66,7 +66,7 @@ verdicts:
   short_history: {status: unknown, message: "{{ log_dir }} is {{ used_ratio }} full; whether it grows isn't known: {{ known_hours }} of the last 7 days are known."}
   untold: {status: unknown, message: "The broker does not tell the size of {{ log_dir }}: it is offline, or Kafka is older than 3.3."}
 causes:
-  limits_end_broker: [nearly_full, full_soon, filling, high, rising, pausing]
+  limits_stop_broker: [nearly_full, full_soon, filling, high, rising, pausing]
 caused_by:
   cleaner_fills_disk: [nearly_full, full_soon, filling, high, rising, pausing]
 open_after_hours: 1

@@ -214,10 +214,10 @@ description: |
   A missing BurstBalance isn't 0 and isn't healthy: of a volume that has a bucket nothing is said without it.
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
-  broker_lacks_replicas: *hurting
+  broker_loses_replicas: *hurting
   leader_loses_followers: *hurting
-  broker_delays_readers: *hurting
-  machine_delays_readers: *hurting
+  broker_delays_consumers: *hurting
+  instance_delays_consumers: *hurting
 caused_by:
   cold_reads_starve_disk: [bucket_empty, at_iops_limit, at_throughput_limit, bucket_draining]
 open_after_hours: 1

@@ -31,11 +31,11 @@ verdicts:
   short_history: {status: unknown, message: "It is known of only {{ known_hours }} of the last 24."}
   untold: {status: unknown, message: "It does not tell when it was started."}
 causes:
-  threads_stop_group: [crash_loop, restarting]
-  restarts_unrest_group: [crash_loop, restarting]
+  dead_threads_stop_group: [crash_loop, restarting]
+  restarts_rebalance_group: [crash_loop, restarting]
 caused_by:
-  memory_ends_threads: [crash_loop, restarting]
-  values_break_threads: [crash_loop, restarting]
+  memory_stops_threads: [crash_loop, restarting]
+  schema_drift_stops_threads: [crash_loop, restarting]
 open_after_hours: 1
 clear_after_hours: 6
 description: |

@@ -31,7 +31,7 @@ verdicts:
   unknown: {status: unknown, message: "Whether its internal topics are in use isn't known: {{ gap }}."}
   young: {status: unknown, message: "Its internal topics are known of only {{ known_days }}, and nothing was written meanwhile."}
 causes:
-  waste_adds_partitions: [large, abandoned]
+  overpartitioning_adds_partitions: [large, abandoned]
 open_after_hours: 24
 clear_after_hours: 1
 description: |

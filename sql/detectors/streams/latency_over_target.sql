@@ -50,7 +50,7 @@ verdicts:
   within: {status: ok, message: "In {{ late_ratio }} of {{ readings | counted('reading') }} records were older than {{ target_seconds }} at {{ node }}; {{ age_mean_seconds }} on the mean."}
 caused_by:
   lag_delays_records: [in_log, taken_in_late]
-  threads_delay_records: [in_log, taken_in_late]
+  dead_threads_delay_records: [in_log, taken_in_late]
   external_calls_delay_records: [in_log, taken_in_late, inside]
 open_after_hours: 2
 clear_after_hours: 3

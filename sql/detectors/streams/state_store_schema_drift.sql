@@ -58,7 +58,7 @@ description: |
   A few values may be a slip or chance: min_values of the old and of the new kind must be there, and min_profiled looked
   at before a field is called required. While the log holds both kinds of values, the finding stands.
 causes:
-  values_break_threads: [breaks_restore, breaks_some]
+  schema_drift_stops_threads: [breaks_restore, breaks_some]
 clear_after_hours: 2
 runbook: |
   1. Read which path changed, from which offset on, and compare the two examples (or the two registered schemas) with

@@ -67,11 +67,11 @@ verdicts:
   closing: {status: unknown, message: "Its Kafka Streams client was just closing (state {{ streams_state }}), as it does when the process ends."}
   short_history: {status: unknown, message: "{{ alive_threads | counted('thread') }} live{% if failed_threads %}, {{ failed_threads }} failed{% endif %}, and how many there were isn't known."}
 causes:
-  threads_delay_records: [some_dead, none_alive, closed, error, hangs]
-  threads_stop_group: [none_alive, some_dead, closed, error, hangs, gone]
+  dead_threads_delay_records: [some_dead, none_alive, closed, error, hangs]
+  dead_threads_stop_group: [none_alive, some_dead, closed, error, hangs, gone]
 caused_by:
-  memory_ends_threads: [gone]
-  values_break_threads: [none_alive, some_dead, closed, error, hangs, gone]
+  memory_stops_threads: [gone]
+  schema_drift_stops_threads: [none_alive, some_dead, closed, error, hangs, gone]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

@@ -27,7 +27,7 @@ verdicts:
   unknown: {status: unknown, message: "Whether {{ unknown_topics }} of {{ judged_topics }} topics are in use isn't known: their offsets, commits or the bytes sent are missing."}
   young: {status: unknown, message: "Its topics are known of less than {{ quiet_days.value }} days."}
 causes:
-  waste_adds_partitions: [abandoned]
+  overpartitioning_adds_partitions: [abandoned]
 open_after_hours: 24
 clear_after_hours: 1
 description: |

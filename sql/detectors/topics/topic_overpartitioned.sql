@@ -23,7 +23,7 @@ verdicts:
   unknown: {status: unknown, message: "The traffic of {{ unknown_topics }} of {{ judged_topics }} topics with at least {{ partitions_at_least.value }} partitions is known of less than half of {{ days.value }} days."}
   young: {status: unknown, message: "Its topics are known of less than {{ days.value }} days."}
 causes:
-  waste_adds_partitions: [wasted]
+  overpartitioning_adds_partitions: [wasted]
 open_after_hours: 24
 clear_after_hours: 24
 description: |
