@@ -1,4 +1,4 @@
-"""Generates docs/: a page per detector, the data dictionary, the config reference; `--check` finds stale ones.
+"""Generates docs/: a page per detector, causes, the data dictionary, the config reference; `--check` finds stale ones.
 
 Everything comes from where it is said once: detector headers, the comments of a migrated warehouse, the config model.
 """
@@ -17,8 +17,10 @@ from pydantic.fields import FieldInfo
 from streamwarden.base.catalog import APPS, WRITER_OF
 from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT, SQL
+from streamwarden.causes import rule
 from streamwarden.charts.draw import load_plot
 from streamwarden.detectors import Detector, load_detectors
+from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.store.dictionary import dictionary
 
 FOLDER = PROJECT_ROOT / "docs"
@@ -31,6 +33,7 @@ def pages() -> dict[str, str]:
     return {
         "detectors.md": _catalogue(detectors),
         **{f"detectors/{detector.id}.md": _detector_page(detector) for detector in detectors.values()},
+        "causes.md": _causes_page(),
         "warehouse.md": _dictionary(),
         "config.md": _config_reference(),
     }
@@ -104,6 +107,24 @@ def _says(detector: Detector) -> str:
     return "".join(
         f"| `{reason}` | {verdict.severity or verdict.status} | {_cell(verdict.message)} |\n"
         for reason, verdict in detector.verdicts.items()
+    )
+
+
+def _causes_page() -> str:
+    params = "".join(f"| `{name}` | {p.default} | {p.unit} | {_cell(p.why)} |\n" for name, p in rule.params().items())
+    paths = "".join(
+        f"| `{name}` | {' → '.join(one.path)} | {one.parts} | {'contributes' if one.contributes else 'causes'} |\n"
+        for name, one in mechanisms().items()
+    )
+    return "".join(
+        [
+            "# Causes\n\n",
+            _MADE,
+            f"{rule.description().strip()}\n\nThe config replaces parameters: `causes: {{params: {{name: value}}}}`.\n",
+            f"\n## Parameters\n\n| name | default | unit | reason |\n|---|---|---|---|\n{params}",
+            "\n## Mechanisms\n\n`sql/mechanisms.yaml` explains the columns.\n\n",
+            f"| mechanism | path | parts | role |\n|---|---|---|---|\n{paths}",
+        ]
     )
 
 

@@ -1,94 +1,31 @@
-"""Causes of findings (tests/sql/causes/*.yaml): a fleet, findings in alarm or well, and which follows from which.
-
-A list in a row stands for one row each: `partition: [0, 1]`, `group:c/[g1, g2]`.
-"""
+"""Causes of findings: the cases in tests/sql/causes/*.yaml, storing, parameters, and the rule's form."""
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-import yaml
-from streamwarden.causes import find_causes, weigh
-from streamwarden.detectors import Finding, load_detectors
-from streamwarden.detectors.evaluate import store_findings
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.causes import find_causes, rule, weigh
 from streamwarden.detectors.mechanisms import Mechanism
-from streamwarden.detectors.resources import KINDS, Resource
 
-from tests.sql.rows import HOUR, insert_row
+from tests.sql.cause_cases import CASES, DETECTORS, CauseCase, store
+from tests.sql.rows import HOUR
 
 MANY = "broker_partitions_too_many"
-FILES = sorted((Path(__file__).parent / "causes").glob("*.yaml"))
-DETECTORS = load_detectors()
-CASES = [
-    pytest.param(file.get("fleet", {}), case, id=f"{path.stem}: {case['name']}")
-    for path in FILES
-    for file in [yaml.load(path.read_text(), yaml.CSafeLoader)]
-    for case in file["cases"]
-]
 
 
-@pytest.mark.parametrize(("fleet", "case"), CASES)
-def test_a_case_of_causes(module_warehouse: sa.Engine, fleet: dict[str, Any], case: dict[str, Any]) -> None:
-    unknown = set(case) - {"name", "given", "without", "firing", "wells", "expect"}
-    assert not unknown, f"unknown keys in the case: {unknown}"
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+def test_a_case_of_causes(module_warehouse: sa.Engine, case: CauseCase) -> None:
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        tables = {table: rows for table, rows in fleet.items() if table not in case.get("without", ())}
-        for given in (tables, case.get("given", {})):
-            for table, rows in given.items():
-                for row in (one for many in rows for one in each(many)):
-                    connection.execute(sa.text("select public.ensure_day(:day)"), {"day": row.get("hour", HOUR).date()})
-                    insert_row(connection, table, {"hour": HOUR, **row})
-        resources = {}
-        for status, wanted in (("firing", case.get("firing", ())), ("ok", case.get("wells", ()))):
-            for said in (one for many in wanted for one in each(many)):
-                resources[store(connection, said, status)] = said["resource"]
-        found = {(resources[c.effect], resources[c.cause]): c for c in weigh(connection, DETECTORS, HOUR)}
+        resources = case.insert(connection)
+        problem = case.unmet(case.weigh(connection), resources)
         transaction.rollback()
-    keys = {"effect", "cause", "accepted", "strength", "message"}
-    assert all(set(row) <= keys for row in case["expect"])
-    expected = {(row["effect"], row["cause"]): row for row in case["expect"]}
-    assert set(found) == set(expected)
-    for pair, row in expected.items():
-        cause = found[pair]
-        assert (round(cause.strength, 2), cause.is_accepted) == (row["strength"], row["accepted"]), cause
-        assert cause.message == row.get("message", cause.message)
-
-
-def each(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows that one with lists stands for; lists of partitions that are hit are meant as such."""
-    row = dict(row)
-    if named := re.match(r"(.*)\[(.*)\]$", row.get("resource", "")):
-        row["resource"] = [named[1] + one for one in named[2].split(", ")]
-    lists = {column: value for column, value in row.items() if isinstance(value, list) and column != "affected"}
-    for values in itertools.product(*lists.values()):
-        yield row | dict(zip(lists, values, strict=True))
-
-
-def store(connection: sa.Connection, said: dict[str, Any], status: str) -> str:
-    """Stores a finding of as many hours as it says; returns its fingerprint."""
-    kind, _, parts = said["resource"].partition(":")
-    resource = Resource(kind, dict(zip(KINDS[kind], parts.split("/"), strict=True)), parts)
-    spots = [one.rpartition("-") for one in said.get("affected", ())]
-    affected = tuple({"topic": topic, "partition": int(partition)} for topic, _, partition in spots)
-    last = HOUR + timedelta(hours=said.get("until", 0))
-    reasons = [said.get("reason", "fine")] * said.get("hours", 1)
-    if before := said.get("before"):
-        reasons += [before["reason"]] * before["hours"]
-    for number, reason in enumerate(reasons):
-        finding = Finding(
-            said["of"], resource, reason, status, "warning" if status == "firing" else None,  # type: ignore[arg-type]
-            said.get("metrics", {}), "So it is.", affected=affected,
-        )  # fmt: skip
-        store_findings(connection, [finding], last - timedelta(hours=number), HOUR)
-    return finding.fingerprint
+    assert problem is None, problem
 
 
 def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
@@ -103,7 +40,7 @@ def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
         assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 pairs ruled out"
         with warehouse.connect() as connection:
             rows = connection.execute(sa.text("select hour, mechanism, strength, message from detect.cause")).all()
-        assert rows == [(HOUR, "waste_adds_partitions", 0.59, "partitions that nobody needs are counted among them")]
+        assert rows == [(HOUR, "overpartitioning_adds_partitions", 0.59, "unneeded partitions are among those counted")]
     assert find_causes(warehouse, DETECTORS, HOUR - timedelta(days=1)).startswith("0 findings follow")
 
 
@@ -122,3 +59,56 @@ def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkey
         found = weigh(connection, detectors, HOUR)
         transaction.rollback()
     assert {cause.effect == first: cause.is_accepted for cause in found} == {False: True, True: False}
+
+
+@pytest.mark.parametrize(
+    ("params", "strength", "counts"),
+    [({"contributes_margin": 0.1}, 0.5, "0 findings follow from others, 1 may, 0 pairs ruled out"),
+     ({"possible_strength": 0.7, "accepted_strength": 0.8}, 0.79,
+      "0 findings follow from others, 1 may, 0 pairs ruled out"),
+     ({"possible_strength": 0.8}, 0.59, "0 findings follow from others, 0 may, 1 pairs ruled out")],
+)  # fmt: skip
+def test_the_config_overrides_parameters(
+    warehouse: sa.Engine, params: dict[str, float], strength: float, counts: str
+) -> None:
+    with warehouse.begin() as connection:
+        for of, reason in (("topic_overpartitioned", "wasted"), (MANY, "many")):
+            store(connection, {"of": of, "resource": "cluster:c", "reason": reason}, "firing")
+    in_force = rule.params_in_force(Config.model_validate({"causes": {"params": params}}))
+    assert find_causes(warehouse, DETECTORS, HOUR, in_force) == counts
+    with warehouse.connect() as connection:
+        stored = connection.execute(sa.text("select strength from detect.cause")).scalars().one()
+    assert round(stored, 2) == strength
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [({"accepted": 0.5}, "causes.params.accepted: unknown parameter; causes has: accepted_strength, "),
+     ({"prior_peers": -1}, "causes.params.prior_peers: must be 0 or more and finite, not -1."),
+     ({"amount_needed": 0}, "causes.params.amount_needed: must be more than 0.")],
+)  # fmt: skip
+def test_a_parameter_that_cannot_be_is_refused(params: dict[str, Any], problem: str) -> None:
+    with pytest.raises(StreamwardenError) as error:
+        rule.params_in_force(Config.model_validate({"causes": {"params": params}}))
+    assert str(error.value).startswith(problem)
+
+
+def test_thresholds_are_in_the_header() -> None:
+    assert list(rule.bare_constants()) == []
+    file = rule.PIECES / "strength.sql"
+    changed = file.read_text().replace(":undecided_share_factor", "0.55", 1)
+    line = changed[: changed.index("0.55")].count("\n") + 1
+    assert list(rule.bare_constants_in(file, changed)) == [
+        f"sql/causes/weigh/strength.sql:{line}: 0.55: a bare constant; name it in the params of sql/causes/weigh.sql."
+    ]
+    text = "/* x: 7 */\nselect 0, 1, 100, interval '1 hour', '7' -- 7\n, interval '6 hours'"
+    assert [one.split(":")[1:3] for one in rule.bare_constants_in(file, text)] == [["3", " '6 hours'"]]
+
+
+def test_a_parameter_that_only_one_of_header_and_sql_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rule.query()
+    rule.params.cache_clear()
+    monkeypatch.setattr(rule, "query", lambda: whole.replace(":causes_kept", ":causes_shown"))
+    with pytest.raises(StreamwardenError, match=r"params\.causes_kept: never used in the SQL"):
+        rule.params()
+    rule.params.cache_clear()

@@ -13,8 +13,12 @@ from streamwarden.cli.shared import out
 def docs(
     check: Annotated[bool, typer.Option("--check", help="Only check whether pages are stale (exit code 1).")] = False,
 ) -> None:
-    """Generate docs/: detectors, data dictionary, config reference."""
+    """Generate docs/: detectors, causes, data dictionary, config reference."""
+    from streamwarden.causes import rule
     from streamwarden.docs import stale_pages, write_pages
+
+    if constant := next(rule.bare_constants(), None):
+        raise StreamwardenError(constant)
 
     pages = stale_pages() if check else write_pages()
     if check and pages:

@@ -91,12 +91,12 @@ verdicts:
   listed: {status: ok, message: "The cluster lists broker {{ broker_id }}."}
   cluster_unreachable: {status: unknown, message: "Not evaluated: no broker of cluster {{ cluster }} returned the list of brokers."}
 causes:
-  broker_takes_replicas: &down [instance_gone, disk_full, file_descriptors_exhausted, down]
-  broker_lacks_replicas: *down
-  broker_leaves_partitions: *down
+  broker_down_loses_replicas: &down [instance_gone, disk_full, file_descriptors_exhausted, down]
+  broker_loses_replicas: *down
+  broker_down_leaves_partitions_offline: *down
 caused_by:
-  machine_ends_broker: *down
-  limits_end_broker: *down
+  instance_failure_stops_broker: *down
+  limits_stop_broker: *down
 open_after_hours: 1
 clear_after_hours: 1
 description: |

@@ -91,7 +91,7 @@ verdicts:
     status: unknown
     message: "Not evaluated: broker {{ broker_id }} did not report its open file descriptors or their limit."
 causes:
-  limits_end_broker: [nearly_exhausted, growing, high, memory_maps_high]
+  limits_stop_broker: [nearly_exhausted, growing, high, memory_maps_high]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

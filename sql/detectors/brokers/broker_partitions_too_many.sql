@@ -44,7 +44,7 @@ verdicts:
   silent: {status: unknown, message: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
   untold: {status: unknown, message: "No broker told how many partitions it holds."}
 caused_by:
-  waste_adds_partitions: [hurts, excessive, many]
+  overpartitioning_adds_partitions: [hurts, excessive, many]
 open_after_hours: 2
 clear_after_hours: 24
 runbook: |

@@ -88,13 +88,13 @@ verdicts:
   not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report its flush latency or its traffic."}
 causes:
   broker_slows_flushes: &slower [clients_affected, flush_slower, slow_tail, slower_than_peers]
-  broker_lacks_replicas: *slower
+  broker_loses_replicas: *slower
   leader_loses_followers: *slower
-  broker_delays_readers: *slower
+  broker_delays_consumers: *slower
 caused_by:
   disk_slows_broker: *slower
   cpu_slows_broker: *slower
-  move_slows_brokers: *slower
+  reassignment_slows_brokers: *slower
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -35,14 +35,14 @@ verdicts:
     message: "Not evaluated: broker {{ broker_id }} had {{ flushes | counted('flush', 'flushes') }}, a 95th percentile needs {{ min_flushes }}."
   not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report its log flush latency."}
 causes:
-  broker_lacks_replicas: [slow]
+  broker_loses_replicas: [slow]
   leader_loses_followers: [slow]
-  broker_delays_readers: [slow]
+  broker_delays_consumers: [slow]
 caused_by:
   disk_slows_broker: [slow]
   cpu_slows_broker: [slow]
   broker_slows_flushes: [slow]
-  move_slows_brokers: [slow]
+  reassignment_slows_brokers: [slow]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -62,9 +62,9 @@ verdicts:
     status: unknown
     message: "Not evaluated: {{ leaderless_partitions | counted('partition') }} without a leader may be new, no partitions were reported in the {{ look_back }} h before."
 causes:
-  leaderless_stops_readers: [leaderless]
+  offline_partition_stops_consumers: [leaderless]
 caused_by:
-  broker_leaves_partitions: [leaderless]
+  broker_down_leaves_partitions_offline: [leaderless]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

@@ -69,13 +69,13 @@ verdicts:
     message: "Not evaluated: broker {{ broker_id }} did not respond over JMX, and the cluster did not report in-sync replicas."
   not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report UnderReplicatedPartitions."}
 caused_by:
-  broker_takes_replicas: [missing, read_only]
+  broker_down_loses_replicas: [missing, read_only]
   disk_slows_broker: [missing, read_only]
   cpu_slows_broker: [missing, read_only]
   broker_slows_flushes: [missing, read_only]
   leader_loses_followers: [missing, read_only]
-  move_slows_brokers: [missing, read_only]
-  broker_lacks_replicas: [followers_missing, followers_read_only]
+  reassignment_slows_brokers: [missing, read_only]
+  broker_loses_replicas: [followers_missing, followers_read_only]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

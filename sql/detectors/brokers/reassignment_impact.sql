@@ -68,8 +68,8 @@ verdicts:
   throttles_unknown: {status: unknown, message: "Nothing is being moved. Which topics are throttled isn't known: the settings of {{ unknown_topics | counted('topic') }} weren't told."}
   untold: {status: unknown, message: "The cluster didn't list what is being moved."}
 causes:
-  move_slows_brokers: [disturbs]
-  move_delays_readers: [disturbs]
+  reassignment_slows_brokers: [disturbs]
+  reassignment_delays_consumers: [disturbs]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -140,15 +140,15 @@ causes:
   lag_delays_records: [partition_stuck, stuck, falling_behind, slow_recovery]
   lag_nears_retention: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
 caused_by:
-  broker_delays_readers: [stuck, falling_behind, slow_recovery]
-  machine_delays_readers: [stuck, falling_behind, slow_recovery]
-  leaderless_stops_readers: [partition_stuck, stuck, falling_behind]
-  transaction_stops_readers: [partition_stuck, stuck, falling_behind]
-  move_delays_readers: [stuck, falling_behind, slow_recovery]
-  threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
+  broker_delays_consumers: [stuck, falling_behind, slow_recovery]
+  instance_delays_consumers: [stuck, falling_behind, slow_recovery]
+  offline_partition_stops_consumers: [partition_stuck, stuck, falling_behind]
+  transaction_stops_consumers: [partition_stuck, stuck, falling_behind]
+  reassignment_delays_consumers: [stuck, falling_behind, slow_recovery]
+  dead_threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
   external_calls_slow_group: [stuck, falling_behind, slow_recovery]
   rebalances_stop_group: [stuck, falling_behind, slow_recovery]
-  record_stops_partition: [partition_stuck, stuck]
+  poison_pill_stops_partition: [partition_stuck, stuck]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

@@ -110,8 +110,8 @@ causes:
   rebalances_stop_group:
     [poll_interval_exceeded, session_expired, member_leaves, members_unchanged, members_not_reported]
 caused_by:
-  record_unrests_group: [poll_interval_exceeded, session_expired, member_leaves]
-  restarts_unrest_group: [session_expired, member_leaves, members_not_reported]
+  poison_pill_rebalances_group: [poll_interval_exceeded, session_expired, member_leaves]
+  restarts_rebalance_group: [session_expired, member_leaves, members_not_reported]
 open_after_hours: 2
 clear_after_hours: 3
 description: |

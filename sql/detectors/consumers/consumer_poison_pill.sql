@@ -89,8 +89,8 @@ verdicts:
     status: unknown
     message: "Not evaluated: the commit and membership history of group {{ group_id }} is unreadable."
 causes:
-  record_stops_partition: [poll_timeout_loop, member_exit_loop]
-  record_unrests_group: [poll_timeout_loop, member_exit_loop]
+  poison_pill_stops_partition: [poll_timeout_loop, member_exit_loop]
+  poison_pill_rebalances_group: [poll_timeout_loop, member_exit_loop]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

@@ -53,7 +53,7 @@ verdicts:
     status: unknown
     message: "Not evaluated: a transaction on {{ topic }} is open, but offsets are known for only {{ known_seconds }}."
 causes:
-  transaction_stops_readers: [blocks_readers]
+  transaction_stops_consumers: [blocks_readers]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

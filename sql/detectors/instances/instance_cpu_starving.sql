@@ -76,10 +76,10 @@ verdicts:
       the last {{ spent_hours }}.
 causes:
   cpu_slows_broker: [throttled]
-  broker_lacks_replicas: [throttled]
+  broker_loses_replicas: [throttled]
   leader_loses_followers: [throttled]
-  broker_delays_readers: [throttled]
-  machine_delays_readers: [throttled]
+  broker_delays_consumers: [throttled]
+  instance_delays_consumers: [throttled]
 open_after_hours: 1
 clear_after_hours: 3
 description: |

@@ -98,10 +98,10 @@ verdicts:
     message: >-
       Not evaluated: EC2 did not return the network baseline of instance {{ name }} ({{ instance_type or 'unknown type' }}).
 causes:
-  broker_lacks_replicas: &hurting [at_peak, throttled]
+  broker_loses_replicas: &hurting [at_peak, throttled]
   leader_loses_followers: *hurting
-  broker_delays_readers: *hurting
-  machine_delays_readers: *hurting
+  broker_delays_consumers: *hurting
+  instance_delays_consumers: *hurting
 open_after_hours: 1
 clear_after_hours: 2
 description: |

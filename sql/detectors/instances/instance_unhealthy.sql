@@ -140,7 +140,7 @@ verdicts:
       CloudWatch agent nor by node exporter.
     details: ["Their status checks pass."]
 causes:
-  machine_ends_broker: [out_of_memory, health_check_failed, status_check_failed, memory_pressure]
+  instance_failure_stops_broker: [out_of_memory, health_check_failed, status_check_failed, memory_pressure]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

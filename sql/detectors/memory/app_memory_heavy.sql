@@ -233,7 +233,7 @@ description: |
   take nothing at least, and Kafka's defaults at most. Missing data is never healthy: a process fires if known memory
   already exceeds the limit, is ok if the possible maximum fits, and is not evaluated otherwise.
 causes:
-  memory_ends_threads: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
+  memory_stops_threads: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

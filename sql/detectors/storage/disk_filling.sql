@@ -122,7 +122,7 @@ verdicts:
     message: >-
       Not evaluated: {{ name }} did not report the size of log directory {{ log_dir }} (offline, or Kafka older than 3.3).
 causes:
-  limits_end_broker: &firing [nearly_full, full_soon, filling, high, rising, growth_paused]
+  limits_stop_broker: &firing [nearly_full, full_soon, filling, high, rising, growth_paused]
 caused_by:
   cleaner_fills_disk: *firing
 open_after_hours: 1

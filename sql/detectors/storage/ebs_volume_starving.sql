@@ -289,10 +289,10 @@ description: |
   BurstBalance counts neither as 0 nor as healthy: the volume is not evaluated.
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
-  broker_lacks_replicas: *hurting
+  broker_loses_replicas: *hurting
   leader_loses_followers: *hurting
-  broker_delays_readers: *hurting
-  machine_delays_readers: *hurting
+  broker_delays_consumers: *hurting
+  instance_delays_consumers: *hurting
 caused_by:
   cold_reads_starve_disk: [bucket_empty, at_iops_limit, at_throughput_limit, bucket_draining]
 open_after_hours: 1

@@ -57,11 +57,11 @@ verdicts:
     message: "Not evaluated: process {{ name }} has only {{ known_hours | counted('hour') }} of metrics within the last 24 h."
   not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its start time."}
 causes:
-  threads_stop_group: [crash_loop, restarting]
-  restarts_unrest_group: [crash_loop, restarting]
+  dead_threads_stop_group: [crash_loop, restarting]
+  restarts_rebalance_group: [crash_loop, restarting]
 caused_by:
-  memory_ends_threads: [crash_loop, restarting]
-  values_break_threads: [crash_loop, restarting]
+  memory_stops_threads: [crash_loop, restarting]
+  schema_drift_stops_threads: [crash_loop, restarting]
 open_after_hours: 1
 clear_after_hours: 6
 description: |

@@ -67,7 +67,7 @@ verdicts:
     message: >
       Not evaluated: internal topics of {{ name }} are known for only {{ known_days }}, without a record since.
 causes:
-  waste_adds_partitions: [large, abandoned]
+  overpartitioning_adds_partitions: [large, abandoned]
 open_after_hours: 24
 clear_after_hours: 1
 description: |

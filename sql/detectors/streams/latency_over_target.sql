@@ -122,7 +122,7 @@ verdicts:
       {{ readings | counted("reading") }} late at node {{ node }}.
 caused_by:
   lag_delays_records: [in_log, before_processing]
-  threads_delay_records: [in_log, before_processing]
+  dead_threads_delay_records: [in_log, before_processing]
   external_calls_delay_records: [in_log, before_processing, in_application]
 open_after_hours: 2
 clear_after_hours: 3

@@ -123,7 +123,7 @@ description: |
   A few values may be an error or chance: `min_values` of the old and of the new schema must be present, and `min_profiled`
   profiled before a field counts as required. The finding fires for as long as the log holds both kinds of values.
 causes:
-  values_break_threads: [breaks_restore, breaks_some_readers]
+  schema_drift_stops_threads: [breaks_restore, breaks_some_readers]
 clear_after_hours: 2
 runbook: |
   ## Meaning

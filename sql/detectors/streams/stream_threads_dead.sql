@@ -113,11 +113,11 @@ verdicts:
     details:
       - "{% if failed_threads %}{{ failed_threads | counted('stream thread') }} failed since {{ process_started_at }}.{% endif %}"
 causes:
-  threads_delay_records: [some_dead, none_alive, closed, error, shutdown_stuck]
-  threads_stop_group: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
+  dead_threads_delay_records: [some_dead, none_alive, closed, error, shutdown_stuck]
+  dead_threads_stop_group: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
 caused_by:
-  memory_ends_threads: [application_down]
-  values_break_threads: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
+  memory_stops_threads: [application_down]
+  schema_drift_stops_threads: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
 open_after_hours: 1
 clear_after_hours: 1
 description: |

@@ -60,7 +60,7 @@ verdicts:
     status: unknown
     message: "Not evaluated: the topics of cluster {{ cluster }} have been collected for less than {{ quiet_days }}."
 causes:
-  waste_adds_partitions: [abandoned]
+  overpartitioning_adds_partitions: [abandoned]
 open_after_hours: 24
 clear_after_hours: 1
 description: |

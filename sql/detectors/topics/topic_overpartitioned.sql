@@ -50,7 +50,7 @@ verdicts:
     status: unknown
     message: "Not evaluated: the topics of cluster {{ cluster }} have been collected for less than {{ days }}."
 causes:
-  waste_adds_partitions: [overpartitioned]
+  overpartitioning_adds_partitions: [overpartitioned]
 open_after_hours: 24
 clear_after_hours: 24
 description: |

@@ -37,7 +37,7 @@ def detector(id_: str, subject: str, resource: str, reads: tuple[str, ...], **he
     return Detector(id=id_, subject=subject, resource_kind=resource, reads=reads, **(values | header))
 
 
-_DELAYS = {"broker_delays_readers": ("bad",)}
+_DELAYS = {"broker_delays_consumers": ("bad",)}
 DETECTORS = {
     d.id: d
     for d in (
