@@ -40,14 +40,14 @@ def pages() -> dict[str, str]:
 
 
 def stale_pages() -> list[str]:
-    """Pages whose file isn't what would be generated now, and files whose page is gone."""
+    """Stale pages: files that differ from what would be generated now, or that have no page any more."""
     wanted = pages()
     stale = [name for name, text in wanted.items() if not _same(FOLDER / name, text)]
     return stale + [f"detectors/{f.name}" for f in _written_detectors() if f"detectors/{f.name}" not in wanted]
 
 
 def write_pages() -> list[str]:
-    """Writes what is stale; returns its names."""
+    """Writes stale pages and returns their names."""
     stale, wanted = stale_pages(), pages()
     for name in stale:
         file = FOLDER / name
@@ -65,7 +65,7 @@ def _written_detectors() -> Iterator[Path]:
 
 
 def _catalogue(detectors: dict[str, Detector]) -> str:
-    lines = ["# Detectors\n\n", _MADE, "| detector | says | severity | maturity |\n|---|---|---|---|\n"]
+    lines = ["# Detectors\n\n", _MADE, "| detector | title | severity | maturity |\n|---|---|---|---|\n"]
     lines += [
         f"| [{d.id}](detectors/{d.id}.md) | {_cell(d.title)} | {d.severity} | {d.maturity} |\n"
         for d in detectors.values()
@@ -84,26 +84,27 @@ def _detector_page(detector: Detector) -> str:
         [
             f"# {detector.id}\n\n",
             _MADE,
-            f"**{detector.title}.** Severity {detector.severity}, {detector.maturity}, kept by {detector.owner_role}.\n\n",
-            f"![An example of its evidence](../pictures/{picture.name})\n\n" if picture.exists() else "",
+            f"**{detector.title}.** Severity {detector.severity}, {detector.maturity},"
+            f" maintained by {detector.owner_role}.\n\n",
+            f"![Example chart](../pictures/{picture.name})\n\n" if picture.exists() else "",
             f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
-            f"- About each {detector.resource_kind} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
-            f"- Opens a ticket after {detector.open_after_hours} h in alarm,"
-            f" closes it after {detector.clear_after_hours} h that are clean and have data.\n",
+            f"- Evaluates each {detector.resource_kind} ({', '.join(f'`{column}`' for column in detector.identity)}).\n",
+            f"- Opens a ticket after {detector.open_after_hours} firing h,"
+            f" closes it after {detector.clear_after_hours} healthy h with data.\n",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
-            f" gathered by {', '.join(detector.apps) or 'no app'}.\n",
-            f"- Plot: `sql/charts/{plot.name}`.\n" if plot.exists() else "",
-            f"\n## How it judges\n\n{detector.description.strip()}\n" if detector.description else "",
-            f"\n## What it says\n\n| because | verdict | in words |\n|---|---|---|\n{_says(detector)}",
-            f"\n## Parameters\n\n| name | default | unit | why |\n|---|---|---|---|\n{params}" if params else "",
-            f"\n## What to do\n\n{detector.runbook.strip()}\n",
-            f"\n## What it can't see\n\n{detector.limitations.strip()}\n",
-            f"\n## Its SQL\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
+            f" collected by {', '.join(detector.apps) or 'no app'}.\n",
+            f"- Chart: `sql/charts/{plot.name}`.\n" if plot.exists() else "",
+            f"\n## How it decides\n\n{detector.description.strip()}\n" if detector.description else "",
+            f"\n## Verdicts\n\n| reason | severity or status | message |\n|---|---|---|\n{_verdicts(detector)}",
+            f"\n## Parameters\n\n| name | default | unit | reason |\n|---|---|---|---|\n{params}" if params else "",
+            f"\n## Runbook\n\n{detector.runbook.strip()}\n",
+            f"\n## Limitations\n\n{detector.limitations.strip()}\n",
+            f"\n## SQL\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
         ]
     )
 
 
-def _says(detector: Detector) -> str:
+def _verdicts(detector: Detector) -> str:
     return "".join(
         f"| `{reason}` | {verdict.severity or verdict.status} | {_cell(verdict.message)} |\n"
         for reason, verdict in detector.verdicts.items()
@@ -137,9 +138,9 @@ def _dictionary() -> str:
         lines.append(
             _relation(*relation) + "".join(f"| `{c.name}` | {c.type} | {_cell(c.comment)} |\n" for c in columns)
         )
-    lines.append("\n## Functions\n\n| function | gives | meaning |\n|---|---|---|\n")
+    lines.append("\n## Functions\n\n| function | returns | meaning |\n|---|---|---|\n")
     lines += [f"| `{f.name}({f.arguments})` | {_cell(f.result)} | {_cell(f.comment)} |\n" for f in known.functions]
-    lines.append("\n## Apps\n\n| app | gathers | reads | writes |\n|---|---|---|---|\n")
+    lines.append("\n## Apps\n\n| app | collects | reads | writes |\n|---|---|---|---|\n")
     lines += [f"| `{a.name}` | {a.title} | {', '.join(a.reads)} | {', '.join(a.writes)} |\n" for a in APPS.values()]
     return "".join(lines)
 

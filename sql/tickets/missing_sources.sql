@@ -27,7 +27,11 @@ scope as (
   select
     split_part(resource, ':', 1) in ('volume', 'instance', 'machines') as is_account,
     split_part(split_part(resource, ':', 2), '/', 1) as name
-  from (select resource from dependency union select resource from dependent) as related
+  from (
+    select resource from dependency
+    union
+    select resource from dependent
+  ) as related
 ),
 
 request as (

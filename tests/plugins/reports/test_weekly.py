@@ -115,7 +115,7 @@ def test_the_broker_whose_network_a_lost_peer_would_fill_the_most_is_named(story
         assert "<script" not in report.html
         return _words(report.html), report.text
 
-    assert "Room" not in told()[0] and "ROOM" not in told()[1], "no broker is known"
+    assert "Capacity headroom" not in told()[0] and "CAPACITY HEADROOM" not in told()[1], "no broker is known"
     gathered(("a", 1, 30, 10), ("a", 2, 30, 20), (EVIL, 1, 5, 40), (EVIL, 2, 5, 60))
     html, text = told()
     assert (

@@ -64,7 +64,10 @@ EARLIER = "A higher severity ends the snooze earlier."
             ("open", "snoozed", None),
         ),
         ("wont_fix", "A test's.", None, ("Marked as won't fix by Vera: A test's.", None), ("closed", "wont_fix", None)),
-        ("false_positive", "It is a copy.", None, ("Reported as a false positive by Vera: It is a copy.", None), ("open", None, None)),
+        (
+            "false_positive", "It is a copy.", None,
+            ("Reported as a false positive by Vera: It is a copy.", None), ("open", None, None),
+        ),
         ("comment", "I look\nat it.", None, ("Comment by Vera: I look at it.", None), ("open", None, None)),
     ],
 )  # fmt: skip

@@ -172,12 +172,12 @@ def test_inside_airflow_tickets_open_in_a_tab(page: Any, story: dict[str, str]) 
 
 def test_unknown_things_are_told_in_one_line(page: Any, story: dict[str, str]) -> None:
     for path, line in (
-        (f"/findings/{'0' * 64}", "This finding was never judged here."),
-        ("/findings/x", "The address doesn't name a finding: it has 64 hexadecimal digits."),
+        (f"/findings/{'0' * 64}", "There is no such finding."),
+        ("/findings/x", "The address does not name a finding: a fingerprint has 64 hexadecimal digits."),
         ("/coverage?hour=now", "hour 'now': not a time; write it like 2026-11-21T05:00."),
         ("/coverage?hour=9999-12-31T23:00", "hour '9999-12-31T23:00': must be between 1970 and 2261."),
         (f"/findings/{'0' * 64}?hour=0001-01-01T00:00", "hour '0001-01-01T00:00': must be between 1970 and 2261."),
-        ("/detectors/nothing", "There is no rule of that name; the list of rules shows all."),
+        ("/detectors/nothing", "There is no such detector; the page Detectors lists all."),
     ):
         answer = page.goto(f"/streamwarden{path}")
         assert answer.status == 404
