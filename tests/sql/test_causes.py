@@ -72,7 +72,7 @@ def test_the_config_overrides_parameters(
     warehouse: sa.Engine, params: dict[str, float], strength: float, counts: str
 ) -> None:
     with warehouse.begin() as connection:
-        for of, reason in (("topic_overpartitioned", "wasted"), (MANY, "many")):
+        for of, reason in (("topic_overpartitioned", "overpartitioned"), (MANY, "many")):
             store(connection, {"of": of, "resource": "cluster:c", "reason": reason}, "firing")
     in_force = rule.params_in_force(Config.model_validate({"causes": {"params": params}}))
     assert find_causes(warehouse, DETECTORS, HOUR, in_force) == counts

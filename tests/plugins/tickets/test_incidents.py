@@ -405,7 +405,7 @@ def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> 
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     said = cli("tickets", "explain", g("g1")[:12])
     assert "ebs_volume_starving title: v1, since 2026-01-05 10:00" in said
-    assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90%)" in said
+    assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90 %)" in said
     assert "0.90 accepted" in said
     assert "no longer one incident with ebs_volume_starving title: v1" in cli(
         "tickets", "split", g("g1"), "--reason", "Something else."
