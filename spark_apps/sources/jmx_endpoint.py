@@ -62,6 +62,8 @@ class Answer:
     """Metric, labels as JSON, value."""
     denied: str | None = None
     """What it wouldn't tell."""
+    reported_start: datetime | None = None
+    """The start that the process itself reports: the same with every answer, so that equal to it is exact."""
 
 
 LARGE_BYTES = 2**18
@@ -107,6 +109,8 @@ def carried_over(answers: Iterable[Answer], known: Iterable[datetime]) -> None:
     for answer in answers:
         if (start := answer.process_started_at) is None:
             continue
+        if start == answer.reported_start:
+            continue  # exact: another one, however soon after the last, is another life
         near = next((one for one in starts if abs(one - start) < SAME_START), None)
         if near is None:
             starts.append(start)

@@ -36,7 +36,7 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
     runtime = _value_of(entries[0])
     start_ms = number(runtime.get("StartTime"))
     start = time_of(None if start_ms is None else start_ms / 1000)
-    answer = Answer(at, start_of(at, number(runtime.get("Uptime")), start), [])
+    answer = Answer(at, start_of(at, number(runtime.get("Uptime")), start), [], reported_start=start)
     denied: list[str] = []
     for bean, entry in zip(beans, entries[1:], strict=True):  # by position: an entry may lack its request
         if entry.get("status") not in (200, 404):  # 404: this JVM has no such bean

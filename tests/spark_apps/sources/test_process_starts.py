@@ -79,3 +79,10 @@ def test_what_the_warehouse_knows_is_carried_over(running: Agents, warehouse: sa
     rows = ask(url, known_starts=json.dumps(known))
     assert {row["process_started_at"] for row in rows} == {stored}
     assert stored not in {row["process_started_at"] for row in ask(url)}
+
+
+def test_an_exact_start_is_never_taken_for_an_earlier_one() -> None:
+    soon = START + timedelta(seconds=10)
+    answers = [Answer(AT, START, [], reported_start=START), Answer(AT, soon, [], reported_start=soon)]
+    carried_over(answers, [START])
+    assert [answer.process_started_at for answer in answers] == [START, soon]
