@@ -31,7 +31,7 @@ def incident(module_warehouse: sa.Engine) -> Story:
     for number in range(3):
         story.judge(number, {"vol-1": "firing"}, message="Its bucket is empty.")
         states = {"billing": "firing", "search": "firing" if number else "ok", "audit": "firing"}
-        story.judge(number, states, LAG, severity="warning", reason="stands", message="It is <b>late</b>.")
+        story.judge(number, states, LAG, severity="warning", reason="stuck", message="It is <b>late</b>.")
         story.causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
         reconcile(story.engine, Config(), DETECTORS)
     return story

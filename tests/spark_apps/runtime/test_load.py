@@ -52,7 +52,7 @@ def topics(spark: SparkSession, *rows: tuple[str, int, float | None]) -> DataFra
 
 def coverage(spark: SparkSession, status: str = "answered") -> DataFrame:
     return spark.createDataFrame(
-        [("jolokia", "b1", status, None)], "source string, resource string, status string, reason string"
+        [("jolokia", "b1", status, None)], "source string, resource_name string, status string, message string"
     )
 
 
@@ -130,7 +130,7 @@ def test_what_was_asked_too_late_replaces_nothing_that_was_asked_in_time(
     spark: SparkSession, warehouse: sa.Engine
 ) -> None:
     """An hour in time, then late, and the other way round: its rows and its coverage end alike."""
-    kind = "source string, resource string, status string, reason string"
+    kind = "source string, resource_name string, status string, message string"
     gap = str(gap_of_present(HOUR, "a cluster's list of topics")).partition(": ")[2]
     in_time = [("topics", "c", "answered", None), ("commits", "c", "refused", "it is down")]
     late = [("topics", "c", "missing", gap), ("commits", "c", "answered", None)]
@@ -250,7 +250,7 @@ def test_a_killed_load_leaves_nothing_and_can_be_repeated(
         rows = spark.range(2).selectExpr(
             "'c' as cluster", "concat('killed', id) as topic", "1 as brokers", "1.0D as bytes_in", *{NULLS})
         coverage = spark.createDataFrame([("s", "r", "answered", None)],
-            "source string, resource string, status string, reason string")
+            "source string, resource_name string, status string, message string")
         hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
         replace_hour(engine({warehouse_url!r}), app, hour,
             {{"metrics.topic_hourly": rows.mapInArrow(slowly, rows.schema)}}, coverage, hour)
