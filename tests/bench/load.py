@@ -79,7 +79,7 @@ def _bare(rows: DataFrame, url: str) -> float:
 
 def _replace(spark: SparkSession, rows: DataFrame, url: str) -> float:
     coverage = spark.createDataFrame(
-        [("bench", "all", "answered", None)], "source string, resource string, status string, reason string"
+        [("bench", "all", "answered", None)], "source string, resource_name string, status string, message string"
     )
     started = time.monotonic()
     replace_hour(engine(url), SparkApp("bench", "", (), (TABLE,)), HOUR, {TABLE: rows}, coverage, datetime.now(UTC))

@@ -61,7 +61,7 @@ def _values(spark: SparkSession) -> DataFrame:
         (number + 1_700_000_000_000).alias("at"),
     )
     return spark.range(VALUES, numPartitions=2).select(
-        f.lit("demo/orders-changelog").alias("resource_name"),
+        f.lit("demo/orders-changelog").alias("resource"),
         number.alias("position"),
         f.lit(0).alias("partition"),
         number.alias("offset"),

@@ -24,7 +24,7 @@ from tests.simulator.scenario import JUDGED
 
 PAST = timedelta(days=7)
 """How far detectors look back."""
-_COVERAGE = "source string, resource string, status string, reason string"
+_COVERAGE = "source string, resource_name string, status string, message string"
 
 
 @dataclass(frozen=True)

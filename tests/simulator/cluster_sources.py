@@ -98,9 +98,7 @@ def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataF
     kind = f.when(f.col("metric").rlike("_p[0-9]+_ms$"), "percentile").otherwise(kind)
     known = "cluster string, endpoint string, known_broker_id int"
     return {
-        "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns(
-            {"kind": kind, "resource_name": f.col("endpoint")}
-        ),
+        "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
         "earlier_counters": null_filled(bench.spark, folder / "before", before).drop("gap"),
         "known_brokers": bench.spark.createDataFrame([], known),
     }
@@ -295,7 +293,7 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
         ],
         "configs": {name: {"value": value, "source": "DEFAULT_CONFIG"} for name, value in topic.configs.items()},
         "observed_at": JUDGED + HOUR + READ_AFTER,
-        "resource_name": cluster.name,
+        "resource": cluster.name,
     }
 
 
@@ -307,7 +305,7 @@ def _offsets(cluster: Cluster) -> Iterator[dict[str, Any]]:
             known = log.known[NOW]
             ends = dict.fromkeys(("log_end_offset", "last_stable_offset", "recent_offset", "offset_at_to"), known.end)
             yield {"cluster": cluster.name, "kind": "log", "topic": topic.name, "partition": partition,
-                   "log_start_offset": known.start, "offset_at_from": known.first, "resource_name": cluster.name,
+                   "log_start_offset": known.start, "offset_at_from": known.first, "resource": cluster.name,
                    } | ends | at  # fmt: skip
 
 
@@ -317,13 +315,13 @@ def _brokers(cluster: Cluster) -> Iterator[dict[str, Any]]:
         has_replicas = any(broker in replicas for topic in cluster.topics for replicas in topic.replicas)
         if has_replicas or broker not in cluster.unlisted:
             host = None if broker in cluster.unlisted else f"{cluster.name}-{broker}"
-            yield {"cluster": cluster.name, "broker": broker, "host": host, "resource_name": cluster.name,
+            yield {"cluster": cluster.name, "broker": broker, "host": host, "resource": cluster.name,
                    "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
 
 
 def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     used = float(cluster.used_bytes[broker, NOW])
-    head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource_name": cluster.name,
+    head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource": cluster.name,
             "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
     whole = {"total_bytes": int(cluster.disk_bytes), "usable_bytes": int(cluster.disk_bytes - used)}
     yield head | {"kind": "log_dir"} | (whole if cluster.tells_disks else {})
@@ -335,7 +333,7 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
 
 def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
     """What is being moved, and the throttles."""
-    head = {"cluster": cluster.name, "resource_name": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
+    head = {"cluster": cluster.name, "resource": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
     for broker in range(cluster.brokers):
         yield head | {"kind": "broker", "broker": broker} | _of_broker(cluster, broker, 0)
     for move in cluster.moves:

@@ -443,7 +443,7 @@ class _Sources:
             "region": REGION,
             "tags": {},
             "observed_at": end,
-            "resource_name": ACCOUNT,
+            "resource": ACCOUNT,
             "gap": None,
         }
         for case in self.chosen:
@@ -516,7 +516,7 @@ class _Sources:
                     rows += [key | {"metric": metric, "labels": json.dumps(labels), "value": value}
                              for metric, labels, value in _broker(cluster, broker, at)]  # fmt: skip
         kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
-        started = {"kind": kind, "resource_name": f.col("endpoint")}
+        started = {"kind": kind, "resource": f.col("endpoint")}
         sources = {
             "jmx": self._frame("now", now).withColumns(started),
             "earlier_counters": self._frame("before", before)
@@ -575,7 +575,7 @@ class _Sources:
                     times += written
         create = self.bench.spark.createDataFrame
         read = create([(case.name, "read", 0) for case in self.chosen], READ)
-        output = self._frame("commits", commits, generation="int", members=MEMBERS, resource_name="string")
+        output = self._frame("commits", commits, generation="int", members=MEMBERS, resource="string")
         exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
                  "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
         sources = {
@@ -583,9 +583,9 @@ class _Sources:
             "kafka_groups": rows_frame(self.bench.spark, groups, KafkaGroups({}).schema()),
             "kafka_log_dirs": rows_frame(self.bench.spark, [], KafkaLogDirs({}).schema()),
             "unlisted_groups": rows_frame(self.bench.spark, [], NO_GROUPS_UNLISTED),
-            "kafka_offsets": self._frame("offsets", offsets, resource_name="string"),
+            "kafka_offsets": self._frame("offsets", offsets, resource="string"),
             "kafka_commits": output.unionByName(read, allowMissingColumns=True),
-            "kafka_record_times": self._frame("times", times, resource_name="string").withColumns(exact),
+            "kafka_record_times": self._frame("times", times, resource="string").withColumns(exact),
             "known_ends": rows_frame(self.bench.spark, [], NO_KNOWN_ENDS),
             "known_commits": rows_frame(self.bench.spark, [], KNOWN_COMMITS),
         }
@@ -649,7 +649,7 @@ def _since_ever(cluster: Cluster, at: datetime) -> Iterator[Reading]:
 def _topics(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
     everywhere = list(range(BROKERS))
     partitions = [{"partition": p, "leader": p, "replicas": everywhere, "isr": everywhere} for p in range(PARTITIONS)]
-    known = {"cluster": case.name, "configs": {}, "observed_at": JUDGED + HOUR, "resource_name": case.name}
+    known = {"cluster": case.name, "configs": {}, "observed_at": JUDGED + HOUR, "resource": case.name}
     return [known | {"topic": t.name, "partitions": partitions} for t in (*cluster.topics, cluster.changelog)]
 
 
@@ -659,7 +659,7 @@ def _groups(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
         "state": "STABLE",
         "protocol": "classic",
         "observed_at": JUDGED + HOUR,
-        "resource_name": case.name,
+        "resource": case.name,
     }
     assigned = {topic.name: list(range(PARTITIONS)) for topic in cluster.topics}
     rows = [known | {"group_id": group, "members": [_member(group, assigned)]} for group in GROUPS]

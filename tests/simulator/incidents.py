@@ -302,7 +302,7 @@ class World:
             is_root=True,
         )
         self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "application_down", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="nobody")
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="no_members")
 
     def app(self, cluster: Cluster) -> str:
         return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])

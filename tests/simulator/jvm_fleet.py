@@ -34,7 +34,7 @@ def evaluate(
         )
         earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
         sources = {
-            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource_name": f.col("endpoint")}),
+            "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
             "earlier_counters": bench.spark.createDataFrame([], earlier),
         }
         bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, config))

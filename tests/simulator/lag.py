@@ -483,17 +483,15 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             ends.append(_known_end(case, timeline.logs[partition], partition))
     create = bench.spark.createDataFrame
     read = create([(case.name, "read", 0) for case in chosen], READ)
-    output = null_filled(
-        bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string"
-    )
+    output = null_filled(bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(bench.spark, groups, KafkaGroups({}).schema()),
         "kafka_log_dirs": rows_frame(bench.spark, [], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(bench.spark, [], NO_GROUPS_UNLISTED),
-        "kafka_offsets": null_filled(bench.spark, folder / "offsets", offsets, resource_name="string"),
+        "kafka_offsets": null_filled(bench.spark, folder / "offsets", offsets, resource="string"),
         "kafka_commits": output.unionByName(read, allowMissingColumns=True),
-        "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource_name="string"),
+        "kafka_record_times": null_filled(bench.spark, folder / "times", times, resource="string"),
     }
     sources["known_commits"] = rows_frame(bench.spark, [], KNOWN_COMMITS)
     sources["known_ends"] = null_filled(bench.spark, folder / "ends", ends)
@@ -504,7 +502,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
 def _topics(case: Case) -> list[dict[str, Any]]:
     partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(PARTITIONS)]
     config = {"message.timestamp.type": {"value": "CreateTime", "source": "DEFAULT_CONFIG"}}
-    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource_name": case.name}
+    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource": case.name}
     return [head | {"topic": topic, "partitions": partitions} for topic in ("events", "elsewhere")]
 
 
@@ -514,7 +512,7 @@ def _group(case: Case, timeline: Timeline) -> dict[str, Any]:
     member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": {topic: [*range(PARTITIONS)]}}
     return {
         "cluster": case.name, "group_id": GROUP, "protocol": "classic", "state": "EMPTY" if is_gone else "STABLE",
-        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource_name": case.name,
+        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource": case.name,
     }  # fmt: skip
 
 

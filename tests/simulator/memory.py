@@ -693,7 +693,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         _readings(fleet, chosen).to_parquet(file, coerce_timestamps="us", allow_truncated_timestamps=True)
         read = bench.spark.read.parquet(str(file))
         sources = {
-            "jmx": read.withColumns({"resource_name": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
+            "jmx": read.withColumns({"resource": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
             "earlier_counters": bench.spark.createDataFrame([], _EARLIER),
         }
         frames = app.transform(sources, JUDGED, config)

@@ -745,7 +745,7 @@ def _verdict(row: Finding) -> str:
 
 _SCHEMA = pa.schema(
     {
-        **{name: pa.string() for name in ("resource_name", "cluster", "topic", "application_id", "store")},
+        **{name: pa.string() for name in ("resource", "cluster", "topic", "application_id", "store")},
         "partition": pa.int32(),
         **{name: pa.int64() for name in ("log_start_offset", "hour_start_offset", "log_end_offset", "offset")},
         "at": pa.timestamp("us", "UTC"),
@@ -771,7 +771,7 @@ def _write(fleet: Fleet, chosen: list[Case], file: Path) -> None:
             partition = store.written[there] % PARTITIONS
             end, begun = len(store.times), int(np.searchsorted(store.times, minute - 60))
             head = {
-                "resource_name": f"{CLUSTER}/{case.name}",
+                "resource": f"{CLUSTER}/{case.name}",
                 "cluster": CLUSTER,
                 "topic": case.name,
                 "application_id": case.resource_name.split("-")[0],

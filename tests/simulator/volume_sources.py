@@ -71,7 +71,7 @@ class Points:
         return spark.read.parquet(str(file)).withColumns(rest)
 
 
-_REST = {"calls": "int", "metrics_asked": "int", "resource_name": "string", "gap": "string"}
+_REST = {"calls": "int", "metrics_asked": "int", "resource": "string", "gap": "string"}
 
 
 def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
@@ -132,7 +132,7 @@ def _volume_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "attachments": [attachment] if is_attached else [],
         "tags": {},
         "observed_at": JUDGED + HOUR,
-        "resource_name": f"{ACCOUNT}/{REGION} volumes",
+        "resource": f"{ACCOUNT}/{REGION} volumes",
         "gap": None,
     }
 
@@ -158,7 +158,7 @@ def _instance_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "ebs_maximum_bytes_per_second": kind.max_mbps * 125e3,
         "tags": {},
         "observed_at": JUDGED + HOUR,
-        "resource_name": f"{ACCOUNT}/{REGION} instances",
+        "resource": f"{ACCOUNT}/{REGION} instances",
         "gap": None,
     }
 

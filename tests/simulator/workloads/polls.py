@@ -35,7 +35,7 @@ def _hasty_and_says_so(life: Life, group: Group, client: str) -> None:
     for each in life.groups.values():
         life.consumers(each)
     metrics = {"first_group_id": group.name, "client_id": client}
-    life.fault(POLLED, "client_polls", topic=QUIET, metrics=metrics)
+    life.fault(POLLED, "client_polling", topic=QUIET, metrics=metrics)
 
 
 def polled_without_waiting(life: Life) -> None:
@@ -91,14 +91,14 @@ def somebody_without_a_group_does_not_wait(life: Life) -> None:
     """Not the group that waits for it: its members tell that they do."""
     life.consumers(_waited_for(life))
     life.topics[QUIET].others_poll = _without_waiting(life)
-    life.cannot_tell(POLLED, "others_poll", topic=QUIET)
+    life.cannot_tell(POLLED, "unknown_reader", topic=QUIET)
 
 
 def nobody_of_a_group_reads_it(life: Life) -> None:
     life.topic("events")
     life.group("billing", "events")
     life.topic(QUIET, life.uniform(0.001, 0.5)).others_poll = _without_waiting(life)
-    life.cannot_tell(POLLED, "no_reader", topic=QUIET)
+    life.cannot_tell(POLLED, "no_group", topic=QUIET)
 
 
 def all_wait(life: Life) -> None:

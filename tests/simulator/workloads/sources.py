@@ -121,17 +121,17 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
     exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
              "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
     read = spark.createDataFrame([(life.cluster, "read", 0) for life in lives], READ)
-    output = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource_name="string")
+    output = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
         "kafka_groups": rows_frame(spark, [row for life in lives for row in _groups(life)], KafkaGroups({}).schema()),
         "kafka_log_dirs": rows_frame(spark, [row for life in lives for row in _logs(life)], KafkaLogDirs({}).schema()),
         "unlisted_groups": rows_frame(spark, [], NO_GROUPS_UNLISTED),
-        "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource_name="string"),
+        "kafka_offsets": null_filled(spark, folder / "offsets", offsets, resource="string"),
         "kafka_commits": output.unionByName(read, allowMissingColumns=True).unionByName(
             _generations(spark, lives), allowMissingColumns=True
         ),
-        "kafka_record_times": null_filled(spark, folder / "times", times, resource_name="string").withColumns(exact),
+        "kafka_record_times": null_filled(spark, folder / "times", times, resource="string").withColumns(exact),
         "known_ends": null_filled(spark, folder / "ends", ends),
         "known_commits": rows_frame(spark, known, KNOWN_COMMITS),
     }
@@ -298,7 +298,7 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
                          for metric, labels, value in _broker(life, broker, t)]  # fmt: skip
     kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
     sources = {
-        "jmx": null_filled(spark, folder / "now", now).withColumns({"kind": kind, "resource_name": f.col("endpoint")}),
+        "jmx": null_filled(spark, folder / "now", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
         "earlier_counters": null_filled(spark, folder / "before", before)
         .filter("metric like '%_total'")
         .drop("gap", "process_started_at"),
@@ -360,7 +360,7 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                     rows += [head | one for one in _readings(_machine(process, process.work, t))]
                 if process.disk:
                     rows += [head | one for one in _readings(_file_system(*process.disk))]
-    jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource_name": f.col("endpoint")})
+    jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
     sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
     return jvm_apps.transform(sources, JUDGED, config)
 

@@ -429,7 +429,7 @@ def transaction_hangs(life: Life) -> None:
     since = life.onset(2.2, 12)
     stuck = life.chance.randrange(6)
     _events(life, stable=lambda p, t: min(since, t) if p == stuck else t)
-    life.fault(HANGS, "hangs", topic="events")
+    life.fault(HANGS, "hanging", topic="events")
 
 
 def long_transactions_that_end(life: Life) -> None:

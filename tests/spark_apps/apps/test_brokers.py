@@ -233,8 +233,8 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
     detector = load_detectors()["topic_polled_empty"]
     params = detector.params_in_force(Config()) | {"fetches": 5}  # a busy machine makes the busy topic slow
     with warehouse.connect() as connection:
-        found = {one.about.columns["topic"]: one for one in findings(connection, detector, hour, Config(), params)}
-    assert {topic: one.reason for topic, one in found.items()} == {"empty": "polled", "beside": "beside_busy"}
+        found = {one.resource.columns["topic"]: one for one in findings(connection, detector, hour, Config(), params)}
+    assert {topic: one.reason for topic, one in found.items()} == {"empty": "polled", "beside": "busy_session"}
     assert (found["empty"].metrics["group_ids"], found["empty"].metrics["client_id"]) == ("hasty", "hasty")
 
 
@@ -250,7 +250,7 @@ def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.En
         for _ in range(3):  # segments roll by time
             produce(broker, 50, "state")
             time.sleep(1.2)
-        assert judged_of(broker, spark, warehouse, hour, config)["reason"] == "cleans"
+        assert judged_of(broker, spark, warehouse, hour, config)["reason"] == "cleaner_running"
         segment = min(broker.log_folder.glob("state-0/*.log"))
         with segment.open("r+b") as file:
             file.seek(200)

@@ -370,7 +370,7 @@ def test_a_past_hour_comes_from_the_commit_history(
     found = rows(warehouse, "detect.evaluation", "resource_name")
     assert found[f"shop/{keeps_up}"]["status"] == "ok"
     assert found[f"shop/{stops}"]["status"] == "firing"
-    assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
+    assert "at offset 181" in found[f"shop/{stops}"]["message"]
     assert "shop/warm-up" not in found
 
 
@@ -516,10 +516,10 @@ def test_a_group_on_another_applications_changelog(
     config, rule = judged(hour), load_detectors()["internal_topic_foreign_consumer"]
     with warehouse.connect() as connection:
         said = findings(connection, rule, hour, config, rule.params_in_force(config))
-    found = {dict(one.about.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
+    found = {dict(one.resource.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
     assert [found[app].reason for app in ("bills", "stock")] == ["own_topics_only"] * 2
     figures = found["reports"].metrics
-    assert found["reports"].reason == "reads"
+    assert found["reports"].reason == "foreign_read"
     assert (figures["topic_names"], figures["application_names"]) == (changelog, f"bills-{id_}")
 
 

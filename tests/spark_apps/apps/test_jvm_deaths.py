@@ -103,7 +103,7 @@ def judged(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, An
     detector = load_detectors()[rule]
     with warehouse.connect() as connection:
         said = findings(connection, detector, hour, Config(), detector.params_in_force(Config()) | params)
-    return next(one for one in said if "rmi:" not in one.about.key)
+    return next(one for one in said if "rmi:" not in one.resource.key)
 
 
 def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:

@@ -241,7 +241,7 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
         for name in ("broker_down", "partitions_leaderless", "partitions_under_replicated"):
             detector = detectors[name]
             told = findings(connection, detector, HOUR, Config(), detector.params_in_force(Config()))
-            found |= {f"{name} {finding.about.key}": finding for finding in told}
+            found |= {f"{name} {finding.resource.key}": finding for finding in told}
             store_findings(connection, told, HOUR, HOUR)
         causes = {(c.effect, c.cause) for c in weigh(connection, detectors, HOUR) if c.is_accepted}
         transaction.rollback()
