@@ -19,7 +19,8 @@ from pathlib import Path
 from streamwarden.base.errors import StreamwardenError
 
 _LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
-_OPTIONS = f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING}"
+# With one compiler alone Java reserves 48 MB for code, which a session that runs all apps fills: it then stops compiling.
+_OPTIONS = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Dlog4j2.configurationFile={_LOGGING}"
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
 # What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
 _TRAINING = """
