@@ -233,7 +233,8 @@ def _schemas_of(shapes: DataFrame, registered: DataFrame) -> dict[str, dict[int,
     """The schemas that frame values, by cluster and id, with what they and others refer to."""
     seen = (
         shapes.where(f.startswith("shape", f.lit(FRAMED)))
-        .select(_cluster().alias("cluster"), f.substring("shape", len(FRAMED) + 1, 10).cast("int").alias("schema_id"))
+        .select(_cluster().alias("cluster"), f.substring("shape", len(FRAMED) + 1, 10).alias("id"))
+        .select("cluster", f.col("id").try_cast("int").alias("schema_id"))
         .distinct()
     )
     if seen.isEmpty():
@@ -260,7 +261,7 @@ def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFra
         ids = registered.groupBy("cluster").agg(f.collect_set("schema_id").alias("ids"))
         shapes = shapes.join(f.broadcast(ids), _cluster() == f.col("cluster"), "left")
         registered_frame, registered_side_frame = (
-            f.when(f.array_contains("ids", frame.cast("int")), frame) for frame in (_frame(), _side_frame())
+            f.when(f.array_contains("ids", frame.try_cast("int")), frame) for frame in (_frame(), _side_frame())
         )
     shapes = shapes.withColumn("shape", _shape(registered_frame, registered_side_frame))
     is_unknown = f.startswith("shape", f.lit(FRAMED)) & f.coalesce(registered_frame, registered_side_frame).isNull()

@@ -270,6 +270,7 @@ def test_framed_values_are_judged_by_their_registered_schemas(
         "broken": changelog([framed(105, bill)] * 60 + [framed(109, bill)] * 60),
         "moved": changelog([order(i) for i in range(60)] + [framed(101)] * 60),
     }
+    changelog([b"\x00" + struct.pack(">I", 2**31 + i) + b"no registry's" for i in range(60)])  # an id has 31 bits
     rows = run_hour(config=schema_registry)
     found = {name: (rows[topic]["status"], rows[topic]["severity"]) for name, topic in topics.items()}
     alarms = {"widened": "warning", "grown": "critical", "back": "warning", "nullable": "warning", "moved": "critical"}
