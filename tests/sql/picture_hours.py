@@ -102,12 +102,12 @@ def consumer_rogue() -> Rows:
         instance, volume = f"i-broker{broker}", PLACE | {"volume_id": f"vol-broker{broker}"}
         rows["metrics.broker_hourly"].append({"cluster": "shop", "endpoint": instance, "instance_id": instance})
         rows["inventory.volume_hourly"].append(volume | {"instance_id": instance})
-        usual = (broker + 2) * MIB
+        baseline = (broker + 2) * MIB
         rows["metrics.volume_hourly"] += [
-            volume | {"hour": hour, "read_baseline_bytes_per_second": usual} for hour in hours
+            volume | {"hour": hour, "read_baseline_bytes_per_second": baseline} for hour in hours
         ]
         for minute in range(-300, 60, 2):
-            rate = usual * (1 + 0.2 * math.sin(minute + broker))
+            rate = baseline * (1 + 0.2 * math.sin(minute + broker))
             if 17 <= minute < 52:
                 rate += (38 + 5 * broker) * MIB * (1 + 0.08 * math.sin(minute * 2 + broker))
             sample = {"at": HOUR + timedelta(minutes=minute), "period_seconds": 120, "read_bytes": rate * 120}
@@ -492,15 +492,15 @@ def log_flush_slow() -> Rows:
 
 def host_disk_filling() -> Rows:
     """State stores grow each day and will fill the file system."""
-    machine = SHOP | {"endpoint": "http://10.0.0.7:9100/metrics"}
+    host = SHOP | {"endpoint": "http://10.0.0.7:9100/metrics"}
     on = {"instance_id": "i-0a1b2c3d4e5f60718"}
     return {
-        "metrics.node_hourly": [machine | on],
+        "metrics.node_hourly": [host | on],
         "metrics.file_system_hourly": hourly(
-            machine | on | {"mountpoint": "/data", "size_bytes": 200 * GIB}, 167,
+            host | on | {"mountpoint": "/data", "size_bytes": 200 * GIB}, 167,
             available_bytes=lambda ago: (14 + 0.42 * ago + noise(ago, 1.2)) * GIB,
         ),
-        "detect.evaluation": [evaluation("host_disk_filling", machine, {"mountpoint": "/data"})],
+        "detect.evaluation": [evaluation("host_disk_filling", host, {"mountpoint": "/data"})],
         "metrics.jvm_app_hourly": hourly(PROCESS | on, 167),
         "metrics.state_store_memory_hourly": hourly(
             SHOP | {"app": "orders", "endpoint": PROCESS["endpoint"], "store": "totals"}, 167,

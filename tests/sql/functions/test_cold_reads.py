@@ -27,11 +27,11 @@ FETCHES = {"cluster": "c", "endpoint": "e", "metric": "client_fetch_bytes_per_se
            "labels": '{"client": "x"}'}  # fmt: skip
 EARLIER, LATER = {"hour": HOUR - timedelta(hours=1)}, {"hour": HOUR + timedelta(hours=1)}
 BEFORE = READ | EARLIER | {"committed_offset": 100}
-MACHINE = PLACE | {"instance_id": "i", "memory_bytes": 8000}
+INSTANCE = PLACE | {"instance_id": "i", "memory_bytes": 8000}
 BROKER = {"cluster": "c", "endpoint": "e", "instance_id": "i", "samples": 3, "partitions": 4, "bytes_out_per_second": 1,
           "process_started_at": HOUR - timedelta(days=9), "under_replicated_partitions_max": 0}  # fmt: skip
 VOLUME = PLACE | {"volume_id": "v", "instance_id": "i"}
-USUAL = PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10, "read_baseline_mad_bytes_per_second": 2}
+BASELINE = PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10, "read_baseline_mad_bytes_per_second": 2}
 
 
 def _strays(row: dict[str, Any], **other: Any) -> list[dict[str, Any]]:
@@ -53,9 +53,9 @@ BROKERS: Rows = {
     "metrics.broker_hourly": [{"cluster": "c", "endpoint": "e", "broker_id": 1, "instance_id": "i"},
                               {"cluster": "c", "endpoint": "f", "broker_id": 2, "instance_id": "i", "samples": 1},
                               {"cluster": "d", "endpoint": "e", "instance_id": None}],
-    "inventory.instance_hourly": [MACHINE],
+    "inventory.instance_hourly": [INSTANCE],
     "inventory.volume_hourly": [VOLUME, VOLUME | {"volume_id": "unknown"}],
-    "metrics.volume_hourly": [USUAL],
+    "metrics.volume_hourly": [BASELINE],
     "metrics.volume_sample": [_minute(m, r) for m, r in ((-1, 900), (10, 110), (11, 90), (12, 20), (60, 900))],
 }  # fmt: skip
 FOUR_VOLUMES: Rows = {
@@ -63,7 +63,7 @@ FOUR_VOLUMES: Rows = {
                               {"cluster": "d", "endpoint": "e", "broker_id": 1, "instance_id": "j"}],
     "inventory.volume_hourly": [VOLUME, VOLUME | {"volume_id": "w"}, VOLUME | {"volume_id": "x", "instance_id": "j"},
                                 VOLUME | {"volume_id": "y", "instance_id": "j"}],
-    "metrics.volume_hourly": [USUAL, USUAL | {"volume_id": "x"}, USUAL | {"volume_id": "y"},
+    "metrics.volume_hourly": [BASELINE, BASELINE | {"volume_id": "x"}, BASELINE | {"volume_id": "y"},
                               PLACE | {"volume_id": "w", "read_baseline_bytes_per_second": 100,
                                        "read_baseline_mad_bytes_per_second": 0}],
     "metrics.volume_sample": [
@@ -101,7 +101,7 @@ CALLS: list[Any] = [
         BROKERS | {
             "inventory.volume_hourly": [VOLUME, VOLUME | EARLIER],
             "metrics.volume_hourly": [
-                USUAL, *_strays(USUAL, hour=EARLIER["hour"], account="2", region="s", volume_id="w")],
+                BASELINE, *_strays(BASELINE, hour=EARLIER["hour"], account="2", region="s", volume_id="w")],
             "metrics.volume_sample": [_minute(0, 70), *_strays(_minute(1, 9), account="2", region="s", volume_id="w"),
                                       _minute(2, 9) | {"read_bytes": None}]},
         "select volume_id, at, baseline_bytes_per_second, read_bytes_per_second from broker_disk_minutes(:hour)",
@@ -158,7 +158,7 @@ CALLS: list[Any] = [
         [("c", 4000.0, 200.0), ("d", None, None)], id="bytes in count for all replicas, an instance once",
     ),
     pytest.param(
-        BROKERS | {"inventory.instance_hourly": [MACHINE, MACHINE | EARLIER],
+        BROKERS | {"inventory.instance_hourly": [INSTANCE, INSTANCE | EARLIER],
                    "metrics.topic_hourly": [TOPIC | {"bytes_in": 0}, TOPIC | {"topic": "u", "covered_seconds": 0}]},
         "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5)", [("c", 4000.0, None)],
         id="no bytes in",
@@ -172,7 +172,7 @@ CALLS: list[Any] = [
             {"metrics.broker_hourly": [
                 BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": come, "instance_id": "i"}
                 for n, come in hours.items()],
-             "inventory.instance_hourly": [MACHINE | {"memory_bytes": 2 * 3600 * held}],
+             "inventory.instance_hourly": [INSTANCE | {"memory_bytes": 2 * 3600 * held}],
              "inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 2}],
              "metrics.topic_hourly": [TOPIC | {"bytes_in": now * 100}]},
             "select seconds from page_cache(:hour, :hour, 0.5)", [(pytest.approx(seconds, abs=1e-3),)],
@@ -201,7 +201,7 @@ CALLS: list[Any] = [
             *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": 6, "endpoint": "f"} for n in (1, 2)),
             BROKER | {"endpoint": "controller", "active_controllers": 1, "partitions": None, "instance_id": None},
             BROKER | {"hour": HOUR + timedelta(hours=1), "bytes_in_per_second": 90}],
-         "inventory.instance_hourly": [MACHINE | {"memory_bytes": 2 * 3600 * 5}, MACHINE | EARLIER],
+         "inventory.instance_hourly": [INSTANCE | {"memory_bytes": 2 * 3600 * 5}, INSTANCE | EARLIER],
          "metrics.topic_hourly": [TOPIC | {"bytes_in": 100}, TOPIC | EARLIER]},
         "select :hour - hour, seconds from page_cache(:hour - interval '2 hours', :hour, 0.5) order by 1",
         [(timedelta(0), pytest.approx(3600 + 1440)), (timedelta(hours=1), pytest.approx(1800)),
@@ -402,13 +402,13 @@ CALLS: list[Any] = [
              READ | {"group_id": "unknown", "topic": "u", "records_consumed": None, "consumed_seconds": None},
              READ | {"group_id": "silent", "commits": 0, "client_id": "x"},
              READ | {"group_id": "silent", "commits": 0, "partition": 1},
-             READ | {"group_id": "speaks", "commits": 1, "client_id": "x"},
-             READ | {"group_id": "nobody", "commits": 0}]},
+             READ | {"group_id": "some commits", "commits": 1, "client_id": "x"},
+             READ | {"group_id": "no member", "commits": 0}]},
         "select group_id, fresh_bytes, backlog_bytes, bytes_in_per_second, seconds_between_commits, is_unknown,"
         " is_silent from topic_readers where hour = :hour order by 1",
         [("brief", 1000.0, 0.0, 10.0, 0.0, False, False), ("g", 0.0, 0.0, None, 10.0, False, False),
-         ("nobody", 0.0, 0.0, None, None, False, False), ("silent", 0.0, 0.0, None, None, False, True),
-         ("speaks", 0.0, 0.0, None, 100.0, False, False), ("unknown", 1000.0, 0.0, 10.0, None, True, False),
+         ("no member", 0.0, 0.0, None, None, False, False), ("silent", 0.0, 0.0, None, None, False, True),
+         ("some commits", 0.0, 0.0, None, 100.0, False, False), ("unknown", 1000.0, 0.0, 10.0, None, True, False),
          ("unread", 0.0, 0.0, None, 20.0, True, False)],
         id="nothing measured; log end offsets unknown; groups without commits, with members and without",
     ),
@@ -426,8 +426,8 @@ CALLS: list[Any] = [
             BROKER | {"cluster": "d", "partitions": None, "process_started_at": HOUR},
             BROKER | {"cluster": "d", "endpoint": "f", "instance_id": "none", "bytes_out_per_second": None}],
          "inventory.volume_hourly": [VOLUME, VOLUME | EARLIER],
-         "metrics.volume_hourly": [USUAL | {"read_bytes": 7}, USUAL | EARLIER | {"read_bytes": 5},
-                                   *_strays(USUAL | {"read_bytes": 900}, account="2", region="s")]},
+         "metrics.volume_hourly": [BASELINE | {"read_bytes": 7}, BASELINE | EARLIER | {"read_bytes": 5},
+                                   *_strays(BASELINE | {"read_bytes": 900}, account="2", region="s")]},
         "select hour, cluster, read_bytes, sent_bytes, is_upset from broker_reads_hourly(:hour, 1)"
         " where hour > :hour - interval '2 hours' order by 1, 2",
         [(EARLIER["hour"], "c", 5.0, 3600.0, False), (HOUR, "c", 7.0, 3600.0, False), (HOUR, "d", None, None, False)],

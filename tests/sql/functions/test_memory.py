@@ -37,7 +37,7 @@ def _process(endpoint: str, **more: Any) -> dict[str, Any]:
     return {"cluster": "c", "app": "orders", "endpoint": endpoint, "samples": 3, **more}
 
 
-def _machine(instance_id: str, memory_bytes: float, **more: Any) -> dict[str, Any]:
+def _host(instance_id: str, memory_bytes: float, **more: Any) -> dict[str, Any]:
     return {**PLACE, "instance_id": instance_id, "memory_bytes": memory_bytes, **more}
 
 
@@ -45,7 +45,7 @@ def _machine(instance_id: str, memory_bytes: float, **more: Any) -> dict[str, An
 
 
 def test_host_memory_comes_from_aws_or_from_node_exporter_and_aws_takes_precedence(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("both", 8), _machine("aws", 8))
+    _given(connection, "inventory.instance_hourly", _host("both", 8), _host("aws", 8))
     _given(connection, "metrics.instance_hourly", {**PLACE, "instance_id": "both", "memory_used_mean_percent": 60})
     again = {"account": "2", "region": "r", "instance_id": "both"}
     _given(connection, "inventory.instance_hourly", {**again, "memory_bytes": 6})
@@ -68,7 +68,7 @@ def test_host_memory_comes_from_aws_or_from_node_exporter_and_aws_takes_preceden
 
 @pytest.mark.parametrize("other", [{"account": "2"}, {"region": "s"}, {"instance_id": "j"}, {"hour": EARLIER}], ids=str)
 def test_used_memory_of_another_host_does_not_count(connection: sa.Connection, other: dict[str, Any]) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 8))
+    _given(connection, "inventory.instance_hourly", _host("i", 8))
     _given(
         connection,
         "metrics.instance_hourly",
@@ -80,7 +80,7 @@ def test_used_memory_of_another_host_does_not_count(connection: sa.Connection, o
 
 
 def test_hosts_of_another_hour_are_not_returned(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", {**_machine("i", 8), "hour": EARLIER})
+    _given(connection, "inventory.instance_hourly", {**_host("i", 8), "hour": EARLIER})
     _given(connection, "metrics.node_hourly", {"cluster": "c", "endpoint": "n", "instance_id": "n", "hour": EARLIER})
     assert _asked(connection, "host_memory") == []
 
@@ -154,20 +154,20 @@ def test_rocksdb_memory_is_the_configured_or_the_measured_one(
 
 
 @pytest.mark.parametrize(
-    ("container", "machine", "limit"), [(4, 8, 4), (8, 4, 4), (4, None, 4), (None, 8, 8), (None, None, None)]
+    ("container", "host", "limit"), [(4, 8, 4), (8, 4, 4), (4, None, 4), (None, 8, 8), (None, None, None)]
 )
 def test_the_limit_is_the_lower_one_of_container_and_host(
-    connection: sa.Connection, container: float | None, machine: float | None, limit: float | None
+    connection: sa.Connection, container: float | None, host: float | None, limit: float | None
 ) -> None:
-    if machine:
-        _given(connection, "inventory.instance_hourly", _machine("i", machine))
+    if host:
+        _given(connection, "inventory.instance_hourly", _host("i", host))
     _given(connection, "metrics.jvm_app_hourly", _process("e", instance_id="i", memory_limit_bytes=container))
     [row] = _asked(connection, "process_memory")
-    assert (row["limit_bytes"], row["host_memory_bytes"]) == (limit, machine)
+    assert (row["limit_bytes"], row["host_memory_bytes"]) == (limit, host)
 
 
 def test_jvms_of_a_host_are_summed_containers_up_to_their_limits(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 10000), _machine("j", 10000))
+    _given(connection, "inventory.instance_hourly", _host("i", 10000), _host("j", 10000))
     on = {"instance_id": "i", "memory_limit_bytes": 300, "non_heap_used_bytes": 0}
     _given(
         connection,
@@ -182,8 +182,8 @@ def test_jvms_of_a_host_are_summed_containers_up_to_their_limits(connection: sa.
         _process("g", heap_max_bytes=9),
     )
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
-    machine = ("host_total_bytes", "host_most_bytes", "other_jvms_bytes")
-    assert {endpoint: tuple(row[column] for column in machine) for endpoint, row in rows.items()} == {
+    host = ("host_total_bytes", "host_most_bytes", "other_jvms_bytes")
+    assert {endpoint: tuple(row[column] for column in host) for endpoint, row in rows.items()} == {
         "a": (510, 520, 400),
         "b": (510, 520, 210),
         "d": (510, 520, 410),
@@ -194,7 +194,7 @@ def test_jvms_of_a_host_are_summed_containers_up_to_their_limits(connection: sa.
 
 
 def test_one_jvm_without_metrics_leaves_the_maximum_of_the_host_unknown(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 10000))
+    _given(connection, "inventory.instance_hourly", _host("i", 10000))
     known = _process("a", instance_id="i", heap_max_bytes=100, non_heap_used_bytes=0)
     silent = _process("b", instance_id="i", memory_limit_bytes=50)
     _given(connection, "metrics.jvm_app_hourly", known, silent)
@@ -204,7 +204,7 @@ def test_one_jvm_without_metrics_leaves_the_maximum_of_the_host_unknown(connecti
 
 
 def test_taken_memory_is_heap_other_memory_and_measured_rocksdb(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 10000))
+    _given(connection, "inventory.instance_hourly", _host("i", 10000))
     on = {"instance_id": "i", "heap_max_bytes": 100, "direct_bytes": 5, "rocksdb_measured_bytes": 30}
     _given(
         connection,
