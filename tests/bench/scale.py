@@ -57,7 +57,7 @@ def measure() -> list[Metric]:
 
 def _judging() -> list[Metric]:
     with _large(JUDGED) as warehouse:
-        costs = evaluation_seconds(warehouse)
+        costs = judging(warehouse)
     worst = sorted(costs, key=lambda name: -costs[name])[:5]
     return [
         Metric("judging an hour of 100 brokers, 5,000 volumes", sum(costs.values()), "CPU s", JUDGING_CPU_SECONDS),
@@ -69,7 +69,7 @@ def _growth() -> list[Metric]:
     costs = {}
     for partitions in SIZES:
         with _large(Large(partitions=partitions)) as warehouse:
-            costs[partitions] = evaluation_seconds(warehouse)
+            costs[partitions] = judging(warehouse)
     least, most = min(SIZES), max(SIZES)
 
     def exponent(cost: Callable[[int], float]) -> float:
@@ -123,7 +123,7 @@ def _large(large: Large) -> Iterator[sa.Engine]:
         yield warehouse
 
 
-def evaluation_seconds(warehouse: sa.Engine) -> dict[str, float]:
+def judging(warehouse: sa.Engine) -> dict[str, float]:
     """CPU seconds of the database, by detector."""
     costs = {}
     for detector in load_detectors().values():

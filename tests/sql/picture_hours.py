@@ -575,7 +575,7 @@ def produce_failing() -> Rows:
 
 
 def reassignment_impact() -> Rows:
-    """A partition reassignment slowed down and has been stalled for hours."""
+    """A move slowed down, and has stood for hours."""
 
     def left(ago: int) -> float:
         return 240 + 1.5 * max(0, ago - 14) ** 1.55

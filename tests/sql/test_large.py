@@ -26,7 +26,7 @@ def test_all_detectors_evaluate_it_and_all_pages_show_it(
     monkeypatch.setenv(WAREHOUSE_ENV, empty_warehouse.url.set(drivername="postgresql").render_as_string(False))
     migrate(empty_warehouse)
     fill(empty_warehouse, SMALL)
-    scale.evaluation_seconds(empty_warehouse)  # raises if a detector was not evaluated
+    scale.evaluation_costs(empty_warehouse)  # raises if a detector was not evaluated
     with empty_warehouse.connect() as connection:
         without_findings = connection.execute(sa.text(_WITHOUT_FINDINGS)).scalars().all()
     # These detectors return rows for faults only.
